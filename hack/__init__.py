@@ -1,0 +1,1 @@
+"""Tools that build, run and measure muster; never installed."""

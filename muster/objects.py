@@ -1,0 +1,255 @@
+"""The Kubernetes objects that muster reads, each reduced to the fields that a rule looks at.
+
+JSON is decoded straight into these types: unknown fields are passed over, `null` means absent (as it does to the
+apiserver), and a value of the wrong type is an error that names its path. No dict of a manifest travels further than
+the module that decoded it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+__all__ = [
+    "Condition",
+    "Container",
+    "InvalidObjectError",
+    "LocalObject",
+    "ObjectMeta",
+    "OwnerReference",
+    "Pod",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodSpec",
+    "PodTemplate",
+    "PriorityClass",
+    "Queue",
+    "QueueSpec",
+    "RawQuantity",
+    "ResourceList",
+    "convert",
+    "decode",
+]
+
+# A quantity as it stands in a manifest: custom resources keep integers and floats as the user wrote them.
+RawQuantity = str | int | float
+ResourceList = dict[str, RawQuantity]
+
+T = TypeVar("T")
+
+
+class InvalidObjectError(ValueError):
+    """An object does not have the shape of its kind; the message names the field and what was found."""
+
+
+class LocalObject(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Base of everything decoded here: camelCase on the wire, unknown fields ignored, never changed."""
+
+
+class OwnerReference(LocalObject, frozen=True):
+    """Who owns an object; at most one owner is the controller."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group, without the version: `ray.io` of `ray.io/v1`, "" for the core group."""
+        group, slash, _ = self.api_version.rpartition("/")
+        return group if slash else ""
+
+
+class ObjectMeta(LocalObject, frozen=True):
+    """Metadata of an object; `creation_timestamp` and `deletion_timestamp` are RFC 3339 text in UTC."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls the object."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ResourceRequirements(LocalObject, frozen=True):
+    """What a container or a whole pod asks for."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class Container(LocalObject, frozen=True):
+    """A container, or an init container; with `restart_policy` Always an init container is a sidecar."""
+
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str = ""
+
+
+class SchedulingGate(LocalObject, frozen=True):
+    """A reason, by name, for which no scheduler may touch the pod yet."""
+
+    name: str = ""
+
+
+class PodSpec(LocalObject, frozen=True):
+    """The part of a pod's specification that decides when, where and with how much room it runs."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    overhead: ResourceList = {}
+    scheduler_name: str = ""
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str = ""
+    node_name: str = ""
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
+class TemplateMeta(LocalObject, frozen=True):
+    """Metadata of a pod template."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class PodTemplate(LocalObject, frozen=True):
+    """What a workload's pods are made from."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: PodSpec = PodSpec()
+
+
+class PodStatus(LocalObject, frozen=True):
+    """Where a pod stands in its life."""
+
+    phase: str = ""
+
+
+class Pod(LocalObject, frozen=True):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def living(self) -> bool:
+        """Whether the pod runs or may still run: neither finished nor being deleted."""
+        return not self.metadata.deletion_timestamp and self.status.phase not in {"Succeeded", "Failed"}
+
+    def gated(self, gate: str) -> bool:
+        """Whether the named scheduling gate still holds the pod."""
+        return any(held.name == gate for held in self.spec.scheduling_gates)
+
+
+class Condition(LocalObject, frozen=True):
+    """A condition in an object's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class QueueSpec(LocalObject, frozen=True):
+    """What a Volcano queue promises and allows."""
+
+    capability: ResourceList = {}
+    parent: str = ""
+    weight: int = 1
+
+
+class QueueStatus(LocalObject, frozen=True):
+    """What Volcano's controller says of a queue."""
+
+    state: str = ""
+
+
+class Queue(LocalObject, frozen=True):
+    """A queue of Volcano (`scheduling.volcano.sh/v1beta1`, cluster-scoped)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class PodGroupSpec(LocalObject, frozen=True):
+    """What a gang needs at least, and where it queues."""
+
+    min_member: int = 0
+    min_task_member: dict[str, int] = {}
+    min_resources: ResourceList = {}
+    queue: str = ""
+    priority_class_name: str = ""
+
+
+class PodGroupStatus(LocalObject, frozen=True):
+    """What Volcano's scheduler says of a gang."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    running: int = 0
+
+
+class PodGroup(LocalObject, frozen=True):
+    """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class PriorityClass(LocalObject, frozen=True):
+    """A priority by name (`scheduling.k8s.io/v1`, cluster-scoped)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+
+
+def decode(data: bytes | str, type_: type[T]) -> T:
+    """Decode JSON into one of the types of this module or of `muster.workloads`.
+
+    Raises InvalidObjectError when the text is not JSON or a field has the wrong type.
+    """
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except msgspec.ValidationError:
+        # Rare: either a null where a field is absent, which is harmless, or a real mistake, which fails again.
+        return convert(msgspec.json.decode(data), type_)
+    except msgspec.DecodeError as error:
+        raise InvalidObjectError(f"not JSON: {error}") from error
+
+
+def convert(value: Any, type_: type[T]) -> T:  # noqa: ANN401 - a manifest just parsed may hold anything
+    """Turn a parsed manifest into one of the types of this module; as `decode`."""
+    try:
+        return msgspec.convert(_without_nulls(value), type=type_)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        where = path.rstrip("`")
+        text = what[:1].lower() + what[1:]
+        raise InvalidObjectError(f"{where}: {text}" if where else text) from error
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - as above
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
