@@ -1,0 +1,287 @@
+"""REST calls to the apiserver: raw JSON in and out, each with a deadline, retried where that is safe.
+
+It decodes only errors. What a call returns is the body as it came, for `muster.objects.decode`: building model objects
+costs a hundred times as much (docs/design-notes.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from muster.kube.config import load_connection
+from muster.kube.errors import ApiError, OversizedLine, Unreachable
+from muster.kube.transport import Call, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from muster.kube.config import Connection
+    from muster.kube.resource import Resource
+
+__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Unreachable"]
+
+MAX_LINE_BYTES = 8 * 2**20  # etcd refuses objects above 1.5 MiB; a watch event holds one
+
+
+class Client:
+    """One apiserver, over at most 64 connections. An asynchronous context manager; make it with `connect`.
+
+    Every call raises ApiError for a refusal and Unreachable, an ApiError too, when no answer came within `deadline`
+    seconds, which covers all attempts. 429 and 5xx with Retry-After are obeyed for every call, as client-go does;
+    without it 5xx and broken connections are tried again only for calls that may safely happen twice.
+    """
+
+    def __init__(self, connection: Connection, *, user_agent: str) -> None:
+        self._transport = Transport(connection, user_agent=user_agent)
+
+    @classmethod
+    async def connect(cls, *, kubeconfig: str | None = None, user_agent: str) -> Self:
+        """Connect by the given kubeconfig, else `$KUBECONFIG`, else in-cluster, else `~/.kube/config`.
+
+        Sends nothing yet. Raises ConfigError (`muster.kube.config`) when there is no usable configuration.
+        """
+        return cls(await load_connection(kubeconfig), user_agent=user_agent)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; safe to call twice."""
+        await self._transport.close()
+
+    @property
+    def server(self) -> str:
+        """The apiserver's base URL, for messages."""
+        return self._transport.connection.server
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0
+    ) -> bytes:
+        """Read one object."""
+        return await self._transport.request(Call("GET", resource.path(namespace, name), {}), deadline)
+
+    async def get_path(self, path: str, *, deadline: float = 10.0) -> bytes:
+        """Read a path that is no object, such as `/version`; the answer must be JSON."""
+        return await self._transport.request(Call("GET", path, {}), deadline)
+
+    async def list_page(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+        continue_: str = "",
+        deadline: float = 60.0,
+    ) -> bytes:
+        """Read one page of a list; the next one's `continue_` is in its metadata. `limit` 0 asks for all at once."""
+        params = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit or ""),
+            "continue": continue_,
+        }
+        return await self._transport.request(Call("GET", resource.path(namespace), params), deadline)
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        field_manager: str = "",
+        dry_run: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Create an object. Not repeated after a broken connection, since it may have been created."""
+        params = _write_params(field_manager, dry_run=dry_run)
+        data = msgspec.json.encode(body)
+        call = Call("POST", resource.path(namespace), params, data, repeatable=False)
+        return await self._transport.request(call, deadline)
+
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        field_manager: str = "",
+        dry_run: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Replace an object; with `metadata.resourceVersion` in the body only if it is still that one.
+
+        A repetition after a lost answer meets its own work as a conflict.
+        """
+        params = _write_params(field_manager, dry_run=dry_run)
+        path = resource.path(namespace, name, subresource)
+        return await self._transport.request(Call("PUT", path, params, msgspec.json.encode(body)), deadline)
+
+    async def apply(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Server-side apply: create the object or own the fields in `body`, taking them from others if `force`."""
+        params = {**_write_params(field_manager, dry_run=dry_run), "force": "true" if force else "false"}
+        # JSON is YAML, so no YAML writer is needed.
+        return await self._patch(
+            "apply-patch+yaml", resource.path(namespace, name, subresource), params, body, deadline=deadline
+        )
+
+    async def json_patch(
+        self,
+        resource: Resource,
+        name: str,
+        operations: Sequence[Mapping[str, Any]],
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        field_manager: str = "",
+        dry_run: bool = False,
+        repeatable: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Apply RFC 6902 operations; a failed `test` is ApiError 422.
+
+        `repeatable` says that applying them twice does no harm, which only the caller can know.
+        """
+        return await self._patch(
+            "json-patch+json",
+            resource.path(namespace, name, subresource),
+            _write_params(field_manager, dry_run=dry_run),
+            operations,
+            deadline=deadline,
+            repeatable=repeatable,
+        )
+
+    async def merge_patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        field_manager: str = "",
+        dry_run: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Apply an RFC 7386 merge patch: None removes a field, lists are replaced."""
+        params = _write_params(field_manager, dry_run=dry_run)
+        return await self._patch(
+            "merge-patch+json", resource.path(namespace, name, subresource), params, body, deadline=deadline
+        )
+
+    async def strategic_merge_patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        field_manager: str = "",
+        dry_run: bool = False,
+        deadline: float = 10.0,
+    ) -> bytes:
+        """Apply a strategic merge patch, which merges lists by key; built-in kinds only (custom ones answer 415)."""
+        return await self._patch(
+            "strategic-merge-patch+json",
+            resource.path(namespace, name, subresource),
+            _write_params(field_manager, dry_run=dry_run),
+            body,
+            deadline=deadline,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        deadline: float = 10.0,
+    ) -> None:
+        """Delete an object, its dependants in the background; one that is gone already is a success.
+
+        With `uid` only that object: another one of the same name is ApiError Conflict.
+        """
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        try:
+            call = Call("DELETE", resource.path(namespace, name), {}, msgspec.json.encode(body))
+            await self._transport.request(call, deadline)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int = 300,
+        silence: float = 90.0,
+        open_deadline: float = 30.0,
+        max_line: int = MAX_LINE_BYTES,
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Watch from `resource_version` on; gives the events' raw lines until the server ends the watch.
+
+        The server ends it after `timeout_seconds`; bookmarks, about one a minute, tell a quiet watch from a dead one,
+        which `silence` seconds without a byte is. Never retried here: the caller knows where to resume. Raises, on
+        entering or from the iterator, ApiError, Unreachable, and OversizedLine for a line above `max_line` bytes.
+        """
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
+        call = Call("GET", resource.path(namespace), params)
+        return self._transport.stream(call, open_deadline=open_deadline, silence=silence, max_line=max_line)
+
+    async def _patch(
+        self,
+        kind: str,
+        path: str,
+        params: Mapping[str, str],
+        body: object,
+        *,
+        deadline: float,
+        repeatable: bool = True,
+    ) -> bytes:
+        data = msgspec.json.encode(body)
+        return await self._transport.request(
+            Call("PATCH", path, params, data, f"application/{kind}", repeatable), deadline
+        )
+
+
+def _write_params(field_manager: str, *, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": field_manager, "dryRun": "All" if dry_run else ""}

@@ -1,0 +1,207 @@
+"""Where the apiserver is and who we are to it.
+
+The only module that uses kubernetes-asyncio, which knows kubeconfig files, exec plugins and mounted tokens. It is
+imported when a connection is loaded, not before: it costs 0.35 s and 74 MB, which `muster plan` has no use for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kubernetes_asyncio.client import Configuration
+
+__all__ = ["ConfigError", "Connection", "load_connection"]
+
+logger = logging.getLogger(__name__)
+
+# Mounted tokens are renewed by the kubelet at 80 % of their life, at least 10 minutes: a minute is soon enough.
+_REFRESH_SECONDS = 60.0
+# An exec plugin may ask a cloud; a hanging one must not hold up requests for ever.
+_LOGIN_SECONDS = 30.0
+
+
+class ConfigError(Exception):
+    """No usable configuration; the message says what was looked for."""
+
+
+class Connection:
+    """An apiserver's address, trust and credentials.
+
+    `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL.
+    `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        ca_file: str | None = None,
+        server_hostname: str | None = None,
+        proxy: str | None = None,
+        login: Callable[[bool], Awaitable[str | None]] | None = None,
+    ) -> None:
+        self.server = server.rstrip("/")
+        self.ssl_context = ssl_context
+        self.server_hostname = server_hostname
+        self.proxy = proxy
+        self._ca_file = ca_file
+        self._login = login
+        self._lock = asyncio.Lock()
+        self._header: str | None = None
+        self._asked_at: float | None = None
+        self._rejected = False
+
+    async def authorization(self) -> str | None:
+        """Give the Authorization header's value, or None for anonymous or certificate access.
+
+        When renewing fails the last value is given again, and the failure is logged: the apiserver will say if it is
+        over. Raises ConfigError when there never was one.
+        """
+        if self._login is None or self._fresh():
+            return self._header
+        async with self._lock:
+            if self._fresh():
+                return self._header
+            try:
+                async with asyncio.timeout(_LOGIN_SECONDS):
+                    # A newline at a token file's end would make an illegal header.
+                    self._header = ((await self._login(self._rejected)) or "").strip() or None
+            except (ConfigError, OSError) as error:
+                if self._asked_at is None:
+                    raise ConfigError(f"no credentials: {error}") from error
+                logger.warning("credentials could not be renewed, the last ones are used: %s", error)
+            self._asked_at = time.monotonic()
+            self._rejected = False
+        return self._header
+
+    def expire(self) -> None:
+        """Forget the credentials: the apiserver answered 401."""
+        self._rejected = True
+
+    def reload_trust(self) -> None:
+        """Read the CA file again, for new connections, when the server's certificate was not trusted."""
+        if self.ssl_context is not None and self._ca_file is not None:
+            try:
+                self.ssl_context.load_verify_locations(cafile=self._ca_file)
+            except (OSError, ssl.SSLError) as error:
+                logger.warning("cannot read the apiserver's CA %s: %s", self._ca_file, error)
+
+    def _fresh(self) -> bool:
+        if self._rejected or self._asked_at is None:
+            return False
+        return time.monotonic() < self._asked_at + _REFRESH_SECONDS
+
+
+async def load_connection(kubeconfig: str | None = None) -> Connection:
+    """Load the given kubeconfig, else `$KUBECONFIG`, else the pod's own service account, else `~/.kube/config`.
+
+    Raises ConfigError.
+    """
+    path = kubeconfig or os.environ.get("KUBECONFIG")
+    if not path and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        path = str(Path.home() / ".kube" / "config")
+    return await (_from_kubeconfig(path) if path else _in_cluster())
+
+
+async def _in_cluster() -> Connection:
+    from kubernetes_asyncio.client import Configuration  # noqa: PLC0415 - see the module's docstring
+    from kubernetes_asyncio.config import ConfigException, load_incluster_config  # noqa: PLC0415
+
+    configuration = Configuration()
+    try:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        raise ConfigError(f"in-cluster configuration: {error}") from error
+
+    async def login(rejected: bool) -> str | None:  # noqa: FBT001 - the signature of a login
+        try:
+            if rejected:  # kubernetes-asyncio reads the file once a minute; a 401 cannot wait for that
+                load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            header: str | None = await configuration.get_api_key_with_prefix("BearerToken")
+        except ConfigException as error:
+            raise ConfigError(str(error)) from error
+        return header
+
+    return _connection(configuration, login)
+
+
+async def _from_kubeconfig(path: str) -> Connection:
+    from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
+    from kubernetes_asyncio.config import ConfigException, load_kube_config  # noqa: PLC0415
+
+    # kubernetes-asyncio only warns of a missing file, and then fails with a TypeError.
+    if not _exists(path):
+        raise ConfigError(f"kubeconfig {path}: no such file")
+    configuration = Configuration()
+    # What it raises for a file that is not a kubeconfig depends on where the file goes wrong.
+    mistakes = (ConfigException, OSError, yaml.YAMLError, AssertionError, KeyError, TypeError, ValueError)
+    try:
+        async with asyncio.timeout(_LOGIN_SECONDS):
+            loader = await load_kube_config(config_file=path, client_configuration=configuration)
+    except mistakes as error:
+        raise ConfigError(f"kubeconfig {path}: {error}") from error
+    # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
+    until_rejected = "exec" in (loader._user or ()) and not hasattr(loader, "exec_plugin_expiry")  # noqa: SLF001
+
+    async def login(rejected: bool) -> str | None:  # noqa: FBT001
+        if rejected and hasattr(loader, "exec_plugin_expiry"):
+            del loader.exec_plugin_expiry  # else the plugin is not asked before its credential's own expiry
+        if rejected or not until_rejected:
+            try:
+                await loader.load_and_set(configuration)
+            except mistakes as error:
+                raise ConfigError(f"kubeconfig {path}: {error}") from error
+        return configuration.api_key.get("BearerToken")
+
+    return _connection(configuration, login)
+
+
+def _exists(paths: str) -> bool:
+    return any(Path(part).expanduser().is_file() for part in paths.split(os.pathsep) if part)
+
+
+def _connection(configuration: Configuration, login: Callable[[bool], Awaitable[str | None]]) -> Connection:
+    server = str(configuration.host)
+    context = None
+    if server.startswith("https"):
+        try:
+            context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+            if configuration.cert_file:
+                context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        except OSError as error:  # ssl.SSLError is one
+            raise ConfigError(f"certificates for {server}: {error}") from error
+        if not configuration.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        # Python 3.13 demands extensions that Go does not, and that the CAs of some distributions lack.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return Connection(
+        server,
+        ssl_context=context,
+        ca_file=configuration.ssl_ca_cert,
+        server_hostname=configuration.tls_server_name,
+        proxy=configuration.proxy or _environment_proxy(server),
+        login=login,
+    )
+
+
+def _environment_proxy(server: str) -> str | None:
+    # As client-go. aiohttp's trust_env would do it too, but also send ~/.netrc passwords in place of our token.
+    url = urlsplit(server)
+    if not url.hostname or proxy_bypass(url.hostname):
+        return None
+    return getproxies().get(url.scheme)

@@ -1,0 +1,110 @@
+"""What the apiserver, or the way to it, answers instead of what was asked for.
+
+One family, so that a caller who only wants to try again later catches `ApiError`, and one who needs to know more asks
+its properties. Bodies that are not a Kubernetes Status (a load balancer's HTML) become errors of the same kind.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["ApiError", "OversizedLine", "Unreachable", "error_from_response"]
+
+_EXCERPT = 200  # characters of a foreign body that a message quotes
+
+
+class ApiError(Exception):
+    """The apiserver refused or failed a request.
+
+    `status` is the HTTP status (0 when there was no answer), `reason` the Status reason such as "NotFound" or
+    "Conflict" ("" when the body named none), `message` the words for people, `retry_after` the seconds the server asked
+    to wait, or None.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(status, reason, message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.reason}: {self.message}" if self.status else f"{self.reason}: {self.message}"
+
+    @property
+    def not_found(self) -> bool:
+        """The object, or the whole resource, does not exist."""
+        return self.status == 404  # noqa: PLR2004 - an HTTP status is its own name
+
+    @property
+    def conflict(self) -> bool:
+        """The object changed meanwhile, exists already, or is not the one of the given UID."""
+        return self.status == 409  # noqa: PLR2004
+
+    @property
+    def already_exists(self) -> bool:
+        """A create found an object of that name."""
+        return self.reason == "AlreadyExists"
+
+    @property
+    def gone(self) -> bool:
+        """The resource version, or the continue token, is too old: list again."""
+        return self.status == 410 or self.reason == "Expired"  # noqa: PLR2004
+
+    @property
+    def overloaded(self) -> bool:
+        """The server could not serve now (429 or 5xx) and says nothing about the request itself."""
+        return self.status == 429 or self.status >= 500  # noqa: PLR2004
+
+
+class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the word that callers use for it
+    """No usable answer: refused, reset, timed out, or silent past the deadline. `status` is 0.
+
+    Whether the request took effect is unknown, unless the connection was refused.
+    """
+
+    def __init__(self, message: str, *, reason: str = "Unreachable") -> None:
+        super().__init__(0, reason, message)
+
+
+class OversizedLine(ApiError):  # noqa: N818 - as above
+    """A watch sent a line above the limit; resuming would meet it again, so list instead. `status` is 0."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(0, "OversizedLine", f"a watch event is longer than {limit} bytes")
+
+
+class _StatusDetails(msgspec.Struct, rename="camel"):
+    retry_after_seconds: float | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    kind: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    code: int | None = None
+    details: _StatusDetails | None = None
+
+
+def error_from_response(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """Make the error of an answer: its HTTP status, its body, and its Retry-After header.
+
+    With `status` 0 (an ERROR event of a watch, which has no HTTP status of its own) the Status code counts.
+    """
+    wait = _seconds(retry_after)
+    try:
+        decoded = msgspec.json.decode(body, type=_Status)
+    except msgspec.DecodeError:
+        decoded = _Status()
+    if decoded.kind != "Status":
+        text = body[:_EXCERPT].decode("utf-8", errors="replace").strip()
+        return ApiError(status, "", f"not a Kubernetes answer: {text!r}", retry_after=wait)
+    if wait is None and decoded.details is not None and decoded.details.retry_after_seconds:
+        wait = decoded.details.retry_after_seconds
+    return ApiError(status or decoded.code or 0, decoded.reason or "", decoded.message or "", retry_after=wait)
+
+
+def _seconds(header: str | None) -> float | None:
+    # The apiserver sends whole seconds; a date, which proxies may send, falls back to our own backoff.
+    text = (header or "").strip()
+    return float(text) if text.isascii() and text.isdigit() else None

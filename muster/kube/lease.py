@@ -1,0 +1,309 @@
+"""One of several replicas leads: a `coordination.k8s.io/v1` Lease, as client-go holds it, that stops work in time.
+
+The promise is that two leaders never act at once. A leader counts from the *start* of its last successful renewal
+and stops before anybody else may take over; a candidate waits a whole lease from when *it* saw the record change. No
+clock of another machine is ever compared with ours. `LeaseRules` decides, with the time passed in;
+`LeaseElector` asks and acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.errors import ApiError
+from muster.kube.resource import LEASES
+from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from muster.kube.client import Client
+
+__all__ = ["LeaseElector", "LeaseLost", "LeaseRules", "LeaseTiming"]
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
+    """The lease could not be renewed in time, or somebody else holds it; the message says which."""
+
+
+class _Spec(LocalObject, frozen=True):
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_transitions: int = 0
+
+
+class _Lease(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """Seconds: how long a lease binds others, how long a leader trusts it, how often it is renewed.
+
+    `lease` less `renew` is the margin in which a leader that lost touch must have stopped.
+    """
+
+    lease: float = 15.0
+    renew: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when a leader could not stop, or renew, in time."""
+        if not self.lease > self.renew > self.retry > 0:
+            raise ValueError(f"need lease > renew > retry > 0, got {self.lease}, {self.renew}, {self.retry}")
+
+    @property
+    def margin(self) -> float:
+        """Seconds between the end of a leader's trust and the first moment another may take over."""
+        return self.lease - self.renew
+
+
+class LeaseRules:
+    """When the lease may be taken, and until when it is held. `now` is seconds of one monotonic clock."""
+
+    def __init__(self, identity: str, timing: LeaseTiming) -> None:
+        self.identity = identity
+        self.timing = timing
+        self.record: _Lease | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None
+
+    def observe(self, lease: _Lease, now: float) -> None:
+        """Remember what the apiserver showed; only a changed record starts the wait for its expiry anew."""
+        if self.record is None or self.record.spec != lease.spec:
+            self._seen_at = now
+        self.record = lease
+
+    def may_take(self, now: float) -> bool:
+        """Whether the observed record is nobody's, ours, or was left alone for its whole duration."""
+        if self.record is None:
+            return False
+        spec = self.record.spec
+        if spec.holder_identity in {"", self.identity}:
+            return True
+        # The holder stops by its own promise, so its duration counts, not ours.
+        return now >= self._seen_at + (spec.lease_duration_seconds or self.timing.lease)
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as last observed; "" is nobody."""
+        return self.record.spec.holder_identity if self.record is not None else ""
+
+    def won(self, lease: _Lease, started: float, now: float) -> None:
+        """Count a successful write, from when it was begun: the apiserver may have taken it at any moment since."""
+        self.observe(lease, now)
+        self._renewed_at = started
+
+    def lost(self) -> None:
+        """End our term at once."""
+        self._renewed_at = None
+
+    def valid_for(self, now: float) -> float:
+        """Seconds for which we may still act as the leader; 0 when not at all."""
+        return max(0.0, self._renewed_at + self.timing.renew - now) if self._renewed_at is not None else 0.0
+
+    def claim(self, utc: datetime) -> dict[str, Any]:
+        """Give the spec that makes the lease ours, or keeps it so."""
+        spec = self.record.spec if self.record is not None else _Spec()
+        ours = spec.holder_identity == self.identity
+        taken_over = self.record is not None and not ours
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": max(1, math.ceil(self.timing.lease)),
+            "acquireTime": spec.acquire_time if ours and spec.acquire_time else _micro_time(utc),
+            "renewTime": _micro_time(utc),
+            "leaseTransitions": spec.lease_transitions + taken_over,
+        }
+
+    def release(self, utc: datetime) -> dict[str, Any]:
+        """Give the spec that leaves the lease to whoever comes first."""
+        return {**self.claim(utc), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": _micro_time(utc)}
+
+
+def _micro_time(utc: datetime) -> str:
+    return utc.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class LeaseElector:
+    """Runs work only while this process holds the lease `namespace`/`name`.
+
+    `identity` must be unique to this process's life: pod name and a UUID. Check `is_valid` before each call that
+    changes something, and give the call no more than `remaining() + timing.margin` seconds.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        timing: LeaseTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not identity:
+            raise ValueError("an elector needs an identity: the empty holder means nobody")
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._rules = LeaseRules(identity, timing or LeaseTiming())
+        self._clock = clock
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as last observed; "" is nobody."""
+        return self._rules.holder
+
+    def is_valid(self) -> bool:
+        """Whether we may act as the leader at this moment: the fence before each call that changes something."""
+        return self.remaining() > 0
+
+    def remaining(self) -> float:
+        """Seconds for which we may act as the leader without another renewal."""
+        return self._rules.valid_for(self._clock())
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, run `lead` while it is held, and return when that returns.
+
+        Raises LeaseLost when the lease is lost; `lead` has then been cancelled and awaited, but not beyond the moment
+        at which another may lead (the message says so if it still runs: end the process). What `lead` raises, and
+        cancellation, are raised after the lease is released, so that another replica takes over at once.
+        """
+        await self._acquire()
+        leading = asyncio.ensure_future(lead())
+        renewing = asyncio.create_task(self._keep(), name=f"renew-{self._name}")
+        try:
+            await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # While the work winds down the lease is still renewed, if it can be: nobody else may begin before.
+            stopped = await _stop(leading, self._rules.timing.margin)
+            lost = renewing.done() and not renewing.cancelled()
+            await _stop(renewing, self._rules.timing.margin)
+            self._rules.lost()
+            if stopped and not lost:
+                await self._release()
+        if not lost:
+            leading.result()
+            return
+        reason = renewing.exception()
+        suffix = "" if stopped else "; the work did not stop"
+        raise LeaseLost(f"lease {self._namespace}/{self._name}: {reason}{suffix}") from reason
+
+    async def _acquire(self) -> None:
+        retry = self._rules.timing.retry
+        told = None
+        while True:
+            try:
+                if await self._try(retry):
+                    logger.info("lease %s/%s acquired by %s", self._namespace, self._name, self._rules.identity)
+                    return
+            except ApiError as error:
+                logger.warning("lease %s/%s: %s", self._namespace, self._name, error)
+            if self._rules.holder != told:
+                told = self._rules.holder
+                logger.info("lease %s/%s is held by %s", self._namespace, self._name, told or "nobody")
+            await asyncio.sleep(retry * (1 + 0.2 * random.random()))  # noqa: S311 - not a secret
+
+    async def _try(self, deadline: float) -> bool:
+        """Look at the lease and take it if that is allowed. Raises ApiError."""
+        try:
+            body = await self._client.get(LEASES, self._name, self._namespace, deadline=deadline)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            self._rules.record = None
+        else:
+            self._rules.observe(_read(body), self._clock())
+            if not self._rules.may_take(self._clock()):
+                return False
+        return await self._write(deadline)
+
+    async def _write(self, deadline: float) -> bool:
+        """Claim or renew on top of the record last seen; False when it has changed meanwhile. Raises ApiError."""
+        started = self._clock()
+        body = self._body(self._rules.claim(datetime.now(UTC)))
+        try:
+            if self._rules.record is None:
+                answer = await self._client.create(LEASES, body, self._namespace, deadline=deadline)
+            else:
+                answer = await self._client.replace(LEASES, self._name, body, self._namespace, deadline=deadline)
+        except ApiError as error:
+            if error.conflict:
+                return False
+            raise
+        self._rules.won(_read(answer), started, self._clock())
+        return True
+
+    async def _keep(self) -> None:
+        """Renew until it is too late; then raise LeaseLost."""
+        timing = self._rules.timing
+        trouble: ApiError | None = None
+        while True:
+            await asyncio.sleep(min(timing.retry, self.remaining()))
+            left = self.remaining()
+            if left <= 0:
+                raise LeaseLost(f"not renewed in {timing.renew:g} s: {trouble or 'the event loop stood still'}")
+            deadline = min(timing.retry, left)
+            try:
+                # Straight from the record we wrote; only when somebody touched it is it read again.
+                if not await self._write(deadline) and not await self._try(deadline) and not self._ours():
+                    raise LeaseLost(f"taken by {self.holder or 'nobody'}")
+                trouble = None
+            except ApiError as error:
+                trouble = error
+                logger.warning("lease %s/%s not renewed: %s", self._namespace, self._name, error)
+                if error.not_found:
+                    self._rules.record = None
+
+    def _ours(self) -> bool:
+        return self._rules.holder == self._rules.identity
+
+    async def _release(self) -> None:
+        deadline = self._rules.timing.retry
+        try:
+            # Read first: a renewal that was cut short may have changed the resource version.
+            body = await self._client.get(LEASES, self._name, self._namespace, deadline=deadline)
+            self._rules.observe(_read(body), self._clock())
+            if self._ours():
+                spec = self._rules.release(datetime.now(UTC))
+                await self._client.replace(LEASES, self._name, self._body(spec), self._namespace, deadline=deadline)
+                logger.info("lease %s/%s released", self._namespace, self._name)
+        except ApiError as error:
+            logger.warning("lease %s/%s not released, it will expire: %s", self._namespace, self._name, error)
+
+    def _body(self, spec: dict[str, Any]) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
+        if self._rules.record is not None:
+            meta = self._rules.record.metadata
+            # A replacement without them would strip what the chart or a GitOps tool wrote.
+            metadata |= {"labels": meta.labels, "annotations": meta.annotations}
+            metadata["resourceVersion"] = meta.resource_version
+        return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+
+
+def _read(body: bytes) -> _Lease:
+    try:
+        return decode(body, _Lease)
+    except InvalidObjectError as error:
+        raise ApiError(0, "NotALease", str(error)) from error
+
+
+async def _stop(task: asyncio.Future[None], seconds: float) -> bool:
+    """Cancel and await, but not for ever. Whether it ended."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=seconds)
+    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+        logger.debug("%s ended with %r", task, error)  # raised where it matters; asked for here, or asyncio complains
+    return task.done()

@@ -1,0 +1,44 @@
+"""Cuts a stream of bytes into lines, as a watch sends its events.
+
+A line is handed out only when its newline came: what a broken connection leaves behind is half an event, never JSON.
+"""
+
+from __future__ import annotations
+
+from muster.kube.errors import OversizedLine
+
+__all__ = ["LineSplitter"]
+
+
+class LineSplitter:
+    """Collects chunks and gives whole lines, without their newline; empty lines are passed over.
+
+    `limit` bounds one line in bytes, and thereby what a hostile or broken server can make us hold.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take the next chunk and give the lines that it completes. Raises OversizedLine."""
+        *ends, rest = chunk.split(b"\n")
+        lines = []
+        for end in ends:
+            self._keep(end)
+            # Joined once per line: adding up bytes would copy a large line once per chunk.
+            line = b"".join(self._parts)
+            self._parts.clear()
+            self._size = 0
+            if line.strip():
+                lines.append(line)
+        self._keep(rest)
+        return lines
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            raise OversizedLine(self._limit)
+        if part:
+            self._parts.append(part)

@@ -1,0 +1,92 @@
+"""Where each kind lives at the apiserver, so that no URL is written anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+__all__ = [
+    "EVENTS",
+    "LEASES",
+    "MUTATING_WEBHOOKS",
+    "NAMESPACES",
+    "NODES",
+    "PODS",
+    "POD_GROUPS",
+    "PRIORITY_CLASSES",
+    "QUEUES",
+    "SECRETS",
+    "VALIDATING_WEBHOOKS",
+    "Resource",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind at the apiserver; `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects: `v1`, or `group/version`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def full_name(self) -> str:
+        """The name kubectl accepts without ambiguity, `podgroups.scheduling.volcano.sh`; for logs and metrics."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """Give the URL path of an object, or without `name` of the collection (of all namespaces without `namespace`).
+
+        Raises ValueError when a namespace is missing or too many, or a name cannot be a path segment.
+        """
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self.full_name} has no namespaces, got {namespace!r}")
+        if name is not None and self.namespaced and not namespace:
+            raise ValueError(f"{self.full_name} {name!r} needs a namespace")
+        if subresource is not None and name is None:
+            raise ValueError(f"subresource {subresource!r} of {self.full_name} needs a name")
+        segments = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace:
+            segments += ["namespaces", namespace]
+        segments.append(self.plural)
+        segments += [segment for segment in (name, subresource) if segment is not None]
+        return "/" + "/".join(map(_segment, segments))
+
+
+def _segment(text: str) -> str:
+    # quote() leaves dots alone, and a lone "." or ".." would climb to another object.
+    if text in {"", ".", ".."}:
+        raise ValueError(f"{text!r} cannot be part of a path")
+    return quote(text, safe="")
+
+
+PODS = Resource("", "v1", "pods", "Pod")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+SECRETS = Resource("", "v1", "secrets", "Secret")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+MUTATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)

@@ -1,0 +1,193 @@
+"""What the cluster looked like a moment ago: objects by name, with indices and a stream of changes.
+
+Pure and synchronous. A relist is compared with what is there, so a deletion that happened while nobody watched still
+becomes a change, and an object deleted and made anew under its name (another UID) is seen as both.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+    from muster.objects import ObjectMeta
+
+__all__ = ["Change", "ChangeKind", "HasMetadata", "Store", "StoreStatistics"]
+
+logger = logging.getLogger(__name__)
+
+ChangeKind = Literal["added", "modified", "deleted"]
+
+
+class HasMetadata(Protocol):
+    """Anything with a Kubernetes object's metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata; namespace is "" for cluster-scoped kinds."""
+
+
+T = TypeVar("T", bound=HasMetadata)
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """One step from one state of the store to the next; `old` is None when added, `new` is None when deleted."""
+
+    kind: ChangeKind
+    old: T | None
+    new: T | None
+
+    @property
+    def object(self) -> T:
+        """The object as it is now, or as it was last when deleted."""
+        found = self.new if self.new is not None else self.old
+        if found is None:
+            raise AssertionError("a change of nothing")
+        return found
+
+
+class StoreStatistics(NamedTuple):
+    """Numbers for metrics; all but `objects` count up from the start."""
+
+    objects: int
+    added: int
+    modified: int
+    deleted: int
+    relists: int
+    handler_errors: int
+
+
+class Store(Generic[T]):
+    """Objects of one kind by namespace and name.
+
+    `synced` is False until the first list is in: an empty store that is not synced says nothing.
+    """
+
+    def __init__(self) -> None:
+        self.synced = False
+        self._objects: dict[_Key, T] = {}
+        self._key_functions: dict[str, Callable[[T], Iterable[Hashable]]] = {}
+        self._indices: dict[str, dict[Hashable, dict[_Key, T]]] = {}
+        self._handlers: list[Callable[[Change[T]], None]] = []
+        self._counts: dict[ChangeKind, int] = {"added": 0, "modified": 0, "deleted": 0}
+        self._relists = 0
+        self._handler_errors = 0
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def values(self) -> list[T]:
+        """All objects, as a list of their own that later changes leave alone."""
+        return list(self._objects.values())
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object of that name, or None; `namespace` is "" for cluster-scoped kinds."""
+        return self._objects.get((namespace, name))
+
+    def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
+        """Keep objects findable by every value that `key` gives for them.
+
+        `key` must depend on the object alone and never raise. Raises ValueError when the name is taken.
+        """
+        if name in self._key_functions:
+            raise ValueError(f"index {name!r} exists already")
+        self._key_functions[name] = key
+        self._indices[name] = {}
+        for place, item in self._objects.items():
+            for value in key(item):
+                self._indices[name].setdefault(value, {})[place] = item
+
+    def by_index(self, name: str, key: Hashable) -> list[T]:
+        """The objects for which the index gave `key`. Raises KeyError when there is no such index."""
+        return list(self._indices[name].get(key, {}).values())
+
+    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call `handler` for every later change, synchronously, when the store already has the new state.
+
+        During a relist the store has the state after all of its changes. A handler must not change the store; one that
+        raises is logged and counted, and the others still hear of the change.
+        """
+        self._handlers.append(handler)
+
+    def replace_all(self, objects: Iterable[T]) -> None:
+        """Take a whole list as the new state; handlers hear the difference, deletions first. Sets `synced`."""
+        fresh = {_key(item): item for item in objects}
+        changes: list[Change[T]] = []
+        for place in [place for place in self._objects if place not in fresh]:
+            changes += self._remove(place)
+        for item in fresh.values():
+            changes += self._put(item)
+        self._relists += 1
+        self.synced = True
+        self._tell(changes)
+
+    def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
+        """Take one watch event. What the store knows decides what it means: a repeated event is no change."""
+        self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(object))
+
+    def statistics(self) -> StoreStatistics:
+        """Numbers for metrics."""
+        return StoreStatistics(
+            len(self._objects), **self._counts, relists=self._relists, handler_errors=self._handler_errors
+        )
+
+    def _put(self, item: T) -> list[Change[T]]:
+        place = _key(item)
+        old = self._objects.get(place)
+        if old is None:
+            self._set(place, item)
+            return [Change("added", None, item)]
+        if old.metadata.uid != item.metadata.uid:
+            removed = self._remove(place)
+            self._set(place, item)
+            return [*removed, Change("added", None, item)]
+        if old.metadata.resource_version == item.metadata.resource_version != "":
+            return []
+        self._unindex(place, old)
+        self._set(place, item)
+        return [Change("modified", old, item)]
+
+    def _set(self, place: _Key, item: T) -> None:
+        self._objects[place] = item
+        for name, key in self._key_functions.items():
+            for value in key(item):
+                self._indices[name].setdefault(value, {})[place] = item
+
+    def _remove(self, place: _Key) -> list[Change[T]]:
+        old = self._objects.pop(place, None)
+        if old is None:
+            return []
+        self._unindex(place, old)
+        return [Change("deleted", old, None)]
+
+    def _unindex(self, place: _Key, item: T) -> None:
+        for name, key in self._key_functions.items():
+            index = self._indices[name]
+            for value in key(item):
+                members = index.get(value)
+                if members is not None:
+                    members.pop(place, None)
+                    if not members:
+                        del index[value]
+
+    def _tell(self, changes: list[Change[T]]) -> None:
+        for change in changes:
+            self._counts[change.kind] += 1
+            for handler in self._handlers:
+                try:
+                    handler(change)
+                except Exception:
+                    self._handler_errors += 1
+                    logger.exception("a handler failed on %s %s", change.kind, _key(change.object))
+
+
+def _key(item: HasMetadata) -> _Key:
+    return item.metadata.namespace, item.metadata.name
