@@ -1,1 +1,1 @@
-"""Tools that build, run and measure muster; never installed."""
+"""Programs that help to build and try muster; none of them is shipped."""

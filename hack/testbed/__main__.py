@@ -1,0 +1,111 @@
+"""`python -m hack.testbed build | up | down | status | env | kubectl … | helm …`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from hack.testbed import lifecycle
+from hack.testbed.build import binaries
+from hack.testbed.cluster import Testbed
+from hack.testbed.errors import TestbedError
+from hack.testbed.nodes import Nodes
+from hack.testbed.parts import ADDONS, DEFAULT_ADDONS, select
+from hack.testbed.paths import default_state
+from hack.testbed.process import recorded
+from hack.testbed.site import Site
+
+__all__ = ["main"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; 0 when it did what was asked, 1 with one line on stderr when it could not."""
+    options = _parser().parse_args(argv)
+    options.state = options.state.absolute()
+    started = time.monotonic()
+
+    def progress(line: str) -> None:
+        print(f"[{time.monotonic() - started:5.1f} s] {line}", flush=True)
+
+    try:
+        match options.command:
+            case "build":
+                binaries(select(options.parts), progress)
+                progress("everything is built")
+            case "up":
+                nodes = Nodes(options.nodes, options.cpu, options.memory, options.gpu)
+                Testbed.start(parts=options.parts, nodes=nodes, state=options.state, detached=True, progress=progress)
+                progress(f"ready: try `{_again(options.state, 'kubectl get nodes')}`")
+            case "down":
+                lifecycle.take_down(options.state)
+                progress(f"nothing runs any more; logs stay in {options.state / 'logs'}")
+            case "status":
+                return _status(options.state)
+            case "env":
+                for name, value in Testbed.attach(options.state).environment().items():
+                    print(f"export {name}={shlex.quote(value)}")
+            case tool:
+                testbed = Testbed.attach(options.state)
+                program = testbed.program(tool)
+                os.execve(program, [tool, *options.rest], os.environ | testbed.environment())  # noqa: S606
+    except TestbedError as error:
+        print(f"testbed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("testbed: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hack.testbed", description="A local Kubernetes of real programs.")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--state", type=Path, default=default_state(), help="its folder (default: %(default)s)")
+    chosen = argparse.ArgumentParser(add_help=False)
+    default = ",".join(DEFAULT_ADDONS)
+    equal = Nodes()
+    chosen.add_argument(
+        "--with",
+        dest="parts",
+        metavar="PARTS",
+        type=lambda text: [part for part in text.split(",") if part],
+        default=list(DEFAULT_ADDONS),
+        help=f"any of {', '.join(ADDONS)}, with commas (default: {default})",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build", parents=[shared, chosen], help="compile what is not compiled yet")
+    up = commands.add_parser("up", parents=[shared, chosen], help="start one that outlives this command")
+    up.add_argument("--nodes", type=int, default=equal.count, help="how many (default: %(default)s)")
+    up.add_argument("--cpu", default=equal.cpu, help="of each node (default: %(default)s)")
+    up.add_argument("--memory", default=equal.memory, help="of each node (default: %(default)s)")
+    up.add_argument("--gpu", type=int, default=equal.gpu, help="nvidia.com/gpu of each node (default: %(default)s)")
+    commands.add_parser("down", parents=[shared], help="stop everything; the logs stay")
+    commands.add_parser("status", parents=[shared], help="say what runs")
+    commands.add_parser("env", parents=[shared], help="print KUBECONFIG and PATH for `eval`")
+    for tool in ("kubectl", "helm"):
+        command = commands.add_parser(tool, parents=[shared], help=f"{tool} against it", add_help=False)
+        command.add_argument("rest", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _status(state: Path) -> int:
+    site = Site.load(state)
+    print(f"apiserver {site.server}, Services {site.service_range}, state {state}")
+    processes = recorded(state).values()
+    for process in processes:
+        print(f"{'runs ' if process.alive() else 'ended'} {process.pid:>8} {process.name:<24} {process.log}")
+    return 0 if all(process.alive() for process in processes) else 1
+
+
+def _again(state: Path, command: str) -> str:
+    tool, _, rest = command.partition(" ")
+    where = "" if state == default_state() else f" --state {shlex.quote(str(state))}"
+    return f"python -m hack.testbed {tool}{where} {rest}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

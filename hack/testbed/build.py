@@ -1,0 +1,171 @@
+"""Compiles programs once and keeps the finished binaries, so that only the first `up` of a machine is slow.
+
+A binary counts as finished when the small JSON beside it, written last, agrees with its size and SHA-256; anything else
+is a leftover of an interrupted build and is built again. One builder works at a time; a second waits and then finds
+everything done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.modules import family_dir
+from hack.testbed.paths import cache_root, locked, write_atomically
+from hack.testbed.toolchain import Go, find_go
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hack.testbed.part import Part
+
+__all__ = ["binaries", "binary_path", "is_finished"]
+
+_HEARTBEAT_SECONDS = 12
+_COLD_BYTES = 15 << 30  # what Go's build and module caches grow to
+_LEAST_BYTES = 2 << 30
+
+
+def binaries(parts: Iterable[Part], progress: Callable[[str], None]) -> dict[str, Path]:
+    """Return the path of each part's program by the part's name, compiling those that are not there yet.
+
+    Raises TestbedError: no Go to be had, disk full, or the log file of a compile that failed.
+    """
+    wanted = list(parts)
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    found = {part.name: _asset(Path(assets), part) for part in wanted if assets and part.asset}
+    go = find_go()
+    built = [part for part in wanted if part.name not in found]
+    missing = [part for part in built if not is_finished(binary_path(part, go))]
+    if missing:
+        with locked(cache_root() / "build.lock"):
+            missing = [part for part in missing if not is_finished(binary_path(part, go))]
+            if missing:
+                _build_all(missing, go, progress)
+    return found | {part.name: binary_path(part, go) for part in built}
+
+
+def binary_path(part: Part, go: Go) -> Path:
+    """Return where the part's program is kept: what could change its bytes is in the folder's name."""
+    family = family_dir(part.family)
+    digest = hashlib.sha256()
+    for fact in (
+        (family / "go.mod").read_bytes(),
+        (family / "go.sum").read_bytes(),
+        part.ldflags.encode(),
+        go.version.encode(),
+    ):
+        digest.update(hashlib.sha256(fact).digest())
+    return cache_root() / "bin" / f"{part.family}-{digest.hexdigest()[:16]}" / part.name
+
+
+def is_finished(binary: Path) -> bool:
+    """Tell whether the binary is whole. The SHA-256 is read again only when size or time differ from the record."""
+    record = _record(binary)
+    try:
+        facts = json.loads(record.read_text())
+        seen = binary.stat()
+    except (OSError, ValueError):
+        return False
+    if not isinstance(facts, dict) or seen.st_size != facts.get("size"):
+        return False
+    return seen.st_mtime_ns == facts.get("mtime_ns") or _sha256(binary) == facts.get("sha256")
+
+
+def finish(partial: Path, binary: Path) -> None:
+    """Move a compiled file to its place, durably, and then record that it is whole."""
+    with partial.open("rb") as stream:
+        os.fsync(stream.fileno())
+    partial.replace(binary)
+    seen = binary.stat()
+    facts = {"size": seen.st_size, "mtime_ns": seen.st_mtime_ns, "sha256": _sha256(binary)}
+    write_atomically(_record(binary), json.dumps(facts))
+
+
+def _asset(assets: Path, part: Part) -> Path:
+    binary = assets / part.name
+    if not os.access(binary, os.X_OK):
+        raise TestbedError(f"KUBEBUILDER_ASSETS is {assets}, but it has no {part.name}: complete it or unset it")
+    return binary
+
+
+def _build_all(parts: list[Part], go: Go, progress: Callable[[str], None]) -> None:
+    go.ensure(progress)
+    _check_disk(go)
+    for number, part in enumerate(parts, 1):
+        _build(part, go, f"{part.name} ({number} of {len(parts)})", progress)
+
+
+def _build(part: Part, go: Go, title: str, progress: Callable[[str], None]) -> None:
+    binary = binary_path(part, go)
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    _record(binary).unlink(missing_ok=True)
+    partial = binary.with_name(f".{binary.name}.{os.getpid()}")
+    log = cache_root() / "logs" / f"build-{part.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    progress(f"compiling {title}")
+    started = time.monotonic()
+    argv = [str(go.command), "build", "-trimpath", "-ldflags", part.ldflags, "-o", str(partial), part.package]
+    try:
+        with (
+            log.open("w") as stream,
+            subprocess.Popen(
+                argv, cwd=family_dir(part.family), env=go.environment(), stdout=stream, stderr=subprocess.STDOUT
+            ) as compiler,
+        ):
+            while (code := _wait(compiler)) is None:
+                progress(f"compiling {title}: {time.monotonic() - started:.0f} s")
+        if code:
+            _explain_failure(part, log)
+        finish(partial, binary)
+    finally:
+        partial.unlink(missing_ok=True)
+    progress(f"compiled {title} in {time.monotonic() - started:.0f} s")
+
+
+def _wait(compiler: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return compiler.wait(_HEARTBEAT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    except BaseException:
+        compiler.kill()
+        raise
+
+
+def _explain_failure(part: Part, log: Path) -> None:
+    if "no space left on device" in log.read_text(errors="replace"):
+        raise TestbedError(f"disk full while compiling {part.name}: free some space and try again; log: {log}")
+    raise TestbedError(f"{part.name} does not compile; {log_tail(log)}")
+
+
+def _check_disk(go: Go) -> None:
+    answer = subprocess.run(
+        [go.command, "env", "GOCACHE"], env=go.environment(), capture_output=True, text=True, check=True
+    )
+    cache = Path(answer.stdout.strip())
+    compiled = sum(entry.stat().st_size for entry in cache.glob("??/*-d")) if cache.is_dir() else 0
+    need = max(_LEAST_BYTES, _COLD_BYTES - compiled)
+    place = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if free < need:
+        raise TestbedError(
+            f"{free / 2**30:.1f} GB free at {place}, compiling needs {need / 2**30:.0f} GB: "
+            "free some space, or set GOCACHE and GOMODCACHE to a larger disk"
+        )
+
+
+def _record(binary: Path) -> Path:
+    return binary.with_name(f"{binary.name}.json")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,161 @@
+"""How etcd, the apiserver, the controllers, the scheduler and kwok are started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.testbed.api import NotFoundError
+from hack.testbed.modules import module_dir
+from hack.testbed.part import Launch
+
+if TYPE_CHECKING:
+    from hack.testbed.site import Site
+
+__all__ = [
+    "default_service_account",
+    "etcd",
+    "kube_apiserver",
+    "kube_controller_manager",
+    "kube_scheduler",
+    "kwok",
+    "nodes_schedulable",
+]
+
+_STAGES = Path(__file__).parent / "stages"
+_CONTROLLERS_OFF = (
+    "node-ipam-controller",
+    "node-route-controller",
+    "persistentvolume-attach-detach-controller",
+    "cloud-node-lifecycle-controller",
+    "service-lb-controller",
+)
+_KWOK = "sigs.k8s.io/kwok"
+
+
+def etcd(site: Site) -> Launch:
+    """Storage; losing it in a power cut is fine here, so it never waits for the disk."""
+    client = f"http://127.0.0.1:{site.port_of('etcd')}"
+    peer = f"http://127.0.0.1:{site.port_of('etcd-peer')}"
+    return Launch(
+        (
+            f"--data-dir={site.state / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ),
+        health=f"{client}/readyz",
+    )
+
+
+def kube_apiserver(site: Site) -> Launch:
+    """Serve on loopback, RBAC on, and ClusterIPs that a host process can bind."""
+    pki = site.pki
+    return Launch(
+        (
+            f"--etcd-servers=http://127.0.0.1:{site.port_of('etcd')}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            # There is no kubelet or proxy; the `kubernetes` Service needs no endpoints, and loopback may not be one.
+            "--endpoint-reconciler-type=none",
+            f"--secure-port={site.port}",
+            f"--tls-cert-file={pki / 'server.crt'}",
+            f"--tls-private-key-file={pki / 'server.key'}",
+            f"--client-ca-file={pki / 'ca.crt'}",
+            f"--token-auth-file={pki / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={pki / 'sa.pub'}",
+            f"--service-account-signing-key-file={pki / 'sa.key'}",
+            f"--service-cluster-ip-range={site.service_range}",
+            f"--cert-dir={site.state / 'tmp'}",
+            "--allow-privileged=true",
+        ),
+        health=f"{site.server}/readyz",
+    )
+
+
+def kube_controller_manager(site: Site) -> Launch:
+    """Run every controller but those that talk to a cloud or to real disks.
+
+    nodelifecycle stays: without it the not-ready taint stays on every node.
+    """
+    return Launch(
+        (
+            *_served_and_authenticated(site, "kube-controller-manager"),
+            "--controllers=*," + ",".join(f"-{controller}" for controller in _CONTROLLERS_OFF),
+            f"--service-account-private-key-file={site.pki / 'sa.key'}",
+            f"--root-ca-file={site.ca_file}",
+        ),
+        health=f"https://127.0.0.1:{site.port_of('kube-controller-manager')}/healthz",
+    )
+
+
+def kube_scheduler(site: Site) -> Launch:
+    """Schedules what does not ask for Volcano."""
+    return Launch(
+        _served_and_authenticated(site, "kube-scheduler"),
+        health=f"https://127.0.0.1:{site.port_of('kube-scheduler')}/healthz",
+    )
+
+
+def kwok(site: Site) -> Launch:
+    """Play kubelet for every node: heartbeats, pods that run at once, and ends by annotation (`stages/`)."""
+    upstream = module_dir(_KWOK) / "kustomize" / "stage"
+    stages = [
+        *sorted((upstream / "node" / "fast").glob("node-*.yaml")),
+        *sorted((upstream / "node" / "heartbeat").glob("node-*.yaml")),
+        *sorted((upstream / "pod" / "fast").glob("pod-*.yaml")),
+        *sorted(_STAGES.glob("*.yaml")),
+    ]
+    port = site.port_of("kwok")
+    return Launch(
+        (
+            f"--kubeconfig={site.kubeconfig_of('kwok')}",
+            "--manage-all-nodes=true",
+            "--node-ip=127.0.0.1",
+            "--cidr=10.0.0.0/16",
+            f"--server-address=127.0.0.1:{port}",
+            *(f"--config={stage}" for stage in stages),
+        ),
+        health=f"http://127.0.0.1:{port}/healthz",
+    )
+
+
+def default_service_account(site: Site) -> bool:
+    """Tell whether pods can be created in namespace `default`: its ServiceAccount is there."""
+    try:
+        site.api.get("/api/v1/namespaces/default/serviceaccounts/default")
+    except NotFoundError:
+        return False
+    return True
+
+
+def nodes_schedulable(site: Site) -> bool:
+    """Tell whether every node is Ready and without taints."""
+    nodes = site.api.get("/api/v1/nodes")["items"]
+    return len(nodes) >= site.nodes.count and all(
+        not node["spec"].get("taints")
+        and any(seen["type"] == "Ready" and seen["status"] == "True" for seen in node["status"].get("conditions", []))
+        for node in nodes
+    )
+
+
+def _served_and_authenticated(site: Site, part: str) -> tuple[str, ...]:
+    kubeconfig = site.kubeconfig_of(part)
+    return (
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={site.port_of(part)}",
+        f"--tls-cert-file={site.pki / 'server.crt'}",
+        f"--tls-private-key-file={site.pki / 'server.key'}",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+    )

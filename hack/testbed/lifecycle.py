@@ -1,0 +1,177 @@
+"""Brings a testbed up, as much at once as the order of things allows, and takes it down again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed.api import NotFoundError, answers
+from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.modules import module_dir
+from hack.testbed.parts import PARTS
+from hack.testbed.ports import check_free
+from hack.testbed.process import Process, marked, recorded, spawn, stop_all
+from hack.testbed.site import ADMIN, Site
+from hack.testbed.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from hack.testbed.part import Launch, Part
+
+__all__ = ["await_ready", "bring_up", "start_process", "take_down"]
+
+_READY_SECONDS = 90
+_STOP_SECONDS = 3
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_DISCOVERED = dict[str, Any]
+
+
+def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], progress: Callable[[str], None]) -> None:
+    """Start the parts in waves, each when what it needs is ready, and wait until all of it has settled.
+
+    Raises TestbedError naming the log file of what failed; the caller takes down what had been started.
+    """
+    progress(f"starting at {site.server}, state in {site.state}")
+    waiting = [part for part in parts if part.launch]
+    while waiting:
+        names = {part.name for part in waiting}
+        wave = [part for part in waiting if names.isdisjoint(part.needs)]
+        waiting = [part for part in waiting if part not in wave]
+        # What needs no object of its own starts while the objects of the others are made.
+        early = [part for part in wave if not part.namespace]
+        late = [part for part in wave if part.namespace]
+        started = {part.name: start_process(site, part, binaries[part.name]) for part in early}
+        if late:
+            _create_objects(site, late)
+            started |= {part.name: start_process(site, part, binaries[part.name]) for part in late}
+        for part in wave:
+            await_ready(site, part, *started[part.name])
+            progress(f"{part.name} is ready")
+    for part in parts:
+        _await_settled(site, part)
+
+
+def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str] = ()) -> tuple[Process, Launch]:
+    """Start one part; `extra_args` come last, where they override. Raises TestbedError for a port that is taken."""
+    if part.launch is None:
+        raise TestbedError(f"{part.name} is a tool, not a process")
+    launch = part.launch(site)
+    check_free(int(re.findall(r":(\d+)/", launch.health)[-1]), part.name)
+    environment = {"TMPDIR": str(site.state / "tmp"), **launch.environment}
+    argv = [str(binary), *launch.arguments, *extra_args]
+    return spawn(part.name, argv, state=site.state, env=environment, tied=not site.detached), launch
+
+
+def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> None:
+    """Wait until a started part answers on its health endpoint, or raise TestbedError with the end of its log."""
+
+    def ready() -> bool:
+        return not process.alive() or answers(launch.health, site.ca_file)
+
+    try:
+        wait_for(f"{part.name} to be ready", ready, _READY_SECONDS)
+    except TestbedError as error:
+        raise TestbedError(
+            f"{part.name} does not get ready within {_READY_SECONDS} s; {log_tail(process.log)}"
+        ) from error
+    if not process.alive():
+        raise TestbedError(f"{part.name} ended before it was ready; {log_tail(process.log)}")
+
+
+def take_down(state: Path) -> None:
+    """Stop every process of this state folder, clients before servers, and remove the folder but for its logs."""
+    processes = recorded(state)
+    later = [processes[name] for name in ("kube-apiserver", "etcd") if name in processes]
+    own = [process for name, process in processes.items() if name not in PARTS]
+    operators = [process for process in processes.values() if process not in [*later, *own]]
+    for group in (own, operators, *([process] for process in later)):
+        stop_all(group, _STOP_SECONDS)
+    for process in marked(state):
+        process.kill()
+    if not state.exists():
+        return
+    for entry in state.iterdir():
+        if entry.name == "logs":
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _create_objects(site: Site, parts: Sequence[Part]) -> None:
+    crds = set()
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        jobs: list[Future[object]] = [pool.submit(_ensure_node, site, node) for node in site.nodes.manifests()]
+        for namespace in dict.fromkeys(part.namespace for part in parts):
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            jobs.append(pool.submit(site.api.apply, f"/api/v1/namespaces/{namespace}", manifest))
+        for path in _crd_files(parts):
+            content = path.read_bytes()
+            name = _crd_name(content, path)
+            crds.add(name)
+            jobs.append(pool.submit(site.api.apply, f"{_CRDS}/{name}", content))
+        for job in jobs:
+            job.result()
+    wait_for("the CRDs to be served", lambda: crds <= _served(site), _READY_SECONDS)
+    for part in parts:
+        if part.prepare:
+            part.prepare(site)
+
+
+def _ensure_node(site: Site, node: dict[str, Any]) -> None:
+    # Created, not applied: only a creation takes the status along.
+    try:
+        site.api.get(f"/api/v1/nodes/{node['metadata']['name']}")
+    except NotFoundError:
+        site.api.create("/api/v1/nodes", node)
+
+
+def _crd_files(parts: Iterable[Part]) -> list[Path]:
+    files = []
+    for part in parts:
+        for pattern in part.crds:
+            matching = sorted(module_dir(part.module).glob(pattern))
+            if not matching:
+                raise TestbedError(f"{part.module} has no {pattern}: correct the row of {part.name} in parts.py")
+            files += matching
+    return files
+
+
+def _crd_name(content: bytes, path: Path) -> str:
+    # The files are large and PyYAML is slow; the name is at the start of each, two spaces in.
+    found = re.search(rb"^  name: (\S+)$", content, re.MULTILINE)
+    if found is None:
+        raise TestbedError(f"{path} is no CRD: it names nothing")
+    return found[1].decode()
+
+
+def _served(site: Site) -> set[str]:
+    groups: list[_DISCOVERED] = site.api.get("/apis", accept=_DISCOVERY)["items"]
+    return {
+        f"{resource['resource']}.{group['metadata']['name']}"
+        for group in groups
+        for version in group.get("versions", [])
+        for resource in version.get("resources", [])
+    }
+
+
+def _await_settled(site: Site, part: Part) -> None:
+    settled = part.settled
+    if settled is None:
+        return
+    log = site.logs / f"{part.name}.log"
+    try:
+        wait_for(f"{part.name} to have settled", lambda: settled(site), _READY_SECONDS)
+    except TestbedError as error:
+        raise TestbedError(f"{error}; {log_tail(log)}") from error
+
+
+def users() -> dict[str, str]:
+    """Return the apiserver's name of every part that has a kubeconfig."""
+    return {part.name: part.user for part in PARTS.values() if part.user and part.name != ADMIN}

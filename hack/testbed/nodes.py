@@ -1,0 +1,40 @@
+"""The nodes: plain Node objects that kwok keeps alive and on which pods run for as long as their annotations say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """So many equal nodes, `node-0` upwards; cpu and memory are Kubernetes quantities, gpu counts nvidia.com/gpu."""
+
+    count: int = 4
+    cpu: str = "16"
+    memory: str = "64Gi"
+    gpu: int = 8
+
+    def manifests(self) -> list[dict[str, Any]]:
+        """Return one Node per node, capacity and allocatable set, so that no pod comes before they are known."""
+        resources = {"cpu": self.cpu, "memory": self.memory, "pods": "110"}
+        if self.gpu:
+            resources["nvidia.com/gpu"] = str(self.gpu)
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": f"node-{index}",
+                    "labels": {
+                        "kubernetes.io/hostname": f"node-{index}",
+                        "kubernetes.io/os": "linux",
+                        "kubernetes.io/arch": "amd64",
+                    },
+                },
+                "status": {"capacity": resources, "allocatable": resources},
+            }
+            for index in range(self.count)
+        ]

@@ -1,0 +1,103 @@
+"""How the operators of Ray and Kubeflow are started: without any flag that has to do with gang scheduling."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hack.testbed.modules import module_dir
+from hack.testbed.part import Launch
+from hack.testbed.pki import Authority
+
+if TYPE_CHECKING:
+    from hack.testbed.site import Site
+
+__all__ = ["kuberay", "prepare_training", "training"]
+
+_TRAINING = "training-operator"
+_TRAINING_NAMESPACE = "kubeflow"
+# Compiled into the operator, which only looks whether tls.crt is there; it reads the files below its TMPDIR.
+_TRAINING_LOOKS_AT = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
+
+
+def kuberay(site: Site) -> Launch:
+    """KubeRay's operator."""
+    health = f"127.0.0.1:{site.port_of('kuberay-health')}"
+    return Launch(
+        (
+            "--enable-leader-election=false",
+            f"--metrics-addr=127.0.0.1:{site.port_of('kuberay-metrics')}",
+            f"--health-probe-bind-address={health}",
+            "--qps=1000",
+            "--burst=2000",
+        ),
+        health=f"http://{health}/readyz",
+        environment={"KUBECONFIG": str(site.kubeconfig_of("kuberay")), "POD_NAMESPACE": "ray-system"},
+    )
+
+
+def prepare_training(site: Site) -> None:
+    """Create the Training operator's Service, certificate Secret and webhook configuration.
+
+    It waits for its certificate before it starts a controller. Made beforehand, and valid by its own rules, the
+    certificate spares its first start a rotation and a restart.
+    """
+    authority = Authority.create("training-operator-ca")
+    ca, ca_key = authority.pem()
+    certificate, key = authority.issue([f"{_TRAINING}.{_TRAINING_NAMESPACE}.svc"])
+    files = {"ca.crt": ca, "ca.key": ca_key, "tls.crt": certificate, "tls.key": key}
+    mounted = site.state / "tmp" / "k8s-webhook-server" / "serving-certs"
+    mounted.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (mounted / name).touch(mode=0o600)
+        (mounted / name).write_bytes(content)
+    _TRAINING_LOOKS_AT.parent.mkdir(parents=True, exist_ok=True)
+    _TRAINING_LOOKS_AT.touch()
+
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    secret = f"{_TRAINING}-webhook-cert"
+    namespaced = f"/api/v1/namespaces/{_TRAINING_NAMESPACE}"
+    site.api.apply(
+        f"{namespaced}/secrets/{secret}",
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data},
+    )
+    port = site.port_of("training-webhooks")
+    site.api.apply(
+        f"{namespaced}/services/{_TRAINING}",
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _TRAINING}, "spec": {"ports": [{"port": port}]}},
+    )
+    upstream = module_dir("github.com/kubeflow/training-operator") / "manifests/base/webhook/manifests.yaml"
+    configuration = yaml.load(upstream.read_bytes(), yaml.CSafeLoader)
+    configuration["metadata"]["name"] = f"validator.{_TRAINING}.kubeflow.org"
+    for webhook in configuration["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = data["ca.crt"]
+        webhook["clientConfig"]["service"] |= {"name": _TRAINING, "namespace": _TRAINING_NAMESPACE, "port": port}
+    site.api.apply(
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/" + configuration["metadata"]["name"],
+        configuration,
+    )
+
+
+def training(site: Site) -> Launch:
+    """Start the Training operator for every kind but MPIJob, whose CRD belongs to the MPI operator."""
+    health = f"127.0.0.1:{site.port_of('training-health')}"
+    return Launch(
+        (
+            *(f"--enable-scheme={kind}" for kind in ("tfjob", "pytorchjob", "xgboostjob", "paddlejob", "jaxjob")),
+            f"--metrics-bind-address=127.0.0.1:{site.port_of('training-metrics')}",
+            f"--health-probe-bind-address={health}",
+            f"--webhook-server-port={site.port_of('training-webhooks')}",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+            "--controller-threads=4",
+        ),
+        health=f"http://{health}/readyz",
+        environment={
+            "KUBECONFIG": str(site.kubeconfig_of("training")),
+            "MY_POD_NAMESPACE": _TRAINING_NAMESPACE,
+            "TMPDIR": str(site.state / "tmp"),
+        },
+    )

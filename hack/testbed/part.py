@@ -1,0 +1,54 @@
+"""What a part of the testbed is: a program, what must exist before it starts, and how one sees that it is ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hack.testbed.site import Site
+
+__all__ = ["STRIPPED", "Launch", "Part"]
+
+STRIPPED = "-s -w"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a part is started: arguments after the program, additions to the environment, the URL that answers 200."""
+
+    arguments: tuple[str, ...]
+    health: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One program of the testbed; see `parts.PARTS` for all of them."""
+
+    name: str
+    family: str
+    """The folder below `modules/` whose go.mod names the program."""
+    package: str
+    ldflags: str = STRIPPED
+    asset: bool = False
+    """Whether KUBEBUILDER_ASSETS may supply it."""
+    addon: str = ""
+    """The word after `--with` that brings it; empty for the control plane, which is always there."""
+    needs: tuple[str, ...] = ("kube-apiserver",)
+    """Parts that are ready before this one starts."""
+    user: str = ""
+    """The name under which the apiserver knows it."""
+    namespace: str = ""
+    module: str = ""
+    """The Go module that holds its CRDs."""
+    crds: tuple[str, ...] = ()
+    """Glob patterns of CRD files within the module, one CRD per file."""
+    prepare: Callable[[Site], None] | None = None
+    """Creates what else must exist before it starts."""
+    launch: Callable[[Site], Launch] | None = None
+    """None for tools, which are built but not started."""
+    settled: Callable[[Site], bool] | None = None
+    """What must be true, beyond its health, before the testbed is ready."""

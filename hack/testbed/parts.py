@@ -1,0 +1,146 @@
+"""The table of parts. A further operator is one more row here, with its launch function in a module beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.testbed import control_plane, operators, volcano
+from hack.testbed.errors import TestbedError
+from hack.testbed.part import STRIPPED, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ADDONS", "DEFAULT_ADDONS", "PARTS", "select"]
+
+# Clients that compare versions reject a server that does not say its own.
+_KUBERNETES = STRIPPED + "".join(
+    f" -X k8s.io/component-base/version.{name}={value}"
+    for name, value in (("gitVersion", "v1.36.3"), ("gitMajor", "1"), ("gitMinor", "36"))
+)
+
+_TABLE = (
+    Part(
+        name="etcd",
+        family="kubernetes",
+        package="go.etcd.io/etcd/server/v3",
+        asset=True,
+        needs=(),
+        launch=control_plane.etcd,
+    ),
+    Part(
+        name="kube-apiserver",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kube-apiserver",
+        ldflags=_KUBERNETES,
+        asset=True,
+        needs=("etcd",),
+        launch=control_plane.kube_apiserver,
+    ),
+    Part(
+        name="kube-controller-manager",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kube-controller-manager",
+        ldflags=_KUBERNETES,
+        user="system:kube-controller-manager",
+        launch=control_plane.kube_controller_manager,
+        settled=control_plane.default_service_account,
+    ),
+    Part(
+        name="kube-scheduler",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kube-scheduler",
+        ldflags=_KUBERNETES,
+        user="system:kube-scheduler",
+        launch=control_plane.kube_scheduler,
+    ),
+    Part(
+        name="kwok",
+        family="kubernetes",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        user="system:serviceaccount:kube-system:kwok-controller",
+        launch=control_plane.kwok,
+        settled=control_plane.nodes_schedulable,
+    ),
+    Part(
+        name="volcano-scheduler",
+        addon="volcano",
+        family="volcano",
+        package="volcano.sh/volcano/cmd/scheduler",
+        user="system:serviceaccount:volcano-system:volcano-scheduler",
+        namespace="volcano-system",
+        module="volcano.sh/volcano",
+        # Without jobflow's the controllers never start, and no queue ever opens.
+        crds=("config/crd/volcano/bases/*.yaml", "config/crd/jobflow/bases/*.yaml"),
+        launch=volcano.scheduler,
+    ),
+    Part(
+        name="volcano-controllers",
+        addon="volcano",
+        family="volcano",
+        package="volcano.sh/volcano/cmd/controller-manager",
+        user="system:serviceaccount:volcano-system:volcano-controllers",
+        namespace="volcano-system",
+        launch=volcano.controllers,
+        settled=volcano.default_queue_open,
+    ),
+    Part(
+        name="volcano-webhooks",
+        addon="volcano-webhooks",
+        family="volcano",
+        package="volcano.sh/volcano/cmd/webhook-manager",
+        needs=("volcano-controllers",),
+        user="system:serviceaccount:volcano-system:volcano-admission",
+        namespace="volcano-system",
+        prepare=volcano.prepare_webhooks,
+        launch=volcano.webhooks,
+    ),
+    Part(
+        name="kuberay",
+        addon="kuberay",
+        family="kuberay",
+        package="github.com/ray-project/kuberay/ray-operator",
+        user="system:serviceaccount:ray-system:kuberay-operator",
+        namespace="ray-system",
+        module="github.com/ray-project/kuberay/ray-operator",
+        crds=("config/crd/bases/*.yaml",),
+        launch=operators.kuberay,
+    ),
+    Part(
+        name="training",
+        addon="training",
+        family="training",
+        package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+        user="system:serviceaccount:kubeflow:training-operator",
+        namespace="kubeflow",
+        module="github.com/kubeflow/training-operator",
+        # All but mpijobs, see `operators.training`.
+        crds=("manifests/base/crds/kubeflow.org_[!m]*.yaml",),
+        prepare=operators.prepare_training,
+        launch=operators.training,
+    ),
+    Part(
+        name="kubectl",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kubectl",
+        ldflags=_KUBERNETES,
+        asset=True,
+    ),
+    Part(name="helm", family="helm", package="helm.sh/helm/v4/cmd/helm"),
+)
+
+PARTS = {part.name: part for part in _TABLE}
+ADDONS = tuple(dict.fromkeys(part.addon for part in _TABLE if part.addon))
+DEFAULT_ADDONS = ("volcano", "kuberay", "training")
+
+
+def select(addons: Iterable[str]) -> list[Part]:
+    """Return the control plane, the tools and the parts of these add-ons, in the table's order.
+
+    Raises TestbedError for an add-on that is not in the table.
+    """
+    wanted = set(addons)
+    unknown = wanted.difference(ADDONS)
+    if unknown:
+        raise TestbedError(f"no part is called {', '.join(sorted(unknown))}: choose from {', '.join(ADDONS)}")
+    return [part for part in _TABLE if not part.addon or part.addon in wanted]

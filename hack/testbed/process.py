@@ -1,0 +1,162 @@
+"""Processes that are found again, and never mistaken for others.
+
+Each start is recorded at once in the state folder with the pid and its start time, so that any later command can stop
+it and a recycled pid is never touched. Each process also carries the state folder in its environment: what a crash
+left between its start and its record is found by that mark. Processes of an attached testbed die with their parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.testbed.errors import TestbedError
+from hack.testbed.paths import write_atomically
+from hack.testbed.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["Process", "marked", "recorded", "spawn", "stop_all"]
+
+MARK = "MUSTER_TESTBED_STATE"
+_PR_SET_PDEATHSIG = 1
+# Resolved before any fork: a forked child must not load anything.
+_PRCTL = ctypes.CDLL(None, use_errno=True).prctl
+# Children of this interpreter, so that they are reaped when they end.
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of a testbed: `start_time` is in clock ticks since boot, as in /proc/PID/stat."""
+
+    name: str
+    pid: int
+    start_time: int
+    log: Path
+
+    def alive(self) -> bool:
+        """Tell whether this very process still runs (a zombie does not)."""
+        child = _CHILDREN.get(self.pid)
+        if child is not None and child.poll() is not None:
+            del _CHILDREN[self.pid]
+        return _start_time(self.pid) == self.start_time
+
+    def signal(self, number: int) -> None:
+        """Send a signal, when the process is still there."""
+        if self.alive():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return
+
+    def kill(self) -> None:
+        """End it with SIGKILL and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        wait_for(f"{self.name} to die", lambda: not self.alive(), 10, interval=0.01)
+
+    def stop(self, grace: float = 5) -> None:
+        """End it with SIGTERM, and with SIGKILL after `grace` seconds."""
+        stop_all([self], grace)
+
+
+def spawn(name: str, argv: Sequence[str], *, state: Path, env: Mapping[str, str], tied: bool) -> Process:
+    """Start a process, its output appended to `state/logs/NAME.log`, and record it.
+
+    `env` is added to this process's own environment. A tied process is killed by the kernel when its starter dies,
+    which holds for the starting thread: it has to be the main one. Raises TestbedError.
+    """
+    if tied and threading.current_thread() is not threading.main_thread():
+        raise TestbedError(f"{name} must be started from the main thread, or it dies with the thread")
+    log = state / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with log.open("ab") as output:
+            child = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=os.environ | env | {MARK: str(state)},
+                preexec_fn=_die_with(os.getpid()) if tied else None,  # noqa: PLW1509 (two prepared system calls)
+            )
+    except OSError as error:
+        raise TestbedError(f"{name} cannot be started: {error}") from error
+    _CHILDREN[child.pid] = child
+    process = Process(name, child.pid, _start_time(child.pid) or 0, log)
+    folder = state / "processes"
+    folder.mkdir(exist_ok=True)
+    write_atomically(folder / f"{name}.json", json.dumps(asdict(process), default=str))
+    return process
+
+
+def recorded(state: Path) -> dict[str, Process]:
+    """Return the processes that were started for this state folder, by name, dead or alive."""
+    found = {}
+    for record in sorted((state / "processes").glob("[!.]*.json")):
+        facts = json.loads(record.read_text())
+        found[facts["name"]] = Process(facts["name"], facts["pid"], facts["start_time"], Path(facts["log"]))
+    return found
+
+
+def marked(state: Path) -> list[Process]:
+    """Return every process of this machine that carries this state folder's mark, recorded or not."""
+    mark = f"{MARK}={state}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        start_time = _start_time(int(folder.name))
+        if mark in environment and start_time is not None:
+            found.append(Process("unrecorded", int(folder.name), start_time, state / "logs"))
+    return found
+
+
+def stop_all(processes: Iterable[Process], grace: float) -> None:
+    """End processes together: SIGTERM to all, SIGKILL to those that are still there after `grace` seconds."""
+    remaining = [process for process in processes if process.alive()]
+    for process in remaining:
+        process.signal(signal.SIGTERM)
+    try:
+        wait_for("processes to end", lambda: not any(process.alive() for process in remaining), grace, interval=0.01)
+    except TestbedError:
+        for process in remaining:
+            process.kill()
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    def hook() -> None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the call above
+            os._exit(1)
+
+    return hook
+
+
+def _start_time(pid: int) -> int | None:
+    """Return the start time of a process that runs, None for one that ended or waits to be reaped."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The command name, in parentheses, may hold spaces and parentheses of its own.
+    fields = text[text.rindex(")") + 2 :].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+if sys.platform != "linux":
+    raise TestbedError("the testbed runs on Linux only: it ties processes with prctl and binds all of 127.0.0.0/8")

@@ -1,0 +1,135 @@
+"""How Volcano's three programs are started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hack.testbed.api import NotFoundError
+from hack.testbed.modules import module_dir
+from hack.testbed.part import Launch
+from hack.testbed.pki import Authority, write_pair
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.testbed.site import Site
+
+__all__ = [
+    "controllers",
+    "default_queue_open",
+    "prepare_webhooks",
+    "scheduler",
+    "scheduler_conf",
+    "webhooks",
+]
+
+_MODULE = "volcano.sh/volcano"
+_NAMESPACE = "volcano-system"
+_SERVICE = "volcano-admission-service"
+
+
+def scheduler_conf(site: Site) -> Path:
+    """Return the scheduler's configuration file, upstream's default until a test writes another.
+
+    It is alone in its folder: the scheduler watches the folder and reloads on whatever changes in it.
+    """
+    conf = site.state / "conf" / "volcano-scheduler" / "volcano-scheduler.conf"
+    if not conf.exists():
+        conf.parent.mkdir(parents=True, exist_ok=True)
+        upstream = module_dir(_MODULE) / "installer/helm/chart/volcano/config/volcano-scheduler.conf"
+        conf.write_bytes(upstream.read_bytes())
+    return conf
+
+
+def scheduler(site: Site) -> Launch:
+    """vc-scheduler."""
+    return Launch(
+        (
+            *_common(site, "volcano-scheduler"),
+            f"--scheduler-conf={scheduler_conf(site)}",
+            f"--cache-dump-dir={site.state / 'tmp'}",
+        ),
+        health=_health(site, "volcano-scheduler"),
+    )
+
+
+def controllers(site: Site) -> Launch:
+    """vc-controller-manager."""
+    return Launch(
+        _common(site, "volcano-controllers"),
+        health=_health(site, "volcano-controllers"),
+        environment={"KUBE_POD_NAMESPACE": _NAMESPACE, "HELM_RELEASE_NAME": "volcano"},
+    )
+
+
+def default_queue_open(site: Site) -> bool:
+    """Tell whether the controllers have opened queue `default`: before that, the scheduler rejects every job."""
+    try:
+        queue = site.api.get("/apis/scheduling.volcano.sh/v1beta1/queues/default")
+    except NotFoundError:
+        return False
+    return bool(queue.get("status", {}).get("state") == "Open")
+
+
+def prepare_webhooks(site: Site) -> None:
+    """Create the webhook manager's Service, certificate and webhook configurations, as its own installer has them."""
+    port = site.port_of("volcano-webhooks")
+    authority = Authority.create("volcano-admission-ca")
+    write_pair(site.pki, "volcano-ca", authority.pem())
+    write_pair(site.pki, "volcano-webhooks", authority.issue([f"{_SERVICE}.{_NAMESPACE}.svc"]))
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": _SERVICE, "namespace": _NAMESPACE},
+        "spec": {"ports": [{"port": port}]},
+    }
+    site.api.apply(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}", service)
+    installer = (module_dir(_MODULE) / "installer/volcano-development.yaml").read_bytes()
+    for manifest in yaml.load_all(installer, yaml.CSafeLoader):
+        if manifest and manifest["kind"] in {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}:
+            _apply_configuration(site, manifest, port)
+
+
+def webhooks(site: Site) -> Launch:
+    """vc-webhook-manager, listening where its Service's ClusterIP points."""
+    service = site.api.get(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}")
+    pki = site.pki
+    return Launch(
+        (
+            f"--kubeconfig={site.kubeconfig_of('volcano-webhooks')}",
+            f"--listen-address={service['spec']['clusterIP']}",
+            f"--port={service['spec']['ports'][0]['port']}",
+            f"--tls-cert-file={pki / 'volcano-webhooks.crt'}",
+            f"--tls-private-key-file={pki / 'volcano-webhooks.key'}",
+            f"--ca-cert-file={pki / 'volcano-ca.crt'}",
+            f"--webhook-namespace={_NAMESPACE}",
+            f"--webhook-service-name={_SERVICE}",
+            "--enable-healthz=true",
+            f"--healthz-address=127.0.0.1:{site.port_of('volcano-webhooks-health')}",
+        ),
+        health=f"https://127.0.0.1:{site.port_of('volcano-webhooks-health')}/healthz",
+    )
+
+
+def _apply_configuration(site: Site, manifest: dict[str, Any], port: int) -> None:
+    for webhook in manifest["webhooks"]:
+        webhook["clientConfig"]["service"]["port"] = port
+    plural = f"{manifest['kind'].lower()}s"
+    site.api.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{manifest['metadata']['name']}", manifest)
+
+
+def _common(site: Site, part: str) -> tuple[str, ...]:
+    return (
+        f"--kubeconfig={site.kubeconfig_of(part)}",
+        "--leader-elect=false",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+        "--enable-healthz=true",
+        f"--healthz-address=127.0.0.1:{site.port_of(part)}",
+    )
+
+
+def _health(site: Site, part: str) -> str:
+    return f"http://127.0.0.1:{site.port_of(part)}/healthz"
