@@ -1,0 +1,60 @@
+"""What a gang's PodGroup should say, and whether the one that is there says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.objects import InvalidObjectError, PodGroup, convert
+from muster.resources import Resources, parse_resources
+from muster.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from controller.view import View
+
+__all__ = ["claim_of", "desired", "up_to_date"]
+
+
+def desired(view: View, *, admitted: bool) -> dict[str, Any]:
+    """The manifest to apply for a gang that has workload, intent and gang.
+
+    While the gang is admitted its numbers never rise (Volcano would block the replacement of a crashed member) and its
+    queue and priority stay (its usage would move unchecked); what changed acts at the next admission.
+    """
+    if view.gang is None or view.intent is None or view.workload is None:
+        raise ValueError(f"{view.key} has no gang to make a PodGroup for")
+    manifest = SCHEDULERS[view.intent.scheduler].pod_group(view.gang, view.intent, view.workload)
+    if admitted and view.pod_group is not None:
+        now, spec = view.pod_group.spec, manifest["spec"]
+        spec["queue"] = now.queue
+        spec.pop("priorityClassName", None)
+        if now.priority_class_name:
+            spec["priorityClassName"] = now.priority_class_name
+        if spec["minMember"] > now.min_member:
+            spec["minMember"] = now.min_member
+            spec["minTaskMember"] = now.min_task_member
+            spec["minResources"] = now.min_resources
+    return manifest
+
+
+def up_to_date(group: PodGroup, manifest: dict[str, Any]) -> bool:
+    """Whether the PodGroup says what the manifest says; what others added to it does not count."""
+    wanted = convert(manifest, PodGroup)
+    spec, meta = wanted.spec, wanted.metadata
+    return (
+        group.spec.min_member == spec.min_member
+        and group.spec.min_task_member == spec.min_task_member
+        and group.spec.queue == spec.queue
+        and group.spec.priority_class_name == spec.priority_class_name
+        and claim_of(group) == claim_of(wanted)
+        and meta.owner_references == group.metadata.owner_references
+        and meta.labels.items() <= group.metadata.labels.items()
+        and meta.annotations.items() <= group.metadata.annotations.items()
+    )
+
+
+def claim_of(group: PodGroup) -> Resources:
+    """What the PodGroup claims of its queue; nothing when its numbers cannot be read."""
+    try:
+        return parse_resources(group.spec.min_resources, path="spec.minResources")
+    except InvalidObjectError:
+        return {}

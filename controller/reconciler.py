@@ -1,0 +1,258 @@
+"""Brings one gang at a time to where it should be; everything it needs to know is in the cluster.
+
+The order within one gang is what makes it safe to die at any moment: the PodGroup before anything else, the mark
+`muster.dev/admitted` before the first gate, the gates last. Whoever comes next reads the mark and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from controller.gates import open_gates
+from controller.podgroups import desired, up_to_date
+from controller.reports import Reporter
+from controller.standing import Phase, Standing, enter
+from controller.view import View, observe
+from muster.kube.resource import POD_GROUPS
+from muster.ledger import GangKey, Ledger
+from muster.names import ADMITTED, STATE
+from muster.objects import InvalidObjectError, PodGroup, Queue, decode
+from muster.queues import read_queue
+from muster.reasons import State
+from muster.resources import describe, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.cluster import Cluster
+    from muster.intent import Defaults
+    from muster.kube.client import Client
+    from muster.kube.store import Change
+    from muster.kube.workqueue import WorkQueue
+
+__all__ = ["NotLeaderError", "Reconciler"]
+
+logger = logging.getLogger(__name__)
+
+WORKLOAD_MANAGER = "muster"
+
+
+class NotLeaderError(RuntimeError):
+    """The lease may be somebody else's by now: nothing may be written."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this leader did and the watches may not show yet."""
+
+    marked: str = ""
+    opened: set[str] = field(default_factory=set)
+    surplus: bool = False
+
+
+class Reconciler:
+    """One leader's term: a ledger made from the cluster, and the work on each gang."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        queue: WorkQueue[GangKey],
+        defaults: Defaults,
+        *,
+        instance: str,
+        may_write: Callable[[], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._queue = queue
+        self._defaults = defaults
+        self._may_write = may_write
+        self._clock = clock
+        self._ledger = Ledger()
+        self._reporter = Reporter(client, instance)
+        self._memory: dict[GangKey, _Memory] = {}
+
+    def prime(self) -> None:
+        """Enter everything that is in the cluster before the first decision, and queue all of it for work."""
+        for queue in self._cluster.queues:
+            self._enter_queue(queue)
+        for key in self._cluster.gangs():
+            self._stand(observe(key, self._cluster, self._defaults))
+            self._queue.add(key)
+
+    def queue_changed(self, change: Change[Queue]) -> None:
+        """Take a queue's change into the ledger and look again at everybody who waits there."""
+        name = change.object.metadata.name
+        if change.new is None:
+            self._ledger.drop_queue(name)
+        else:
+            self._enter_queue(change.new)
+        self._wake(name)
+
+    async def reconcile(self, key: GangKey) -> None:
+        """Bring one gang a step further; raises ApiError when the apiserver did not take a write."""
+        memory = self._memory.setdefault(key, _Memory())
+        view = observe(key, self._cluster, self._defaults, memory.opened)
+        standing = self._stand(view)
+        match standing.phase:
+            case Phase.GONE:
+                self._forget(view)
+            case Phase.FOREIGN:
+                if view.members:
+                    message = f'a PodGroup "{key.name}" that muster did not make is in the way; delete or rename it'
+                    await self._reporter.report(view, "", State.FOREIGN_POD_GROUP, message, self._clock())
+            case Phase.STALE:
+                await self._delete_stale(view)
+            case Phase.INVALID:
+                await self._reporter.report(view, view.marked_for, State.INVALID, view.error, self._clock())
+            case Phase.RELEASED:
+                await open_gates(self._client, [member for member in view.members if member.held], self._fence)
+            case Phase.INACTIVE:
+                await self._retire(view)
+            case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED:
+                await self._advance(view, standing, memory)
+
+    def _stand(self, view: View) -> Standing:
+        """Enter the gang into the ledger, and wake its neighbours when that changes something for them."""
+        memory = self._memory.get(view.key)
+        before = self._ledger.queue_of(view.key)
+        standing = enter(view, self._ledger, self._cluster.priorities(), memory.marked if memory else "")
+        if memory is not None:
+            memory.surplus = bool(standing.opening and standing.opening.surplus)
+        if standing.changed:
+            for queue in {before, self._ledger.queue_of(view.key)} - {None}:
+                self._wake(queue or "", but=view.key)
+        return standing
+
+    async def _advance(self, view: View, standing: Standing, memory: _Memory) -> None:
+        if not view.members and view.pod_group is None:
+            # Made when the first held pod is there, never on sight of the workload.
+            return
+        view = await self._ensure_pod_group(view, admitted=standing.phase is Phase.ADMITTED)
+        if standing.phase is Phase.ASSEMBLING:
+            await self._reporter.report(view, "", State.ASSEMBLING, _missing(view), self._clock())
+        elif standing.phase is Phase.WAITING:
+            await self._decide(view, memory)
+        else:
+            await self._open(view, standing, memory)
+
+    async def _decide(self, view: View, memory: _Memory) -> None:
+        """Admit the gang if the ledger says so, else write down why it waits."""
+        decision = self._ledger.decide(view.key)
+        if decision is None:
+            return
+        if not decision.fits:
+            await self._reporter.report(view, "", decision.state, decision.message, self._clock())
+            return
+        self._fence()
+        # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
+        memory.marked = view.decoded.metadata.uid if view.decoded else ""
+        standing = self._stand(view)
+        try:
+            await self._reporter.mark(view, memory.marked, State.ADMITTED, decision.message)
+        except Exception:
+            memory.marked = ""
+            self._stand(view)
+            raise
+        await self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
+        await self._open(view, standing, memory, marked=True)
+
+    async def _open(self, view: View, standing: Standing, memory: _Memory, *, marked: bool = False) -> None:
+        """Open the gates of an admitted gang, the mark first."""
+        uid = view.decoded.metadata.uid if view.decoded else ""
+        claim = self._ledger.holds(view.key) or {}
+        message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
+        if view.marked_for != uid and not marked:
+            self._fence()
+            await self._reporter.mark(view, uid, State.ADMITTED, message)
+        memory.marked = uid
+        opening = standing.opening
+        if opening is not None and opening.members:
+            memory.opened |= set(await open_gates(self._client, opening.members, self._fence))
+        if opening is not None and opening.surplus:
+            names = ", ".join(member.pod.metadata.name for member in opening.surplus)
+            message += f"; no room yet for {describe(total(m.requests for m in opening.surplus))} more ({names})"
+        running = view.pod_group is not None and view.pod_group.status.phase == "Running"
+        # A mark that was written a moment ago is not in this view; the watch brings the gang back here.
+        if view.marked_for == uid:
+            await self._reporter.report(view, uid, State.RUNNING if running else State.ADMITTED, message, self._clock())
+
+    async def _ensure_pod_group(self, view: View, *, admitted: bool) -> View:
+        manifest = desired(view, admitted=admitted)
+        if view.pod_group is not None and up_to_date(view.pod_group, manifest):
+            return view
+        self._fence()
+        data = await self._client.apply(
+            POD_GROUPS,
+            view.key.name,
+            manifest,
+            view.key.namespace,
+            field_manager=WORKLOAD_MANAGER,
+        )
+        return replace(view, pod_group=decode(data, PodGroup))
+
+    async def _delete_stale(self, view: View) -> None:
+        """Take away the PodGroup of a former workload of this name; its deletion brings the gang back here."""
+        if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
+            return
+        self._fence()
+        meta = view.pod_group.metadata
+        logger.info("%s: deleting the PodGroup of a former workload of this name", view.key)
+        await self._client.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+
+    async def _retire(self, view: View) -> None:
+        """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
+        memory = self._memory.setdefault(view.key, _Memory())
+        memory.marked = ""
+        memory.opened.clear()
+        if view.pod_group is None or view.workload is None:
+            return
+        said = view.pod_group.metadata.annotations
+        if view.workload.finished:
+            state, message = State.FINISHED, "the workload has ended"
+        else:
+            state, message = State.SUSPENDED, "the workload is suspended"
+        if ADMITTED in said or said.get(STATE) != state:
+            self._fence()
+            await self._reporter.report(view, "", state, message, self._clock())
+
+    def _forget(self, view: View) -> None:
+        self._memory.pop(view.key, None)
+        if view.group_owner is not None:
+            self._reporter.forget(view.group_owner.uid)
+
+    def _enter_queue(self, queue: Queue) -> None:
+        try:
+            self._ledger.set_queue(read_queue(queue))
+        except InvalidObjectError as error:
+            logger.warning("queue %s cannot be read, nothing new starts there: %s", queue.metadata.name, error)
+            self._ledger.drop_queue(queue.metadata.name)
+
+    def _wake(self, queue: str, but: GangKey | None = None) -> None:
+        """Look again at all who wait for room in a queue."""
+        for key in self._ledger.waiting(queue):
+            if key != but:
+                self._queue.add(key)
+        for key, memory in self._memory.items():
+            if memory.surplus and key != but and self._ledger.queue_of(key) == queue:
+                self._queue.add(key)
+
+    def _fence(self) -> None:
+        if not self._may_write():
+            raise NotLeaderError("the lease is no longer ours")
+
+
+def _missing(view: View) -> str:
+    """Which pods the gang still lacks, in words."""
+    if view.gang is None:
+        return ""
+    lacking = []
+    for role in view.gang.roles:
+        there = sum(member.role == role.name for member in view.members)
+        if there < role.minimum:
+            lacking.append(f"{role.name} {there} of {role.minimum}")
+    return f"waiting for its pods: {', '.join(lacking)}"

@@ -1,0 +1,130 @@
+"""What a gang is to the ledger: the one place where the stores' picture of it becomes a claim or a candidate.
+
+Synchronous, so that between looking and entering nothing can change; the same for a gang that is reconciled and for all
+gangs at the beginning of a leader's term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from controller.gates import minimum_of, plan_opening
+from controller.podgroups import claim_of
+from muster.gang import Gang, priority_value
+from muster.ledger import Candidate, Ledger
+from muster.resources import largest, total
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.gates import Opening
+    from controller.view import View
+
+__all__ = ["Phase", "Standing", "candidate", "enter"]
+
+# Phases in which Volcano keeps room for a group that is not muster's.
+_HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
+
+
+class Phase(Enum):
+    """Where a gang stands between nothing and running."""
+
+    GONE = auto()  # no living workload, or none of muster's: nothing to do
+    FOREIGN = auto()  # somebody else's PodGroup
+    STALE = auto()  # the PodGroup is of a former workload of the same name
+    INVALID = auto()  # the numbers make no gang
+    RELEASED = auto()  # the user took the workload out of muster's hands: held pods are let go
+    INACTIVE = auto()  # finished or suspended
+    ASSEMBLING = auto()
+    WAITING = auto()
+    ADMITTED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a gang stands; `changed` tells whether that changed anything for the others of its queue."""
+
+    phase: Phase
+    changed: bool
+    opening: Opening | None = None
+
+
+def enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str) -> Standing:
+    """Enter the gang into the ledger as what it is; `marked` is the UID that this leader itself marked, or ""."""
+    phase = _phase(view, marked)
+    if phase is Phase.ADMITTED:
+        return _enter_admitted(view, ledger)
+    if phase is Phase.WAITING:
+        return Standing(phase, ledger.wait(candidate(view, priorities)))
+    group = view.pod_group
+    if phase is Phase.FOREIGN and group is not None and group.status.phase in _HOLDING and not view.ours:
+        return Standing(phase, ledger.hold(view.key, group.spec.queue or "default", claim_of(group)))
+    if phase is Phase.INACTIVE and group is not None:
+        running = [member for member in view.members if not member.held]
+        if running and view.workload is not None and view.workload.finished:
+            claim = total(member.requests for member in running)
+            return Standing(phase, ledger.hold(view.key, group.spec.queue, claim))
+    return Standing(phase, ledger.forget(view.key))
+
+
+def candidate(view: View, priorities: Mapping[str, int]) -> Candidate:
+    """The gang as one that waits.
+
+    It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them.
+    """
+    gang, intent, workload = _known(view), view.intent, view.workload
+    if intent is None or workload is None:
+        raise ValueError(f"{view.key} has no workload that could wait")
+    actual = total(member.requests for member in minimum_of(view.members, gang.roles))
+    return Candidate(
+        key=view.key,
+        queue=intent.queue,
+        priority=priority_value(intent.priority_class, priorities),
+        since=workload.metadata.creation_timestamp,
+        need=largest(gang.min_resources, actual),
+    )
+
+
+def _phase(view: View, marked: str) -> Phase:
+    if view.decoded is None or view.decoded.metadata.deletion_timestamp:
+        return Phase.FOREIGN if view.pod_group is not None and not view.ours else Phase.GONE
+    uid = view.decoded.metadata.uid
+    if view.pod_group is not None:
+        if not view.ours:
+            return Phase.FOREIGN
+        if view.group_owner is None or view.group_owner.uid != uid:
+            return Phase.STALE
+    if view.error:
+        return Phase.INVALID
+    if view.gang is None or view.workload is None:
+        return Phase.RELEASED
+    if not view.workload.active:
+        return Phase.INACTIVE
+    # A member that runs, or may, says more than a mark: a lost mark is written again.
+    if uid in (view.marked_for, marked) or any(not member.held for member in view.members):
+        return Phase.ADMITTED
+    return Phase.WAITING if view.assembled and view.members else Phase.ASSEMBLING
+
+
+def _enter_admitted(view: View, ledger: Ledger) -> Standing:
+    gang, group = _known(view), view.pod_group
+    if group is not None:
+        queue, base = group.spec.queue, claim_of(group)
+    else:
+        queue, base = (view.intent.queue if view.intent else ""), gang.min_resources
+    # The least that it holds must stand before room for more is looked for.
+    least = plan_opening(view.members, gang.roles, base, lambda _: False)
+    changed = ledger.hold(view.key, queue, least.claim)
+    if not least.surplus:
+        return Standing(Phase.ADMITTED, changed, least)
+    plan = plan_opening(view.members, gang.roles, base, lambda claim: ledger.fits_more(view.key, claim))
+    changed = ledger.hold(view.key, queue, plan.claim) or changed
+    return Standing(Phase.ADMITTED, changed, plan)
+
+
+def _known(view: View) -> Gang:
+    if view.gang is None:
+        raise ValueError(f"{view.key} has no gang")
+    return view.gang

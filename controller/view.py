@@ -1,0 +1,126 @@
+"""One gang as it stands in the cluster, put together from the stores; no decision is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.gang import Gang, gang_of
+from muster.intent import Defaults, Intent, find_intent
+from muster.names import ADMITTED, GATE, MANAGED_BY, MUSTER
+from muster.objects import InvalidObjectError, Pod, PodGroup
+from muster.requests import pod_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from controller.cluster import Cluster
+    from muster.ledger import GangKey
+    from muster.objects import OwnerReference
+    from muster.resources import Resources
+    from muster.workloads import Decoded, Kind, Workload
+
+__all__ = ["Member", "View", "observe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A living pod of the gang; `held` while our gate is on it."""
+
+    pod: Pod
+    role: str
+    requests: Resources
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A gang as it stands.
+
+    `decoded` is None when no living workload owns the gang. `workload`, `intent` and `gang` are None together when the
+    workload is not muster's (`intent` alone None) or its numbers make no gang (`error` says why).
+    """
+
+    key: GangKey
+    pod_group: PodGroup | None
+    members: tuple[Member, ...]
+    kind: Kind | None = None
+    decoded: Decoded | None = None
+    workload: Workload | None = None
+    intent: Intent | None = None
+    gang: Gang | None = None
+    error: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether muster made the PodGroup."""
+        return self.pod_group is not None and self.pod_group.metadata.labels.get(MANAGED_BY) == MUSTER
+
+    @property
+    def group_owner(self) -> OwnerReference | None:
+        """The workload for which the PodGroup was made."""
+        return self.pod_group.metadata.controller if self.pod_group else None
+
+    @property
+    def marked_for(self) -> str:
+        """The UID of the workload that the PodGroup says is admitted."""
+        return self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+
+    @property
+    def assembled(self) -> bool:
+        """Whether all pods exist without which the gang cannot start."""
+        return self.gang is not None and all(
+            sum(member.role == role.name for member in self.members) >= role.minimum for role in self.gang.roles
+        )
+
+
+def observe(key: GangKey, cluster: Cluster, defaults: Defaults, opened: Collection[str] = ()) -> View:
+    """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
+
+    (Between opening a gate and seeing it open in the watch there is a moment.)
+    """
+    group = cluster.pod_group(key)
+    pods = [pod for pod in cluster.members(key) if pod.living]
+    found = _workload(key, cluster, pods, group)
+    if found is None:
+        return View(key, group, ())
+    kind, decoded = found
+    members = []
+    error = ""
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        role = kind.role_of(pod)
+        owner = pod.metadata.controller
+        if role is None or owner is None or owner.uid != decoded.metadata.uid:
+            continue
+        try:
+            requests = pod_requests(pod.spec)
+        except InvalidObjectError as problem:
+            error = f"pod {pod.metadata.name}: {problem}"
+            continue
+        members.append(Member(pod, role, requests, pod.gated(GATE) and pod.metadata.uid not in opened))
+    view = View(key, group, tuple(members), kind, decoded, error=error)
+    if error:
+        return view
+    try:
+        workload = kind.read(decoded)
+        intent = find_intent(workload, defaults)
+        gang = gang_of(workload, intent, cluster.priorities()) if intent else None
+    except InvalidObjectError as problem:
+        return View(key, group, tuple(members), kind, decoded, error=str(problem))
+    return View(key, group, tuple(members), kind, decoded, workload, intent, gang)
+
+
+def _workload(
+    key: GangKey,
+    cluster: Cluster,
+    pods: list[Pod],
+    group: PodGroup | None,
+) -> tuple[Kind, Decoded] | None:
+    """The workload behind the gang: the one that owns a living pod, else the one that the PodGroup was made for."""
+    owners = [pod.metadata.controller for pod in pods]
+    owners.append(group.metadata.controller if group else None)
+    for owner in owners:
+        found = cluster.workload(key.namespace, owner) if owner else None
+        if found:
+            return found
+    return None

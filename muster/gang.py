@@ -1,0 +1,124 @@
+"""What must start together: the gang of a workload, its roles, and what it needs at least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.names import label_value
+from muster.objects import InvalidObjectError
+from muster.requests import pod_requests
+from muster.resources import Resources, parse_resources, times, total
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.intent import Intent
+    from muster.workloads import RoleSpec, Workload
+
+__all__ = ["Gang", "Role", "gang_of", "priority_value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A group of equal pods in a gang.
+
+    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
+    """
+
+    name: str
+    replicas: int
+    minimum: int
+    requests: Resources
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The pods of one workload that must start together: one gang, one PodGroup.
+
+    `roles` stand in the order in which they count towards `min_member`. `min_resources` are what the first `min_member`
+    pods ask for, or what the user wrote.
+    """
+
+    namespace: str
+    name: str
+    roles: tuple[Role, ...]
+    min_member: int
+    min_resources: Resources
+
+    @property
+    def label(self) -> str:
+        """The gang's name as a label value of its pods."""
+        return label_value(self.name)
+
+    @property
+    def min_task_member(self) -> dict[str, int]:
+        """How many pods of each role the gang cannot start without."""
+        return {role.name: role.minimum for role in self.roles if role.minimum}
+
+    def role(self, name: str) -> Role | None:
+        """The role of that name."""
+        return next((role for role in self.roles if role.name == name), None)
+
+
+def priority_value(name: str, priorities: Mapping[str, int]) -> int:
+    """The value of a PriorityClass; `priorities` holds under "" what pods without a class get. Unknown ones count 0."""
+    return priorities.get(name, 0)
+
+
+def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -> Gang:
+    """The gang of a workload.
+
+    `priorities` maps PriorityClass names to values. Raises InvalidObjectError, with the field's path, for numbers that
+    make no gang: amounts that are no quantities, minAvailable below 1 or above the pods that there are.
+    """
+
+    def order(spec: RoleSpec) -> tuple[int, bool]:
+        # As the operators sort: the urgent first; among equals the pods that the others wait for.
+        own = spec.template.spec.priority_class_name
+        name = own or (intent.priority_class if intent.prioritise_pods else "")
+        return -priority_value(name, priorities), not spec.leads
+
+    specs = sorted(workload.roles, key=order)
+    available = workload.policy.min_available
+    least = sum(spec.minimum for spec in specs)
+    if available is not None:
+        least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs))
+    roles = tuple(_roles(specs, least, from_user=available is not None))
+    if workload.policy.min_resources is not None:
+        min_resources = parse_resources(
+            workload.policy.min_resources,
+            path=f"{workload.policy_path}.minResources",
+        )
+    else:
+        min_resources = total(times(role.requests, role.minimum) for role in roles if role.minimum)
+    return Gang(
+        namespace=workload.metadata.namespace,
+        name=workload.pod_group,
+        roles=roles,
+        # Volcano takes a gang of none for a finished one.
+        min_member=max(least, 1),
+        min_resources=min_resources,
+    )
+
+
+def _checked_min_available(available: int, workload: Workload, replicas: int) -> int:
+    path = f"{workload.policy_path}.minAvailable"
+    if available < 1:
+        raise InvalidObjectError(f"{path}: {available} is below 1; a gang starts with at least one pod")
+    if available > replicas:
+        raise InvalidObjectError(
+            f"{path}: {available} is above the {replicas} pods that there are; lower it or raise the replicas",
+        )
+    return available
+
+
+def _roles(specs: list[RoleSpec], least: int, *, from_user: bool) -> list[Role]:
+    roles = []
+    for spec in specs:
+        minimum = min(spec.replicas, least) if from_user else spec.minimum
+        least -= minimum
+        requests = pod_requests(spec.template.spec, path=spec.path)
+        roles.append(Role(spec.name, spec.replicas, minimum, requests, spec.leads))
+    return roles

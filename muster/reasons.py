@@ -1,0 +1,23 @@
+"""The states of a gang: the stable words that stand in events, annotations and metrics."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["State"]
+
+
+class State(StrEnum):
+    """Where a gang stands, and why it waits; docs/reasons.md says of each what to do."""
+
+    ASSEMBLING = "Assembling"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    EXCEEDS_CAPABILITY = "ExceedsCapability"
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    QUEUE_CLOSED = "QueueClosed"
+    ADMITTED = "Admitted"
+    RUNNING = "Running"
+    FINISHED = "Finished"
+    SUSPENDED = "Suspended"
+    INVALID = "Invalid"
+    FOREIGN_POD_GROUP = "ForeignPodGroup"

@@ -1,0 +1,10 @@
+"""The gang schedulers that muster can work with, one file each."""
+
+from __future__ import annotations
+
+from muster.schedulers.model import Binding, GangScheduler
+from muster.schedulers.volcano import Volcano
+
+__all__ = ["SCHEDULERS", "Binding", "GangScheduler"]
+
+SCHEDULERS: dict[str, GangScheduler] = {scheduler.name: scheduler for scheduler in (Volcano(),)}

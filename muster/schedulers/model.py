@@ -1,0 +1,39 @@
+"""What muster needs of a gang scheduler: how its PodGroup looks, and what binds a pod to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gang import Gang
+    from muster.intent import Intent
+    from muster.objects import Pod
+    from muster.workloads import Workload
+
+__all__ = ["Binding", "GangScheduler"]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a pod carries so that its scheduler counts it towards a gang."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class GangScheduler(Protocol):
+    """One gang scheduler; `name` is the pods' schedulerName."""
+
+    name: str
+
+    def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
+        """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
+
+    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+        """What binds a pod of that role to the gang's PodGroup."""
+
+    def bound_to(self, pod: Pod) -> str:
+        """The name of the PodGroup that the pod is bound to, or "" for none."""

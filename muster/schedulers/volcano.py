@@ -1,0 +1,75 @@
+"""Volcano: PodGroup `scheduling.volcano.sh/v1beta1`; an annotation binds a pod to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.names import GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, label_value
+from muster.resources import as_text
+from muster.schedulers.model import Binding
+
+if TYPE_CHECKING:
+    from muster.gang import Gang
+    from muster.intent import Intent
+    from muster.objects import Pod
+    from muster.workloads import Workload
+
+__all__ = ["Volcano"]
+
+# Bookkeeping of other tools that says nothing about the gang.
+_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/")
+
+
+class Volcano:
+    """The `volcano` scheduler."""
+
+    name = "volcano"
+
+    def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
+        """The PodGroup, owned by the workload; its annotations are copied, as KubeRay does, for Volcano reads some."""
+        spec: dict[str, Any] = {
+            "minMember": gang.min_member,
+            # Volcano takes part of a gang for the whole when the head is missing, unless each role has its own minimum.
+            "minTaskMember": gang.min_task_member,
+            # Never left out: Volcano lets a group without it into any queue unseen.
+            "minResources": as_text(gang.min_resources),
+            "queue": intent.queue,
+        }
+        if intent.priority_class:
+            spec["priorityClassName"] = intent.priority_class
+        return {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {
+                "name": gang.name,
+                "namespace": gang.namespace,
+                "labels": {MANAGED_BY: MUSTER},
+                "annotations": {
+                    key: value
+                    for key, value in workload.metadata.annotations.items()
+                    if not key.startswith(_NOT_COPIED)
+                },
+                "ownerReferences": [
+                    {
+                        "apiVersion": workload.api_version,
+                        "kind": workload.kind.kind,
+                        "name": workload.metadata.name,
+                        "uid": workload.metadata.uid,
+                        "controller": True,
+                        "blockOwnerDeletion": True,
+                    },
+                ],
+            },
+            "spec": spec,
+        }
+
+    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+        """Group and task role as annotations, the queue as a label."""
+        return Binding(
+            labels={QUEUE_LABEL: label_value(intent.queue)},
+            annotations={GROUP_NAME: gang.name, TASK_SPEC: role},
+        )
+
+    def bound_to(self, pod: Pod) -> str:
+        """The group that the pod's annotation names."""
+        return pod.metadata.annotations.get(GROUP_NAME, "")
