@@ -109,7 +109,7 @@ class Transport:
             try:
                 async with asyncio.timeout(open_deadline):
                     response = await self._send(call, aiohttp.ClientTimeout(sock_read=silence))
-                    if not response.ok:
+                    if not _succeeded(response):
                         raise _refusal(response, await response.read())
             except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
                 raise self._broken(error) from error
@@ -139,7 +139,7 @@ class Transport:
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
         # A proxy's page with status 200 is no answer of an apiserver either.
-        if not response.ok or not response.content_type.endswith("json"):
+        if not _succeeded(response) or not response.content_type.endswith("json"):
             raise _refusal(response, body)
         return body
 
@@ -175,6 +175,10 @@ class Transport:
 
 class _NeverSent(Unreachable):
     """The connection was never made, so nothing can have happened."""
+
+
+def _succeeded(response: aiohttp.ClientResponse) -> bool:
+    return 200 <= response.status < 300  # noqa: PLR2004 - aiohttp's `ok` lets redirects pass
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:

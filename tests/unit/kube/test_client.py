@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.client import ApiError, Client, OversizedLine, Unreachable
+from muster.kube.config import ConfigError, Connection
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from tests.unit.kube.faulty import (
+    FaultyApiserver,
+    event,
+    eventually,
+    failure,
+    hang,
+    html,
+    listing,
+    manifest,
+    reply,
+    reset,
+    stream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.kube.faulty import Answer
+
+OK = reply({"ok": True})
+
+
+async def drain(client: Client, *, silence: float = 30.0, max_line: int = 2**23) -> None:
+    async with client.watch(PODS, resource_version="1", silence=silence, max_line=max_line) as lines:
+        async for _ in lines:
+            pass
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(failure(429, "TooManyRequests"), id="429 without Retry-After"),
+        pytest.param(failure(500, "InternalError"), id="500"),
+        pytest.param(failure(503, "ServiceUnavailable"), id="503"),
+        pytest.param(html(502), id="502 from a load balancer"),
+        pytest.param(reset, id="connection reset"),
+    ],
+)
+async def test_reads_are_tried_again(server: FaultyApiserver, client: Client, fault: Answer) -> None:
+    """A fault that passes is not seen by the caller of a repeatable request."""
+    server.on("GET", fault, fault, OK)
+    assert await client.get(PODS, "p", "ns") == b'{"ok": true}'
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(failure(500, "InternalError"), id="500"),
+        pytest.param(html(502), id="502 from a load balancer"),
+        pytest.param(reset, id="connection reset"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda client: client.create(PODS, {}, "ns"), id="create"),
+        pytest.param(lambda client: client.json_patch(PODS, "p", [], "ns"), id="json patch"),
+    ],
+)
+async def test_what_may_have_happened_is_not_repeated(
+    server: FaultyApiserver, client: Client, fault: Answer, call: Callable[[Client], Awaitable[bytes]]
+) -> None:
+    """After a lost answer a create or a JSON patch may have taken effect: the caller must look."""
+    server.on("POST", fault)
+    server.on("PATCH", fault)
+    with pytest.raises(ApiError):
+        await call(client)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_retry_after_is_obeyed_for_every_request(server: FaultyApiserver, client: Client, status: int) -> None:
+    """The server says when; it has not touched the request, so a create is repeated too."""
+    server.on("POST", failure(status, Retry_After="1"), OK)
+    await client.create(PODS, {}, "ns")
+    first, second = server.requests
+    assert second.at - first.at >= 1
+
+
+async def test_a_retry_after_beyond_the_deadline_is_the_answer_at_once(server: FaultyApiserver, client: Client) -> None:
+    """Nobody waits for a moment that will be too late."""
+    server.on("GET", failure(429, "TooManyRequests", Retry_After="60"))
+    started = time.monotonic()
+    with pytest.raises(ApiError) as caught:
+        await client.get(PODS, "p", "ns", deadline=5)
+    assert (caught.value.status, caught.value.retry_after) == (429, 60)
+    assert time.monotonic() - started < 2
+
+
+async def test_a_deadline_covers_all_attempts(server: FaultyApiserver, client: Client) -> None:
+    """However many faults there are, the caller has an answer in time, and it names the last fault."""
+    server.on("GET", failure(503, "ServiceUnavailable", "etcd is away"))
+    started = time.monotonic()
+    with pytest.raises(ApiError, match="etcd is away"):
+        await client.get(PODS, "p", "ns", deadline=0.5)
+    assert time.monotonic() - started < 2
+
+
+async def test_a_silent_server_is_unreachable_after_the_deadline(server: FaultyApiserver, client: Client) -> None:
+    """Accepted and never answered is an error, not a wait."""
+    server.on("GET", hang)
+    with pytest.raises(Unreachable, match=r"no answer in 0\.1 s"):
+        await client.get(PODS, "p", "ns", deadline=0.1)
+
+
+async def test_a_refused_connection_is_unreachable_also_for_creates() -> None:
+    """Nothing was sent, so it is tried until the deadline, and then said."""
+    async with Client(Connection("http://127.0.0.1:9"), user_agent="t") as client:
+        started = time.monotonic()
+        with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9") as caught:
+            await client.create(PODS, {}, "ns", deadline=0.5)
+    assert caught.value.status == 0
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422])
+async def test_a_refusal_is_the_answer(server: FaultyApiserver, client: Client, status: int) -> None:
+    """What would be refused again is not asked again."""
+    server.on("PUT", failure(status, "Reason", "because"))
+    with pytest.raises(ApiError, match=f"{status} Reason: because"):
+        await client.replace(PODS, "p", {}, "ns")
+    assert len(server.requests) == 1
+
+
+async def test_a_page_of_a_portal_is_no_object(server: FaultyApiserver, client: Client) -> None:
+    """Status 200 does not make HTML an answer of the apiserver."""
+    server.on("GET", html(200))
+    with pytest.raises(ApiError, match="not a Kubernetes answer"):
+        await client.get(PODS, "p", "ns")
+
+
+async def test_redirects_are_not_followed(server: FaultyApiserver, client: Client) -> None:
+    """The token goes to the configured server only."""
+    server.on("GET", reply({}, 302, Location="http://127.0.0.1:9/"))
+    with pytest.raises(ApiError) as caught:
+        await client.get(PODS, "p", "ns")
+    assert caught.value.status == 302
+
+
+async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
+    """Methods, paths, parameters and content types are those of the Kubernetes API."""
+    for kind in ("POST", "PUT", "PATCH", "DELETE", "LIST"):
+        server.on(kind, OK)
+    await client.create(POD_GROUPS, {"a": 1}, "ns", field_manager="muster")
+    await client.replace(POD_GROUPS, "g", {"a": 2}, "ns")
+    await client.apply(QUEUES, "q", {"a": 3}, field_manager="muster")
+    await client.json_patch(PODS, "p", [{"op": "test"}], "ns", subresource="status")
+    await client.merge_patch(PODS, "p", {"a": None}, "ns", dry_run=True)
+    await client.strategic_merge_patch(PODS, "p", {}, "ns")
+    await client.delete(PODS, "p", "ns", uid="u1")
+    await client.list_page(PODS, label_selector="a=b,c", continue_="tok/en=")
+    sent = [
+        (request.kind, request.path, request.query, request.headers.get("Content-Type"), request.body)
+        for request in server.requests
+    ]
+    group = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups"
+    pod = "/api/v1/namespaces/ns/pods/p"
+    assert sent == [
+        ("POST", group, {"fieldManager": "muster"}, "application/json", {"a": 1}),
+        ("PUT", f"{group}/g", {}, "application/json", {"a": 2}),
+        (
+            "PATCH",
+            "/apis/scheduling.volcano.sh/v1beta1/queues/q",
+            {"fieldManager": "muster", "force": "true"},
+            "application/apply-patch+yaml",
+            {"a": 3},
+        ),
+        ("PATCH", f"{pod}/status", {}, "application/json-patch+json", [{"op": "test"}]),
+        ("PATCH", pod, {"dryRun": "All"}, "application/merge-patch+json", {"a": None}),
+        ("PATCH", pod, {}, "application/strategic-merge-patch+json", {}),
+        (
+            "DELETE",
+            pod,
+            {},
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Background",
+                "preconditions": {"uid": "u1"},
+            },
+        ),
+        (
+            "LIST",
+            "/api/v1/pods",
+            {"labelSelector": "a=b,c", "limit": "500", "continue": "tok/en="},
+            None,
+            None,
+        ),
+    ]
+    assert server.requests[0].headers["User-Agent"] == "muster-test"
+
+
+async def test_deleting_what_is_gone_is_a_success(server: FaultyApiserver, client: Client) -> None:
+    """But another object of the same name is a conflict."""
+    server.on("DELETE", failure(404, "NotFound"), failure(409, "Conflict"))
+    await client.delete(PODS, "p", "ns")
+    with pytest.raises(ApiError) as caught:
+        await client.delete(PODS, "p", "ns", uid="other")
+    assert caught.value.conflict
+
+
+async def test_a_rejected_token_is_renewed_once(server: FaultyApiserver) -> None:
+    """After a 401 the credentials are asked for again; a second 401 is the answer."""
+    asked: list[bool] = []
+
+    async def login(rejected: bool) -> str:  # noqa: FBT001 - the signature of a login
+        asked.append(rejected)
+        return f"Bearer token-{len(asked)}\n"
+
+    server.on("GET", failure(401, "Unauthorized"), OK, failure(401, "Unauthorized"))
+    async with server.client(Connection(server.url, login=login)) as client:
+        await client.get(PODS, "p", "ns")
+        assert [request.headers["Authorization"] for request in server.requests] == ["Bearer token-1", "Bearer token-2"]
+        with pytest.raises(ApiError, match="401"):
+            await client.get(PODS, "p", "ns")
+    assert asked == [False, True, True]
+
+
+async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApiserver) -> None:
+    """An exec plugin that fails is retried like a network that fails, and never crashes a loop."""
+
+    async def login(_: bool) -> str:  # noqa: FBT001
+        raise ConfigError("plugin says no")
+
+    async with server.client(Connection(server.url, login=login)) as client:
+        with pytest.raises(Unreachable, match="plugin says no"):
+            await client.get(PODS, "p", "ns", deadline=0.1)
+
+
+async def test_a_watch_gives_its_whole_lines(server: FaultyApiserver, client: Client) -> None:
+    """Lines cut anywhere by the network arrive whole, and half a line at the end not at all."""
+    line = event("ADDED", manifest("a", 2))
+    server.on("WATCH", stream(line[:7], line[7:] + line, b'{"type": "ADD'))
+    async with client.watch(PODS, resource_version="1", timeout_seconds=7) as lines:
+        got = [part async for part in lines]
+    assert got == [line.strip(), line.strip()]
+    assert server.requests[0].query == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "1",
+        "timeoutSeconds": "7",
+    }
+
+
+async def test_a_watch_of_a_large_object(server: FaultyApiserver, client: Client) -> None:
+    """Five MiB in one line pass, the limit does not."""
+    line = event("ADDED", manifest("a", 2, data="x" * (5 * 2**20)))
+    server.on("WATCH", stream(line))
+    async with client.watch(PODS, resource_version="1") as lines:
+        assert [len(part) async for part in lines] == [len(line) - 1]
+    with pytest.raises(OversizedLine):
+        await drain(client, max_line=2**20)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(stream(b"\n", then=hang), "Timeout", id="silent connection"),
+        pytest.param(stream(b"\n", then=reset), "Unreachable", id="reset in the middle"),
+        pytest.param(reset, "Unreachable", id="reset before an answer"),
+        pytest.param(hang, "Timeout", id="no answer"),
+    ],
+)
+async def test_a_broken_watch_is_unreachable(
+    server: FaultyApiserver, client: Client, answer: Answer, reason: str
+) -> None:
+    """Whatever breaks it, the watcher gets one typed error, soon."""
+    server.on("WATCH", answer)
+    with pytest.raises(Unreachable) as caught:
+        await asyncio.wait_for(drain(client, silence=0.1), 5)
+    assert caught.value.reason == reason
+
+
+async def test_a_refused_watch_says_why(server: FaultyApiserver, client: Client) -> None:
+    """The status of the answer is an error before the first line, and is not retried here."""
+    server.on("WATCH", failure(410, "Expired"))
+    with pytest.raises(ApiError) as caught:
+        await drain(client)
+    assert caught.value.gone
+    assert len(server.requests) == 1
+
+
+async def test_leaving_a_watch_closes_its_connection(server: FaultyApiserver, client: Client) -> None:
+    """No connection stays behind that nobody reads."""
+    server.on("WATCH", stream(event("ADDED", manifest("a", 2)), then=hang))
+    async with client.watch(PODS, resource_version="1") as lines:
+        async for _ in lines:
+            break
+    connector = client._transport._session.connector
+    assert connector is not None
+    await eventually(lambda: not connector._acquired)
+
+
+async def test_the_server_may_stand_behind_a_path(server: FaultyApiserver) -> None:
+    """Rancher serves clusters below /k8s/clusters/ID."""
+    server.on("LIST", reply(listing(1)))
+    async with server.client(Connection(f"{server.url}/k8s/clusters/c-1/")) as client:
+        await client.list_page(PODS)
+    assert server.requests[0].path == "/k8s/clusters/c-1/api/v1/pods"

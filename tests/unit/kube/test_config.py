@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from muster.kube.config import ConfigError, load_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def kubeconfig(tmp_path: Path, user: Mapping[str, object], **cluster: object) -> str:
+    path = tmp_path / "config"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "here",
+                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": "https://apiserver:6443/", **cluster}}],
+                "users": [{"name": "u", "user": dict(user)}],
+            }
+        )
+    )
+    return str(path)
+
+
+async def test_a_token(tmp_path: Path) -> None:
+    """The server's address and the Authorization header come from the file."""
+    connection = await load_connection(kubeconfig(tmp_path, {"token": "secret"}))
+    assert connection.server == "https://apiserver:6443"
+    assert await connection.authorization() == "Bearer secret"
+    assert connection.ssl_context is not None
+
+
+async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    """After a 401 the new token is used; a newline at its end is not part of it."""
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    connection = await load_connection(kubeconfig(tmp_path, {"tokenFile": str(token)}))
+    assert await connection.authorization() == "Bearer first"
+    token.write_text("second\n")
+    assert await connection.authorization() == "Bearer first"
+    connection.expire()
+    assert await connection.authorization() == "Bearer second"
+    token.unlink()
+    connection.expire()
+    assert await connection.authorization() == "Bearer second"
+
+
+async def test_an_exec_plugin_is_asked_again_only_after_a_rejection(tmp_path: Path) -> None:
+    """Its credential without an expiry is good until the apiserver says otherwise."""
+    calls = tmp_path / "calls"
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        f"#!/bin/sh\necho x >> {calls}\n"
+        'echo "{\\"apiVersion\\": \\"client.authentication.k8s.io/v1\\", \\"kind\\": \\"ExecCredential\\",'
+        f' \\"status\\": {{\\"token\\": \\"t$(wc -l < {calls})\\"}}}}"\n'
+    )
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
+    connection = await load_connection(kubeconfig(tmp_path, user))
+    assert [await connection.authorization() for _ in range(2)] == ["Bearer t1", "Bearer t1"]
+    connection.expire()
+    assert await connection.authorization() == "Bearer t2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("[1]", id="a list"),
+        pytest.param("{", id="not yaml"),
+        pytest.param("clusters: []\ncurrent-context: x\ncontexts: []\nusers: []", id="context missing"),
+    ],
+)
+async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+    """One typed error that names the file, whatever is wrong in it."""
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=str(path)):
+        await load_connection(str(path))
+
+
+async def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given, or from the environment."""
+    with pytest.raises(ConfigError, match="no such file"):
+        await load_connection(str(tmp_path / "none"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="no such file"):
+        await load_connection()
+
+
+async def test_in_a_pod_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AutomountServiceAccountToken false is said in those words."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(ConfigError, match="in-cluster configuration: Service token file"):
+        await load_connection()
+
+
+async def test_a_proxy_of_the_environment_is_used_unless_excepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl does."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    path = kubeconfig(tmp_path, {"token": "t"})
+    assert (await load_connection(path)).proxy == "http://proxy:3128"
+    monkeypatch.setenv("NO_PROXY", "apiserver")
+    assert (await load_connection(path)).proxy is None
+
+
+def test_kubernetes_asyncio_is_imported_only_when_a_connection_is_loaded() -> None:
+    """`muster plan` offline does not pay for it."""
+    program = "import sys, muster.kube.client, muster.kube.reflector; sys.exit('kubernetes_asyncio' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.kube.errors import error_from_response
+
+
+def _status(**fields: object) -> bytes:
+    return json.dumps({"kind": "Status", **fields}).encode()
+
+
+def test_a_status_is_read() -> None:
+    """Reason, message and the seconds to wait come from the Status."""
+    body = _status(reason="TooManyRequests", message="slow down", code=429, details={"retryAfterSeconds": 3})
+    error = error_from_response(429, body)
+    assert (error.status, error.reason, error.message, error.retry_after) == (429, "TooManyRequests", "slow down", 3)
+    assert error.overloaded
+    assert error_from_response(429, body, "7").retry_after == 7
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<html>502</html>", id="html"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\xff\xfe", id="not even text"),
+        pytest.param(b"[1]", id="another json"),
+        pytest.param(b'{"kind": "Status", "code": "x"}', id="a status of the wrong shape"),
+    ],
+)
+def test_foreign_bodies_are_errors_too(body: bytes) -> None:
+    """What a load balancer answers keeps its HTTP status and never crashes the reader."""
+    error = error_from_response(502, body, "Wed, 21 Oct 2026 07:28:00 GMT")
+    assert (error.status, error.reason, error.retry_after) == (502, "", None)
+
+
+def test_what_the_properties_mean() -> None:
+    """The questions that callers ask."""
+    assert error_from_response(404, _status(reason="NotFound")).not_found
+    assert error_from_response(409, _status(reason="Conflict")).conflict
+    assert error_from_response(409, _status(reason="AlreadyExists")).already_exists
+    assert error_from_response(410, _status(reason="Gone")).gone
+    assert error_from_response(0, _status(reason="Expired", code=410)).gone
+    assert error_from_response(0, _status(reason="Expired", code=410)).status == 410

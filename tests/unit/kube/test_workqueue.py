@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from muster.kube.errors import ApiError
+from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
+from tests.unit.kube.faulty import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEYS = st.sampled_from("abc")
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Any order of calls, against a model of what is wanted, delayed and in work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: QueueCore[str] = QueueCore(base=1.0, cap=8.0)
+        self.now = 0.0
+        self.wanted: set[str] = set()
+        self.later: dict[str, float] = {}
+        self.working: set[str] = set()
+
+    @rule(key=KEYS)
+    def add(self, key: str) -> None:
+        """A key becomes wanted."""
+        self.queue.add(key)
+        self.wanted.add(key)
+
+    @rule(key=KEYS, delay=st.integers(1, 20))
+    def add_later(self, key: str, delay: int) -> None:
+        """The earliest time counts."""
+        self.queue.add_at(key, self.now + delay)
+        self.later[key] = min(self.later.get(key, float("inf")), self.now + delay)
+
+    @rule(seconds=st.integers(0, 10))
+    def time_passes(self, seconds: int) -> None:
+        """What is due becomes wanted, and the next time is told."""
+        self.now += seconds
+        following = self.queue.advance(self.now)
+        for key in [key for key, when in self.later.items() if when <= self.now]:
+            del self.later[key]
+            self.wanted.add(key)
+        assert following == min(self.later.values(), default=None)
+
+    @rule()
+    def take(self) -> None:
+        """Only what is wanted is handed out, and never twice."""
+        key = self.queue.take()
+        if key is None:
+            assert self.wanted <= self.working, "whatever is wanted and not in work is handed out"
+            return
+        assert key not in self.working, "a key is never in two hands"
+        assert key in self.wanted, "nothing is handed out that nobody wants"
+        self.working.add(key)
+        self.wanted.discard(key)
+
+    @precondition(lambda self: self.working)
+    @rule(data=st.data(), failed=st.booleans())
+    def finish(self, data: st.DataObject, failed: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
+        """Done, or failed and wanted again later."""
+        key = data.draw(st.sampled_from(sorted(self.working)))
+        if failed:
+            delay = self.queue.retry(key, self.now)
+            assert 1.0 <= delay <= 8.0
+            self.later[key] = min(self.later.get(key, float("inf")), self.now + delay)
+        else:
+            self.queue.forget(key)
+        self.queue.done(key)
+        self.working.discard(key)
+
+    @invariant()
+    def counted(self) -> None:
+        """The statistics are the model's."""
+        numbers = self.queue.statistics()
+        assert numbers.ready == len(self.wanted - self.working)
+        assert numbers.processing == len(self.working)
+        assert numbers.delayed == len(self.later)
+
+
+TestQueue = QueueMachine.TestCase
+
+
+def test_delays_grow_per_key_and_begin_again() -> None:
+    """Base, doubled, capped; a success or another key does not inherit it."""
+    queue: QueueCore[str] = QueueCore(base=0.005, cap=0.03)
+    assert [queue.retry("a", 0.0) for _ in range(5)] == [0.005, 0.01, 0.02, 0.03, 0.03]
+    assert queue.retry("b", 0.0) == 0.005
+    queue.forget("a")
+    assert queue.retry("a", 0.0) == 0.005
+
+
+@given(failures=st.integers(1, 3000))
+def test_no_number_of_failures_overflows(failures: int) -> None:
+    """An object that fails for years waits for the cap."""
+    queue: QueueCore[str] = QueueCore()
+    for _ in range(failures):
+        assert 0.005 <= queue.retry("a", 0.0) <= 1000.0
+
+
+def test_giving_back_what_was_not_taken_is_a_mistake() -> None:
+    """It would let a key into two hands."""
+    with pytest.raises(ValueError, match="'a'"):
+        QueueCore[str]().done("a")
+
+
+async def test_a_key_added_during_its_work_comes_back_after_it() -> None:
+    """The change that came meanwhile is not lost, and nobody works on it at the same time."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    waiting = asyncio.create_task(queue.get())
+    await eventually(lambda: len(queue._waiters) == 1)
+    assert queue.statistics().ready == 0
+    queue.done("a")
+    assert await asyncio.wait_for(waiting, 5) == "a"
+
+
+async def test_a_delayed_key_wakes_a_waiter() -> None:
+    """A timer, and nothing else, brings it."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("late", 0.03)
+    queue.add_after("early", 0.01)
+    assert [await asyncio.wait_for(queue.get(), 5) for _ in range(2)] == ["early", "late"]
+
+
+async def test_a_cancelled_waiter_leaves_its_key_to_another() -> None:
+    """Woken and cancelled in the same breath, it must not take the wake-up with it."""
+    queue: WorkQueue[str] = WorkQueue()
+    first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+    await eventually(lambda: len(queue._waiters) == 2)
+    queue.add("a")
+    first.cancel()
+    assert await asyncio.wait_for(second, 5) == "a"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_shutdown_hands_out_what_is_ready_and_no_more() -> None:
+    """Later keys and new ones are dropped."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    queue.add_after("b", 0.001)
+    queue.shut_down()
+    queue.add("c")
+    assert await queue.get() == "a"
+    queue.done("a")
+    with pytest.raises(QueueShutDown):
+        await queue.get()
+
+
+async def test_workers_never_share_a_key_and_drain_at_the_end() -> None:
+    """Under load from all sides every key runs, none twice at once, and `work` returns after the shutdown."""
+    queue: WorkQueue[int] = WorkQueue(base=0.0001)
+    running: set[int] = set()
+    finished: list[int] = []
+    most = 0
+
+    async def handle(key: int) -> None:
+        nonlocal most
+        assert key not in running
+        running.add(key)
+        most = max(most, len(running))
+        for _ in range(key % 3):
+            queue.add(key - 1)
+            await asyncio.sleep(0)
+        running.discard(key)
+        finished.append(key)
+
+    working = asyncio.create_task(work(queue, handle, workers=4))
+    for key in range(200):
+        queue.add(key)
+    await eventually(lambda: set(finished) >= set(range(200)))
+    queue.shut_down()
+    await asyncio.wait_for(working, 5)
+    assert most <= 4
+    assert queue.statistics().failing == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "traced"),
+    [
+        pytest.param(lambda: ApiError(409, "Conflict", "changed"), False, id="a refusal, one line"),
+        pytest.param(lambda: KeyError("bug"), True, id="a bug, with its place"),
+    ],
+)
+async def test_a_failure_is_logged_and_tried_again(
+    error: Callable[[], Exception],
+    traced: bool,  # noqa: FBT001 - a column of the table
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Until it succeeds, with growing delay, while other keys go on."""
+    queue: WorkQueue[str] = WorkQueue(base=0.001)
+    attempts: list[str] = []
+
+    async def handle(key: str) -> None:
+        attempts.append(key)
+        if key == "bad" and attempts.count("bad") < 3:
+            raise error()
+
+    with caplog.at_level(logging.WARNING):
+        working = asyncio.create_task(work(queue, handle, workers=2))
+        queue.add("bad")
+        queue.add("good")
+        await eventually(lambda: attempts.count("bad") == 3 and "good" in attempts)
+        queue.shut_down()
+        await asyncio.wait_for(working, 5)
+    assert queue.statistics().retried == 2
+    assert [record.exc_info is not None for record in caplog.records] == [traced, traced]
+
+
+async def test_cancelling_the_work_stops_its_handlers() -> None:
+    """A lost lease stops work where it is."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: str) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    working = asyncio.create_task(work(queue, handle))
+    await asyncio.wait_for(started.wait(), 5)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert stopped.is_set()
