@@ -107,6 +107,7 @@ class Reflector(Generic[T]):
         self._synced = asyncio.Event()
         self._lists = self._watches = self._events = self._malformed = self._failures = 0
         self._absences = 0
+        self._expired = False
 
     @property
     def store(self) -> Store[T]:
@@ -162,6 +163,10 @@ class Reflector(Generic[T]):
         if error.gone or not resume:
             self._resource_version = ""
         delay = max(self._backoff.next(), error.retry_after or 0.0)
+        if error.gone and not self._expired:
+            # Usual after an outage: the server is back, and the store must not stay stale for the delay of the outage.
+            self._expired = True
+            delay = 0.0
         level = logging.INFO if error.gone else logging.WARNING
         then = "resuming" if self._resource_version else "listing again"
         logger.log(level, "%s: %s; %s in %.1f s", name, error, then, delay)
@@ -182,6 +187,7 @@ class Reflector(Generic[T]):
         finally:
             if self._events > events or loop.time() - started >= _SHORTEST_WATCH:
                 self._backoff.reset()
+                self._expired = False
         if loop.time() - started < _SHORTEST_WATCH:
             raise Unreachable("the watch ended at once")
 

@@ -168,6 +168,18 @@ async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApi
     assert server.seen("WATCH")[-1].query["resourceVersion"] == "3"
 
 
+async def test_an_expiry_after_an_outage_is_listed_at_once(server: FaultyApiserver, client: Client) -> None:
+    """The delay that the outage grew to does not keep the store stale when the server is back; a second one waits."""
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", html(502), failure(410, "Expired"), failure(410, "Expired"), FOREVER)
+    reflector = Reflector(client, PODS, Pod, Store(), backoff=Backoff(0.3, 0.3, jitter=0.0))
+    task = asyncio.create_task(reflector.run())
+    await eventually(lambda: len(server.seen("WATCH")) == 4)
+    task.cancel()
+    _, first, second, third = server.seen("WATCH")
+    assert second.at - first.at < 0.3 <= third.at - second.at
+
+
 async def test_a_silent_connection_is_noticed(server: FaultyApiserver, client: Client) -> None:
     """Without a byte, not even a bookmark, the watch is opened anew."""
     server.on("LIST", reply(listing(5)))
