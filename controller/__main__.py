@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import muster
 from controller.cluster import Cluster
 from controller.reconciler import Reconciler
+from controller.writer import Writer
 from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
@@ -52,28 +53,29 @@ async def _run(arguments: argparse.Namespace) -> None:
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         cluster = Cluster()
+        timing = LeaseTiming(
+            lease=arguments.lease_duration,
+            renew=arguments.renew_deadline,
+            retry=arguments.retry_period,
+        )
         elector = LeaseElector(
             client,
             namespace=own.namespace,
             name=arguments.lease,
             identity=f"{own.name}_{uuid.uuid4()}",
-            timing=LeaseTiming(
-                lease=arguments.lease_duration,
-                renew=arguments.renew_deadline,
-                retry=arguments.retry_period,
-            ),
+            timing=timing,
         )
 
         async def lead() -> None:
             logger.info("leading")
             queue: WorkQueue[GangKey] = WorkQueue(cap=_LONGEST_RETRY)
             reconciler = Reconciler(
-                client,
+                # Until its lease has run out nobody else may have begun, even when it cannot be renewed any more.
+                Writer(client, lambda: elector.remaining() + timing.margin if elector.is_valid() else 0.0),
                 cluster,
                 queue,
                 Defaults(queue=arguments.default_queue),
                 instance=own.name,
-                may_write=elector.is_valid,
                 clock=time.monotonic,
             )
             cluster.subscribe(gang=queue.add, queue=reconciler.queue_changed)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from controller.view import Member
+    from controller.writer import Writer
     from muster.gang import Role
-    from muster.kube.client import Client
 
 __all__ = ["Opening", "minimum_of", "open_gates", "plan_opening"]
 
@@ -74,7 +74,7 @@ def plan_opening(
     return Opening(tuple(opening), claim, tuple(surplus))
 
 
-async def open_gates(client: Client, members: Sequence[Member], fence: Callable[[], None]) -> list[str]:
+async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
     """Take muster's gate off these pods, in this order but many at once; gates of others stay.
 
     A pod that is gone, or is another one by now, is passed over. Raises the first ApiError after all were tried.
@@ -89,9 +89,8 @@ async def open_gates(client: Client, members: Sequence[Member], fence: Callable[
             "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
         }
         async with limit:
-            fence()
             try:
-                await client.strategic_merge_patch(PODS, meta.name, patch, meta.namespace)
+                await writer.patch(PODS, meta.name, meta.namespace, patch)
             except ApiError as error:
                 if not (error.not_found or error.conflict):
                     raise

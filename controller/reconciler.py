@@ -15,9 +15,10 @@ from controller.podgroups import desired, up_to_date
 from controller.reports import Reporter
 from controller.standing import Phase, Standing, enter
 from controller.view import View, observe
+from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.ledger import GangKey, Ledger
-from muster.names import ADMITTED, STATE
+from muster.names import ADMITTED, GATE, STATE
 from muster.objects import InvalidObjectError, PodGroup, Queue, decode
 from muster.queues import read_queue
 from muster.reasons import State
@@ -27,20 +28,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.cluster import Cluster
+    from controller.writer import Writer
     from muster.intent import Defaults
-    from muster.kube.client import Client
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
 
-__all__ = ["NotLeaderError", "Reconciler"]
+__all__ = ["Reconciler"]
 
 logger = logging.getLogger(__name__)
 
 WORKLOAD_MANAGER = "muster"
-
-
-class NotLeaderError(RuntimeError):
-    """The lease may be somebody else's by now: nothing may be written."""
+# Seconds for which a gang may lack pods before it is said.
+_ASSEMBLING_SILENCE = 5.0
 
 
 @dataclass(slots=True)
@@ -50,6 +49,7 @@ class _Memory:
     marked: str = ""
     opened: set[str] = field(default_factory=set)
     surplus: bool = False
+    assembling_since: float | None = None
 
 
 class Reconciler:
@@ -57,23 +57,21 @@ class Reconciler:
 
     def __init__(
         self,
-        client: Client,
+        writer: Writer,
         cluster: Cluster,
         queue: WorkQueue[GangKey],
         defaults: Defaults,
         *,
         instance: str,
-        may_write: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
-        self._client = client
+        self._writer = writer
         self._cluster = cluster
         self._queue = queue
         self._defaults = defaults
-        self._may_write = may_write
         self._clock = clock
         self._ledger = Ledger()
-        self._reporter = Reporter(client, instance)
+        self._reporter = Reporter(writer, instance)
         self._memory: dict[GangKey, _Memory] = {}
 
     def prime(self) -> None:
@@ -97,7 +95,11 @@ class Reconciler:
         """Bring one gang a step further; raises ApiError when the apiserver did not take a write."""
         memory = self._memory.setdefault(key, _Memory())
         view = observe(key, self._cluster, self._defaults, memory.opened)
+        # What the watch shows as open by now need not be remembered.
+        memory.opened &= {member.pod.metadata.uid for member in view.members if member.pod.gated(GATE)}
         standing = self._stand(view)
+        if standing.phase is not Phase.ASSEMBLING:
+            memory.assembling_since = None
         match standing.phase:
             case Phase.GONE:
                 self._forget(view)
@@ -110,7 +112,7 @@ class Reconciler:
             case Phase.INVALID:
                 await self._reporter.report(view, view.marked_for, State.INVALID, view.error, self._clock())
             case Phase.RELEASED:
-                await open_gates(self._client, [member for member in view.members if member.held], self._fence)
+                await open_gates(self._writer, [member for member in view.members if member.held])
             case Phase.INACTIVE:
                 await self._retire(view)
             case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED:
@@ -134,11 +136,22 @@ class Reconciler:
             return
         view = await self._ensure_pod_group(view, admitted=standing.phase is Phase.ADMITTED)
         if standing.phase is Phase.ASSEMBLING:
-            await self._reporter.report(view, "", State.ASSEMBLING, _missing(view), self._clock())
+            await self._assemble(view, memory)
         elif standing.phase is Phase.WAITING:
             await self._decide(view, memory)
         else:
             await self._open(view, standing, memory)
+
+    async def _assemble(self, view: View, memory: _Memory) -> None:
+        """Say which pods are missing, but not in the moment in which an operator makes them one by one."""
+        now = self._clock()
+        if memory.assembling_since is None:
+            memory.assembling_since = now
+        wait = memory.assembling_since + _ASSEMBLING_SILENCE - now
+        if wait > 0:
+            self._queue.add_after(view.key, wait)
+            return
+        await self._reporter.report(view, "", State.ASSEMBLING, _missing(view), now)
 
     async def _decide(self, view: View, memory: _Memory) -> None:
         """Admit the gang if the ledger says so, else write down why it waits."""
@@ -148,15 +161,16 @@ class Reconciler:
         if not decision.fits:
             await self._reporter.report(view, "", decision.state, decision.message, self._clock())
             return
-        self._fence()
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         memory.marked = view.decoded.metadata.uid if view.decoded else ""
         standing = self._stand(view)
         try:
             await self._reporter.mark(view, memory.marked, State.ADMITTED, decision.message)
-        except Exception:
-            memory.marked = ""
-            self._stand(view)
+        except ApiError as error:
+            if error.refused:
+                memory.marked = ""
+                self._stand(view)
+            # Otherwise nobody knows whether the mark is there: the room stays taken, and the next round writes it again.
             raise
         await self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
         await self._open(view, standing, memory, marked=True)
@@ -167,12 +181,11 @@ class Reconciler:
         claim = self._ledger.holds(view.key) or {}
         message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
         if view.marked_for != uid and not marked:
-            self._fence()
             await self._reporter.mark(view, uid, State.ADMITTED, message)
         memory.marked = uid
         opening = standing.opening
         if opening is not None and opening.members:
-            memory.opened |= set(await open_gates(self._client, opening.members, self._fence))
+            memory.opened |= set(await open_gates(self._writer, opening.members))
         if opening is not None and opening.surplus:
             names = ", ".join(member.pod.metadata.name for member in opening.surplus)
             message += f"; no room yet for {describe(total(m.requests for m in opening.surplus))} more ({names})"
@@ -185,24 +198,16 @@ class Reconciler:
         manifest = desired(view, admitted=admitted)
         if view.pod_group is not None and up_to_date(view.pod_group, manifest):
             return view
-        self._fence()
-        data = await self._client.apply(
-            POD_GROUPS,
-            view.key.name,
-            manifest,
-            view.key.namespace,
-            field_manager=WORKLOAD_MANAGER,
-        )
+        data = await self._writer.apply(POD_GROUPS, manifest, field_manager=WORKLOAD_MANAGER)
         return replace(view, pod_group=decode(data, PodGroup))
 
     async def _delete_stale(self, view: View) -> None:
         """Take away the PodGroup of a former workload of this name; its deletion brings the gang back here."""
         if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
             return
-        self._fence()
         meta = view.pod_group.metadata
         logger.info("%s: deleting the PodGroup of a former workload of this name", view.key)
-        await self._client.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+        await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)
 
     async def _retire(self, view: View) -> None:
         """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
@@ -217,7 +222,6 @@ class Reconciler:
         else:
             state, message = State.SUSPENDED, "the workload is suspended"
         if ADMITTED in said or said.get(STATE) != state:
-            self._fence()
             await self._reporter.report(view, "", state, message, self._clock())
 
     def _forget(self, view: View) -> None:
@@ -240,10 +244,6 @@ class Reconciler:
         for key, memory in self._memory.items():
             if memory.surplus and key != but and self._ledger.queue_of(key) == queue:
                 self._queue.add(key)
-
-    def _fence(self) -> None:
-        if not self._may_write():
-            raise NotLeaderError("the lease is no longer ours")
 
 
 def _missing(view: View) -> str:

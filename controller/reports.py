@@ -15,7 +15,7 @@ from muster.reasons import State
 
 if TYPE_CHECKING:
     from controller.view import View
-    from muster.kube.client import Client
+    from controller.writer import Writer
 
 __all__ = ["Reporter"]
 
@@ -46,8 +46,8 @@ class _Last:
 class Reporter:
     """Writes marks, states and events; `instance` names this process in events."""
 
-    def __init__(self, client: Client, instance: str) -> None:
-        self._client = client
+    def __init__(self, writer: Writer, instance: str) -> None:
+        self._writer = writer
         self._instance = instance
         self._last: dict[str, _Last] = {}
 
@@ -73,13 +73,7 @@ class Reporter:
                 "annotations": annotations,
             },
         }
-        await self._client.apply(
-            POD_GROUPS,
-            group.metadata.name,
-            body,
-            group.metadata.namespace,
-            field_manager=LEDGER_MANAGER,
-        )
+        await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER)
 
     async def report(self, view: View, admitted: str, state: State, message: str, now: float) -> None:
         """Bring annotations and events up to date; nothing is written when nothing changed."""
@@ -135,7 +129,7 @@ class Reporter:
             },
         }
         try:
-            await self._client.create(EVENTS, event, meta.namespace)
+            await self._writer.create(EVENTS, event)
         except ApiError as error:
             # An event is a courtesy; scheduling must not wait for it.
             logger.warning("%s: no event written: %s", view.key, error)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["pod_requests"]
 
 _POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
@@ -44,7 +45,7 @@ def pod_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
         ),
     )
     asked = largest(running, peak)
-    asked |= _pod_level(spec, running, path)
+    asked |= _pod_level(spec, asked, path)
     return total((asked, _rounded(spec.overhead, f"{path}.overhead")))
 
 
@@ -53,13 +54,17 @@ def _container_requests(container: Container, path: str) -> dict[str, Quantity]:
     return limits | _rounded(container.resources.requests, f"{path}.resources.requests")
 
 
-def _pod_level(spec: PodSpec, running: Resources, path: str) -> dict[str, Quantity]:
-    """Requests of the pod as a whole; for cpu, memory and huge pages they replace what the containers ask for."""
+def _pod_level(spec: PodSpec, of_containers: Resources, path: str) -> dict[str, Quantity]:
+    """Requests of the pod as a whole; for cpu, memory and huge pages they replace what the containers ask for.
+
+    A request that is missing beside a limit is what all containers ask for, init containers included, else the limit;
+    of huge pages, which cannot be promised twice, it is always the limit.
+    """
     requests = _rounded(spec.resources.requests, f"{path}.resources.requests")
     limits = _rounded(spec.resources.limits, f"{path}.resources.limits")
     for name, limit in limits.items():
-        requests.setdefault(name, running.get(name, limit))
-    return {name: amount for name, amount in requests.items() if name in _POD_LEVEL or name.startswith("hugepages-")}
+        requests.setdefault(name, limit if name.startswith(_HUGE_PAGES) else of_containers.get(name, limit))
+    return {name: amount for name, amount in requests.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
 
 
 def _rounded(raw: ResourceList, path: str) -> dict[str, Quantity]:

@@ -52,6 +52,11 @@ class ApiError(Exception):
         return self.status == 410 or self.reason == "Expired"  # noqa: PLR2004
 
     @property
+    def refused(self) -> bool:
+        """The server understood and said no (4xx but 429): nothing was changed, and the same again is in vain."""
+        return 400 <= self.status < 500 and self.status != 429  # noqa: PLR2004
+
+    @property
     def overloaded(self) -> bool:
         """The server could not serve now (429 or 5xx) and says nothing about the request itself."""
         return self.status == 429 or self.status >= 500  # noqa: PLR2004

@@ -1,0 +1,184 @@
+"""`make demo`: muster's main job on a real control plane on this machine, told as it happens.
+
+Nothing is staged: every answer shown comes from the real kube-apiserver, Volcano scheduler and KubeRay operator, and
+each step waits until the cluster really is in the state that it tells of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hack.testbed import Testbed, TestbedError
+from hack.testbed.muster import install
+from hack.testbed.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
+_KUBERAY = "github.com/ray-project/kuberay/ray-operator"
+_PATIENCE = 90.0
+
+
+class Story:
+    """The demo on one testbed; `told` collects what the summary repeats."""
+
+    def __init__(self, testbed: Testbed, folder: Path) -> None:
+        self.testbed = testbed
+        self.folder = folder
+        self.told: list[str] = []
+
+    def run(self) -> None:
+        """Tell the whole story; raises TestbedError when something does not come out as told."""
+        queue, first = self._sample()
+        name = first["metadata"]["name"]
+        second, third = _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
+
+        _say("Install muster with helm. KubeRay runs without its batch-scheduler flag, and stays so.")
+        _command("helm install muster charts/muster --set image.repository=muster")
+        started = time.monotonic()
+        install(
+            self.testbed,
+            values={"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"},
+            webhooks=2,
+            controllers=2,
+        ).wait_ready(_PATIENCE)
+        print(f"2 webhooks and 2 controllers are ready after {time.monotonic() - started:.1f} s")
+
+        _say("KubeRay's own sample: a queue of 4 cpu and 6Gi, and a cluster of 3 pods in it (3 cpu, 4Gi).")
+        self._apply(queue, first)
+        self._until(f"{name} to run", lambda: self._running(name))
+        self._show("get", "pods,podgroups")
+        self._tell(f"{name}: 3 pods in one gang, Running")
+
+        _say("A cluster that needs 5 cpu can never run in that queue. It is refused at once, with numbers:")
+        refusal = self._apply(third, refused=True)
+        if "needs cpu 5" not in refusal:
+            raise TestbedError(f"expected a refusal with numbers, kubectl said: {refusal}")
+        self._tell(f"{third['metadata']['name']}: refused at admission")
+
+        _say("A second cluster of 3 cpu fits the queue, but not beside the first: it waits, whole.")
+        self._apply(second)
+        waiting = second["metadata"]["name"]
+        self._until(f"{waiting} to say why it waits", lambda: "WaitingForQuota" in self._events(waiting))
+        self._show("get", "pods,podgroups")
+        print("Why does it wait?")
+        _command(f"kubectl events --for raycluster/{waiting}")
+        print("\n".join(line for line in self._events(waiting).splitlines() if "WaitingForQuota" in line))
+        self._tell(f"{waiting}: 3 pods held by their gates; none placed, though one would fit")
+
+        _say("The first cluster is deleted. Nobody does anything else.")
+        self._show("delete", "raycluster", name)
+        started = time.monotonic()
+        self._until(f"{waiting} to run", lambda: self._running(waiting))
+        took = time.monotonic() - started
+        self._show("get", "pods,podgroups")
+        self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
+
+    def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        path = self.testbed.module_dir(_KUBERAY) / _SAMPLE
+        queue, cluster = yaml.safe_load_all(path.read_text())
+        return queue, cluster
+
+    def _apply(self, *manifests: dict[str, Any], refused: bool = False) -> str:
+        names = "-".join(manifest["metadata"]["name"] for manifest in manifests)
+        path = self.folder / f"{names}.yaml"
+        path.write_text(yaml.safe_dump_all(manifests, sort_keys=False))
+        _command(f"kubectl apply -f {path.name}")
+        done = self.testbed.kubectl("apply", "-f", str(path), check=not refused)
+        text = (done.stdout + done.stderr).strip().replace(str(path), path.name)
+        print(text)
+        if refused and done.returncode == 0:
+            raise TestbedError(f"{names} was accepted, but can never run")
+        return text
+
+    def _show(self, *arguments: str) -> None:
+        _command(f"kubectl {' '.join(arguments)}")
+        print(self.testbed.kubectl(*arguments).stdout.strip())
+
+    def _events(self, cluster: str) -> str:
+        return self.testbed.kubectl("events", "--for", f"raycluster/{cluster}").stdout
+
+    def _running(self, cluster: str) -> bool:
+        found = self.testbed.kubectl("get", "podgroup", f"ray-{cluster}-pg", "-o", "json", check=False)
+        return found.returncode == 0 and json.loads(found.stdout).get("status", {}).get("phase") == "Running"
+
+    def _until(self, what: str, condition: Callable[[], bool]) -> None:
+        print(f"(waiting for {what})")
+        wait_for(what, condition, _PATIENCE)
+
+    def _tell(self, line: str) -> None:
+        self.told.append(line)
+
+
+def main() -> None:
+    """Run the demo; exits 1 with one line when it does not come out as told."""
+    parser = argparse.ArgumentParser(prog="python -m hack.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave everything running, and say how to talk to it")
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="muster-demo-") as folder:
+            _demo(Path(folder), begun, keep=arguments.keep)
+    except (TestbedError, subprocess.SubprocessError) as error:
+        sys.exit(f"demo: {error}")
+
+
+def _demo(folder: Path, begun: float, *, keep: bool) -> None:
+    _say("Start a real control plane: etcd, kube-apiserver, Volcano, KubeRay, kwok nodes; no containers.")
+    testbed = Testbed.start(parts=["volcano", "kuberay"], detached=keep, progress=print)
+    finished = False
+    try:
+        story = Story(testbed, folder)
+        story.run()
+        finished = True
+    finally:
+        if not (keep and finished):
+            _say("Clean up.")
+            testbed.stop()
+            print("every process is stopped")
+    print()
+    print(f"Summary, after {time.monotonic() - begun:.0f} s:")
+    for line in story.told:
+        print(f"  - {line}")
+    if keep:
+        print()
+        for line in _how_to_talk(testbed):
+            print(line)
+
+
+def _how_to_talk(testbed: Testbed) -> Iterator[str]:
+    yield "It is still running. To talk to it:"
+    yield f"  .venv/bin/python -m hack.testbed kubectl --state {testbed.state} get pods"
+    yield f"  eval $(.venv/bin/python -m hack.testbed env --state {testbed.state})"
+    yield "To end it:"
+    yield f"  .venv/bin/python -m hack.testbed down --state {testbed.state}"
+
+
+def _renamed(cluster: dict[str, Any], name: str, *, workers: int) -> dict[str, Any]:
+    copy: dict[str, Any] = json.loads(json.dumps(cluster))
+    copy["metadata"]["name"] = name
+    group = copy["spec"]["workerGroupSpecs"][0]
+    group["replicas"] = group["minReplicas"] = group["maxReplicas"] = workers
+    return copy
+
+
+def _say(text: str) -> None:
+    print(f"\n=== {text}", flush=True)
+
+
+def _command(text: str) -> None:
+    print(f"$ {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
