@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hack.testbed.site import Site
 
 __all__ = [
+    "create_nodes",
     "default_service_account",
     "etcd",
     "kube_apiserver",
@@ -124,6 +125,15 @@ def kwok(site: Site) -> Launch:
         ),
         health=f"http://127.0.0.1:{port}/healthz",
     )
+
+
+def create_nodes(site: Site) -> None:
+    """Create the Node objects: created, not applied, since only a creation takes the status along."""
+    for node in site.nodes.manifests():
+        try:
+            site.api.get(f"/api/v1/nodes/{node['metadata']['name']}")
+        except NotFoundError:
+            site.api.create("/api/v1/nodes", node)
 
 
 def default_service_account(site: Site) -> bool:

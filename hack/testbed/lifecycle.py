@@ -7,7 +7,7 @@ import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from hack.testbed.api import NotFoundError, answers
+from hack.testbed.api import answers
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import module_dir
 from hack.testbed.parts import PARTS
@@ -43,8 +43,8 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
         wave = [part for part in waiting if names.isdisjoint(part.needs)]
         waiting = [part for part in waiting if part not in wave]
         # What needs no object of its own starts while the objects of the others are made.
-        early = [part for part in wave if not part.namespace]
-        late = [part for part in wave if part.namespace]
+        early = [part for part in wave if not (part.namespace or part.prepare)]
+        late = [part for part in wave if part not in early]
         started = {part.name: start_process(site, part, binaries[part.name]) for part in early}
         if late:
             _create_objects(site, late)
@@ -107,8 +107,8 @@ def take_down(state: Path) -> None:
 def _create_objects(site: Site, parts: Sequence[Part]) -> None:
     crds = set()
     with ThreadPoolExecutor(max_workers=6) as pool:
-        jobs: list[Future[object]] = [pool.submit(_ensure_node, site, node) for node in site.nodes.manifests()]
-        for namespace in dict.fromkeys(part.namespace for part in parts):
+        jobs: list[Future[object]] = []
+        for namespace in dict.fromkeys(part.namespace for part in parts if part.namespace):
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             jobs.append(pool.submit(site.api.apply, f"/api/v1/namespaces/{namespace}", manifest))
         for path in _crd_files(parts):
@@ -122,14 +122,6 @@ def _create_objects(site: Site, parts: Sequence[Part]) -> None:
     for part in parts:
         if part.prepare:
             part.prepare(site)
-
-
-def _ensure_node(site: Site, node: dict[str, Any]) -> None:
-    # Created, not applied: only a creation takes the status along.
-    try:
-        site.api.get(f"/api/v1/nodes/{node['metadata']['name']}")
-    except NotFoundError:
-        site.api.create("/api/v1/nodes", node)
 
 
 def _crd_files(parts: Iterable[Part]) -> list[Path]:

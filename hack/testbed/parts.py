@@ -59,6 +59,7 @@ _TABLE = (
         family="kubernetes",
         package="sigs.k8s.io/kwok/cmd/kwok",
         user="system:serviceaccount:kube-system:kwok-controller",
+        prepare=control_plane.create_nodes,
         launch=control_plane.kwok,
         settled=control_plane.nodes_schedulable,
     ),

@@ -46,10 +46,12 @@ class Process:
 
     def alive(self) -> bool:
         """Tell whether this very process still runs (a zombie does not)."""
+        if _start_time(self.pid) == self.start_time:
+            return True
         child = _CHILDREN.get(self.pid)
         if child is not None and child.poll() is not None:
             del _CHILDREN[self.pid]
-        return _start_time(self.pid) == self.start_time
+        return False
 
     def signal(self, number: int) -> None:
         """Send a signal, when the process is still there."""

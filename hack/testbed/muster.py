@@ -1,0 +1,191 @@
+"""Runs muster itself on a testbed, as the chart would: the chart is installed unmodified, the processes run here.
+
+The pods of the chart's Deployments are kwok's and do nothing. For each of them a process runs on this machine, with the
+container's own arguments and environment, the token of its ServiceAccount and nothing more, and the webhook listens
+where the Service's ClusterIP points. So RBAC, Service and webhook configurations are those of a real installation.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed.api import answers
+from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.ports import free_port
+from hack.testbed.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.testbed.cluster import Testbed
+    from hack.testbed.process import Process
+
+__all__ = ["MusterInstall", "Program", "install"]
+
+_CHECKOUT = Path(__file__).parents[2]
+_NO_VALUES: Mapping[str, str] = {}
+_UNPRIVILEGED_PORT = 9443
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one Deployment runs: the Python module, and where its replicas find what they need."""
+
+    module: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    kubeconfig: Path
+
+
+@dataclass(slots=True)
+class MusterInstall:
+    """An installed release and its processes on this machine."""
+
+    testbed: Testbed
+    release: str
+    namespace: str
+    programs: Mapping[str, Program]
+    webhooks: list[Process] = field(default_factory=list)
+    controllers: list[Process] = field(default_factory=list)
+    _health: dict[int, int] = field(default_factory=dict)
+    _started: int = 0
+
+    def start_webhook(self, *, env: Mapping[str, str] = _NO_VALUES) -> Process:
+        """Start one more webhook process; `env` is added to the Deployment's."""
+        process = self._start("webhook", env)
+        self.webhooks.append(process)
+        return process
+
+    def start_controller(self, *, env: Mapping[str, str] = _NO_VALUES) -> Process:
+        """Start one more controller process; `env` is added to the Deployment's."""
+        process = self._start("controller", env)
+        self.controllers.append(process)
+        return process
+
+    def stop_webhooks(self) -> None:
+        """End all webhook processes with SIGTERM."""
+        while self.webhooks:
+            self.webhooks.pop().stop()
+
+    def kill_controller(self) -> None:
+        """End the controller that was started first with SIGKILL."""
+        self.controllers.pop(0).kill()
+
+    def wait_ready(self, timeout: float = 30) -> None:
+        """Wait, `timeout` seconds, until every running process answers on /readyz. Raises TestbedError with its log."""
+        for process in (*self.webhooks, *self.controllers):
+            url = f"http://127.0.0.1:{self._health[process.pid]}/readyz"
+
+            def ready(process: Process = process, url: str = url) -> bool:
+                return not process.alive() or answers(url, self.testbed.ca_file)
+
+            try:
+                wait_for(f"{process.name} to be ready", ready, timeout)
+            except TestbedError as error:
+                raise TestbedError(f"{error}; {log_tail(process.log)}") from error
+            if not process.alive():
+                raise TestbedError(f"{process.name} ended before it was ready; {log_tail(process.log)}")
+
+    def uninstall(self) -> None:
+        """Stop the processes and uninstall the release."""
+        self.stop_webhooks()
+        while self.controllers:
+            self.controllers.pop().stop()
+        self.testbed.helm("uninstall", self.release, "--namespace", self.namespace, "--ignore-not-found")
+
+    def _start(self, component: str, env: Mapping[str, str]) -> Process:
+        program = self.programs[component]
+        pod = f"{self.release}-{component}-host-{self._started}"
+        self._started += 1
+        port = free_port()
+        argv = [
+            *(sys.executable, "-m", program.module, *program.arguments),
+            f"--kubeconfig={program.kubeconfig}",
+            f"--health-port={port}",
+            "--health-bind-address=127.0.0.1",
+        ]
+        environment = {"PYTHONPATH": str(_CHECKOUT), **program.environment, **env}
+        environment = {name: value.replace(_POD_NAME, pod) for name, value in environment.items()}
+        process = self.testbed.spawn(pod, argv, env=environment)
+        self._health[process.pid] = port
+        return process
+
+
+# Stands for the name of the pod, which every process has for its own.
+_POD_NAME = "<pod name>"
+
+
+def install(
+    testbed: Testbed,
+    *,
+    values: Mapping[str, str] = _NO_VALUES,
+    webhooks: int = 1,
+    controllers: int = 1,
+    release: str = "muster",
+    namespace: str = "muster-system",
+) -> MusterInstall:
+    """Install charts/muster with these values (`--set`) and start so many processes of each kind, not yet ready.
+
+    Raises TestbedError when helm refuses, or when a Deployment or the Service has not the name that it must have.
+    """
+    settings = dict(values)
+    if not _may_bind_443(testbed):
+        settings.setdefault("webhook.service.port", str(_UNPRIVILEGED_PORT))
+    testbed.helm(
+        *("install", release, str(_CHECKOUT / "charts" / "muster"), "--namespace", namespace, "--create-namespace"),
+        *(f"--set={name}={value}" for name, value in settings.items()),
+    )
+    service = _get(testbed, namespace, "service", f"{release}-webhook")["spec"]
+    listen = (f"--bind-address={service['clusterIP']}", f"--port={service['ports'][0]['port']}")
+    programs = {
+        "webhook": _program(testbed, release, namespace, "webhook", listen),
+        "controller": _program(testbed, release, namespace, "controller", ()),
+    }
+    installed = MusterInstall(testbed, release, namespace, programs)
+    for _ in range(webhooks):
+        installed.start_webhook()
+    for _ in range(controllers):
+        installed.start_controller()
+    return installed
+
+
+def _program(testbed: Testbed, release: str, namespace: str, component: str, overrides: tuple[str, ...]) -> Program:
+    deployment = _get(testbed, namespace, "deployment", f"{release}-{component}")
+    pod = deployment["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    fields = {"metadata.name": _POD_NAME, "metadata.namespace": namespace}
+    environment = {item["name"]: _value(item, fields) for item in container.get("env", [])}
+    return Program(
+        module=component,
+        arguments=(*container.get("args", []), *overrides),
+        environment=environment,
+        kubeconfig=testbed.service_account_kubeconfig(namespace, pod["serviceAccountName"]),
+    )
+
+
+def _value(variable: dict[str, Any], fields: Mapping[str, str]) -> str:
+    if "valueFrom" not in variable:
+        return str(variable.get("value", ""))
+    path = variable["valueFrom"].get("fieldRef", {}).get("fieldPath")
+    if path not in fields:
+        raise TestbedError(f"{variable['name']} comes from {variable['valueFrom']}: teach it to hack/testbed/muster.py")
+    return fields[path]
+
+
+def _get(testbed: Testbed, namespace: str, kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(testbed.kubectl("get", kind, name, f"--namespace={namespace}", "-ojson").stdout)
+    return found
+
+
+def _may_bind_443(testbed: Testbed) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((testbed.service_range.replace(".0/24", ".1"), 443))
+        except PermissionError:
+            return False
+    return True

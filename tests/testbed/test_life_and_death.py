@@ -1,0 +1,136 @@
+"""A testbed leaves nothing behind, however it ends, and several live side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import Nodes, Testbed, TestbedError, wait_for
+from hack.testbed.process import marked
+
+if TYPE_CHECKING:
+    from tests.testbed_fixtures import OwnTestbed
+
+_ROOT = Path(__file__).parents[2]
+_START_ONE = """
+import sys
+from pathlib import Path
+from hack.testbed import Testbed
+Testbed.start(parts=[], state=Path(sys.argv[1]))
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+def _cli(*args: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "hack.testbed", *args]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, cwd=_ROOT)
+
+
+def test_down_leaves_no_process_and_keeps_the_logs(tmp_path: Path) -> None:
+    """The testbed outlives the command that started it, and another command ends it."""
+    up = _cli("up", "--with", "", "--nodes", "1", "--state", str(tmp_path))
+    assert up.returncode == 0, up.stderr
+    assert len(marked(tmp_path)) == 5
+    assert _cli("status", "--state", str(tmp_path)).returncode == 0
+    nodes = _cli("kubectl", "--state", str(tmp_path), "get", "nodes", "-oname")
+    assert nodes.stdout == "node/node-0\n"
+    assert _cli("down", "--state", str(tmp_path)).returncode == 0
+    assert marked(tmp_path) == []
+    assert [entry.name for entry in tmp_path.iterdir()] == ["logs"]
+    assert (tmp_path / "logs" / "kube-apiserver.log").stat().st_size > 0
+    assert _cli("down", "--state", str(tmp_path)).returncode == 0
+
+
+def test_sigkill_of_the_caller_leaves_no_process(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", _START_ONE, str(tmp_path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=_ROOT) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == b"up\n"
+        assert len(marked(tmp_path)) == 6  # the caller's own children; the caller itself carries no mark
+        caller.kill()
+    wait_for("its children to be gone", lambda: not marked(tmp_path), 10)
+
+
+def test_down_after_a_crash_in_the_middle_of_up(tmp_path: Path) -> None:
+    """What an interrupted `up` started, `down` finds, and the next `up` works."""
+    argv = [sys.executable, "-m", "hack.testbed", "up", "--with", "", "--state", str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=_ROOT) as up:
+        wait_for("etcd to be started", lambda: marked(tmp_path), 30)
+        up.kill()
+    assert marked(tmp_path) != []
+    assert _cli("down", "--state", str(tmp_path)).returncode == 0
+    assert marked(tmp_path) == []
+
+
+def test_testbeds_side_by_side_share_nothing(own_testbed: OwnTestbed, testbed: Testbed) -> None:
+    other = own_testbed(parts=[], nodes=Nodes(count=1, gpu=0))
+    other.kubectl("create", "namespace", "only-here")
+    assert testbed.kubectl("get", "namespace", "only-here", check=False).returncode == 1
+    assert other.service_range != testbed.service_range
+    other.stop()
+    assert testbed.kubectl("get", "--raw=/readyz").stdout == "ok"
+
+
+def test_stop_twice_is_stop_once(own_testbed: OwnTestbed) -> None:
+    one = own_testbed(parts=[])
+    one.stop()
+    one.stop()
+    assert marked(one.state) == []
+
+
+def test_parts_stop_and_start_again(own_testbed: OwnTestbed) -> None:
+    """The apiserver comes back at its address with what it knew, also after a SIGKILL of etcd."""
+    one = own_testbed(parts=[])
+    one.kubectl("create", "namespace", "kept")
+    one.stop_part("kube-apiserver")
+    one.stop_part("etcd", kill=True)
+    assert one.kubectl("get", "namespaces", check=False).returncode == 1
+    one.start_part("etcd")
+    one.start_part("kube-apiserver", extra_args=["--v=1"])
+    assert one.kubectl("get", "namespace", "kept", "-oname").stdout == "namespace/kept\n"
+    with pytest.raises(TestbedError, match="runs already"):
+        one.start_part("etcd")
+
+
+def test_volcanos_webhooks_answer_when_asked_for(own_testbed: OwnTestbed) -> None:
+    """The webhook manager is reached through its Service: it refuses a queue below one that does not exist."""
+    one = own_testbed(parts=["volcano", "volcano-webhooks"])
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "orphan"},
+        "spec": {"parent": "nobody"},
+    }
+
+    def refusal() -> str:
+        return one.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(queue), check=False).stderr
+
+    wait_for("the refusal", lambda: "validatequeue.volcano.sh" in refusal(), 20)
+
+
+def test_spawned_processes_end_with_the_testbed(own_testbed: OwnTestbed) -> None:
+    one = own_testbed(parts=[])
+    process = one.spawn("sleeper", ["sleep", "600"], env={"WHO": "me"})
+    assert b"WHO=me" in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    one.stop()
+    assert not process.alive()
+
+
+def test_recycled_pid_is_never_signalled(tmp_path: Path) -> None:
+    """A record whose pid now belongs to somebody else (here: to us) is left alone by `down`."""
+    (tmp_path / "processes").mkdir()
+    record = {"name": "etcd", "pid": os.getpid(), "start_time": 1, "log": str(tmp_path / "etcd.log")}
+    (tmp_path / "processes" / "etcd.json").write_text(json.dumps(record))
+    previous = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("signalled"))
+    try:
+        assert _cli("down", "--state", str(tmp_path)).returncode == 0
+    finally:
+        signal.signal(signal.SIGTERM, previous)

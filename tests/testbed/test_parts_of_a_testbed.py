@@ -1,0 +1,144 @@
+"""What a fresh testbed promises, on the session's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from hack.testbed import CommandError, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+
+
+@pytest.fixture
+def namespace(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = "t-" + request.node.name.replace("_", "-")[5:50].strip("-")
+    testbed.kubectl("create", "namespace", name)
+    wait_for("its ServiceAccount", lambda: testbed.kubectl("get", "sa", "default", "-n", name), 10)
+    yield name
+    testbed.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _get(testbed: Testbed, *args: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(testbed.kubectl("get", *args, "-ojson").stdout)
+    return found
+
+
+def _pod(name: str, annotations: dict[str, str]) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"containers": [{"name": "main", "image": "none"}], "restartPolicy": "Never"},
+        }
+    )
+
+
+def _phase(testbed: Testbed, namespace: str, pod: str) -> str:
+    return str(_get(testbed, "pod", pod, "-n", namespace)["status"]["phase"])
+
+
+def test_nodes_are_ready_and_offer_what_was_asked_for(testbed: Testbed) -> None:
+    nodes = _get(testbed, "nodes")["items"]
+    assert [node["metadata"]["name"] for node in nodes] == ["node-0", "node-1", "node-2", "node-3"]
+    for node in nodes:
+        assert node["status"]["allocatable"] == {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
+        assert "taints" not in node["spec"]
+
+
+def test_default_queue_is_open(testbed: Testbed) -> None:
+    assert _get(testbed, "queue", "default")["status"]["state"] == "Open"
+
+
+def test_services_live_on_loopback(testbed: Testbed) -> None:
+    address = _get(testbed, "service", "kubernetes")["spec"]["clusterIP"]
+    assert address == testbed.service_range.replace(".0/24", ".1")
+    assert address.startswith("127.")
+
+
+def test_pod_with_run_seconds_succeeds(testbed: Testbed, namespace: str) -> None:
+    pod = _pod("short", {"testbed.muster.dev/run-seconds": "2"})
+    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=pod)
+    wait_for("the pod to run", lambda: _phase(testbed, namespace, "short") == "Running", 10)
+    wait_for("the pod to end", lambda: _phase(testbed, namespace, "short") == "Succeeded", 10)
+    ended = _get(testbed, "pod", "short", "-n", namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
+
+
+def test_pod_with_fail_after_seconds_fails(testbed: Testbed, namespace: str) -> None:
+    pod = _pod("bad", {"testbed.muster.dev/fail-after-seconds": "1"})
+    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=pod)
+    wait_for("the pod to fail", lambda: _phase(testbed, namespace, "bad") == "Failed", 10)
+    ended = _get(testbed, "pod", "bad", "-n", namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ended["exitCode"] == 1
+
+
+def test_pod_without_annotation_runs_on(testbed: Testbed, namespace: str) -> None:
+    """An annotated pod that is made later ends first: the plain one still runs then."""
+    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=_pod("plain", {}))
+    wait_for("the pod to run", lambda: _phase(testbed, namespace, "plain") == "Running", 10)
+    later = _pod("later", {"testbed.muster.dev/run-seconds": "1"})
+    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=later)
+    wait_for("the later pod to end", lambda: _phase(testbed, namespace, "later") == "Succeeded", 10)
+    assert _phase(testbed, namespace, "plain") == "Running"
+
+
+def test_kuberays_own_sample_becomes_ready(testbed: Testbed, namespace: str) -> None:
+    sample = (
+        testbed.module_dir("github.com/ray-project/kuberay/ray-operator") / "config/samples/ray-cluster.sample.yaml"
+    )
+    testbed.kubectl("apply", "-n", namespace, "-f", str(sample))
+
+    def ready() -> bool:
+        clusters = _get(testbed, "rayclusters", "-n", namespace)["items"]
+        return all(cluster.get("status", {}).get("state") == "ready" for cluster in clusters)
+
+    wait_for("the RayCluster to be ready", ready, 60)
+    pods = _get(testbed, "pods", "-n", namespace)["items"]
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+
+
+def test_pytorchjob_ends_with_its_pods(testbed: Testbed, namespace: str) -> None:
+    sample = testbed.module_dir("github.com/kubeflow/training-operator") / "examples/pytorch/simple.yaml"
+    job = yaml.safe_load(sample.read_text())
+    del job["metadata"]["namespace"]
+    for replicas in job["spec"]["pytorchReplicaSpecs"].values():
+        replicas["template"]["metadata"] = {"annotations": {"testbed.muster.dev/run-seconds": "2"}}
+    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(job))
+
+    def conditions() -> set[str]:
+        status = _get(testbed, "pytorchjob", job["metadata"]["name"], "-n", namespace).get("status", {})
+        return {one["type"] for one in status.get("conditions", []) if one["status"] == "True"}
+
+    wait_for("the PyTorchJob to succeed", lambda: "Succeeded" in conditions(), 60)
+
+
+def test_training_operators_own_validation_is_on(testbed: Testbed, namespace: str) -> None:
+    spec: dict[str, Any] = {"pytorchReplicaSpecs": {"Captain": {"template": {"spec": {"containers": []}}}}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bad"}, "spec": spec}
+    with pytest.raises(CommandError, match=r"training-operator\.kubeflow\.org.*denied"):
+        testbed.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(job))
+
+
+def test_service_account_kubeconfig_carries_that_account_alone(testbed: Testbed, namespace: str) -> None:
+    kubeconfig = testbed.service_account_kubeconfig(namespace, "default")
+    who = testbed.kubectl("auth", "whoami", "-ojson", f"--kubeconfig={kubeconfig}").stdout
+    assert json.loads(who)["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:default"
+    with pytest.raises(CommandError, match="forbidden"):
+        testbed.kubectl("get", "nodes", f"--kubeconfig={kubeconfig}")
+
+
+def test_helm_talks_to_this_testbed(testbed: Testbed) -> None:
+    assert json.loads(testbed.helm("list", "-A", "-ojson").stdout or "[]") == []
+
+
+def test_failing_command_raises_its_own_words(testbed: Testbed) -> None:
+    with pytest.raises(CommandError, match='namespaces "nowhere" not found'):
+        testbed.kubectl("get", "namespace", "nowhere")

@@ -1,0 +1,54 @@
+"""Fixtures of every test that needs a real cluster. A testbed that cannot start is an error, never a skip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from hack.testbed import Nodes, Testbed
+from hack.testbed.parts import DEFAULT_ADDONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["OwnTestbed", "own_testbed", "pytest_runtest_makereport", "testbed"]
+
+
+class OwnTestbed(Protocol):
+    """Starts a testbed that belongs to one test; it is stopped with the test."""
+
+    def __call__(self, *, parts: Sequence[str] = DEFAULT_ADDONS, nodes: Nodes = ...) -> Testbed:
+        """Return a running testbed with these add-ons and nodes."""
+
+
+@pytest.fixture(scope="session")
+def testbed() -> Iterator[Testbed]:
+    """One testbed for the session: tests keep to namespaces and queues of their own and break nothing."""
+    with Testbed.start(progress=print) as running:
+        yield running
+
+
+@pytest.fixture
+def own_testbed() -> Iterator[OwnTestbed]:
+    """Make testbeds for a test that breaks things."""
+    running: list[Testbed] = []
+
+    def start(*, parts: Sequence[str] = DEFAULT_ADDONS, nodes: Nodes = Nodes()) -> Testbed:  # noqa: B008 (frozen)
+        running.append(Testbed.start(parts=parts, nodes=nodes, progress=print))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Name the log folders of the testbeds that a failed test used."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
+    if report.failed:
+        used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Testbed)]
+        for one in used:
+            report.sections.append(("testbed", f"logs of every process: {one.logs}"))
