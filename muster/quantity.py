@@ -105,6 +105,9 @@ def parse_quantity(raw: RawQuantity) -> Quantity:
 
     Numbers are taken as their JSON text (custom resources keep `cpu: 1` as a number). Raises InvalidQuantityError.
     """
+    if isinstance(raw, int) and abs(raw) >= 10**_MAX_LENGTH:
+        # Python itself refuses to print an integer of thousands of digits.
+        raise InvalidQuantityError(f"a number of more than {_MAX_LENGTH} digits is not a quantity")
     return _parse(raw if isinstance(raw, str) else str(raw))
 
 
