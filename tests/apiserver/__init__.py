@@ -1,0 +1,1 @@
+"""What muster promises of single objects, at the real apiserver: no scheduler, no operator."""

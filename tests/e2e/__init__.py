@@ -1,0 +1,1 @@
+"""What users live through, on the real systems."""

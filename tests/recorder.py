@@ -1,0 +1,185 @@
+"""Records every state of a namespace's objects from the apiserver's own watches, so that order can be proved.
+
+A test that looks now and then cannot tell that nobody started early. A watch misses no state, and the apiserver's
+resource versions order the states of all kinds among each other, whenever they arrived here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from hack.testbed import TestbedError, wait_for
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from hack.testbed import Testbed
+
+__all__ = ["DEPLOYMENTS", "JOBS", "PYTORCH_JOBS", "RAY_CLUSTERS", "VOLCANO_JOBS", "Manifest", "Recorder", "State"]
+
+Manifest = dict[str, Any]
+
+RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+PYTORCH_JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
+VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+
+_ALWAYS = (PODS, POD_GROUPS, EVENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One object as it was from `version` on; `gone` marks its deletion. `at` is seconds of the monotonic clock."""
+
+    resource: Resource
+    name: str
+    version: int
+    at: float
+    gone: bool
+    object: Manifest
+
+
+class Recorder:
+    """Watches one namespace until closed; `history` is what happened, `now` what is there."""
+
+    def __init__(self, testbed: Testbed, namespace: str, kinds: Iterable[Resource]) -> None:
+        self.namespace = namespace
+        self.kinds = tuple(dict.fromkeys((*kinds, *_ALWAYS)))
+        self._lock = threading.Lock()
+        self._states: list[State] = []
+        self._current: dict[tuple[str, str], Manifest] = {}
+        self._watches = [_Watch(testbed, resource, namespace, self._record) for resource in self.kinds]
+        for watch in self._watches:
+            watch.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for watch in self._watches:
+            watch.close()
+
+    def history(self, resource: Resource) -> list[State]:
+        """Return all states of a kind so far, in the order of the apiserver."""
+        with self._lock:
+            self._complain()
+            return sorted((s for s in self._states if s.resource == resource), key=lambda state: state.version)
+
+    def now(self, resource: Resource) -> list[Manifest]:
+        """Return the objects of a kind that exist, by name."""
+        with self._lock:
+            self._complain()
+            return [item for (kind, _), item in sorted(self._current.items()) if kind == resource.full_name]
+
+    def get(self, resource: Resource, name: str) -> Manifest | None:
+        """Return one object as it is now."""
+        with self._lock:
+            self._complain()
+            return self._current.get((resource.full_name, name))
+
+    def first(self, resource: Resource, holds: Callable[[Manifest], bool], what: str = "such a state") -> State:
+        """Return the earliest recorded state that satisfies the condition; fails when there is none."""
+        for state in self.history(resource):
+            if not state.gone and holds(state.object):
+                return state
+        raise AssertionError(f"{self.namespace}: no {resource.kind} ever had {what}")
+
+    def settle(self, timeout: float = 60) -> None:
+        """Wait until the watches have shown everything that had happened when this was called."""
+        for watch in self._watches:
+            watch.catch_up(timeout)
+
+    def _record(self, state: State) -> None:
+        with self._lock:
+            self._states.append(state)
+            key = (state.resource.full_name, state.name)
+            if state.gone:
+                self._current.pop(key, None)
+            else:
+                self._current[key] = state.object
+
+    def _complain(self) -> None:
+        for watch in self._watches:
+            if watch.failure:
+                raise TestbedError(watch.failure)
+
+
+class _Watch(threading.Thread):
+    """One watch request, read line by line."""
+
+    def __init__(self, testbed: Testbed, resource: Resource, namespace: str, record: Callable[[State], None]) -> None:
+        super().__init__(name=f"watch-{resource.plural}", daemon=True)
+        self.failure = ""
+        self._resource = resource
+        self._record = record
+        self._closed = False
+        self._latest = 0
+        self._path = resource.path(namespace)
+        self._headers = {"Authorization": f"Bearer {testbed.admin_token}"}
+        address = urlsplit(testbed.server)
+        self._address = (address.hostname or "", address.port or 0)
+        self._context = ssl.create_default_context(cafile=str(testbed.ca_file))
+        self._connection = http.client.HTTPSConnection(*self._address, context=self._context)
+        self._connection.request("GET", f"{self._path}?watch=true&allowWatchBookmarks=true", headers=self._headers)
+        self._socket: socket.socket = self._connection.sock
+
+    def run(self) -> None:
+        """Read until closed; what ends it early is kept in `failure`."""
+        try:
+            with self._connection.getresponse() as response:
+                if response.status != http.HTTPStatus.OK:
+                    self.failure = f"{self._path}: {response.status} {response.read().decode(errors='replace')}"
+                    return
+                for line in response:
+                    self._take(json.loads(line))
+        except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+            if not self._closed:
+                self.failure = f"{self._path}: {error!r}"
+        else:
+            if not self._closed:
+                self.failure = f"{self._path}: the watch ended"
+
+    def close(self) -> None:
+        """End the watch."""
+        self._closed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self.join(10)
+        self._connection.close()
+
+    def catch_up(self, timeout: float) -> None:
+        """Wait until everything that a fresh list shows has been seen."""
+        connection = http.client.HTTPSConnection(*self._address, context=self._context, timeout=timeout)
+        try:
+            connection.request("GET", self._path, headers=self._headers)
+            items = json.loads(connection.getresponse().read())["items"]
+        finally:
+            connection.close()
+        newest = max((int(item["metadata"]["resourceVersion"]) for item in items), default=0)
+        wait_for(f"{self.name} to show version {newest}", lambda: self.failure or self._latest >= newest, timeout)
+
+    def _take(self, event: Manifest) -> None:
+        item = event["object"]
+        if event["type"] == "ERROR":
+            self.failure = f"{self._path}: {item}"
+            return
+        version = int(item["metadata"]["resourceVersion"])
+        if event["type"] != "BOOKMARK":
+            name = item["metadata"]["name"]
+            gone = event["type"] == "DELETED"
+            self._record(State(self._resource, name, version, time.monotonic(), gone, item))
+        self._latest = max(self._latest, version)
