@@ -18,7 +18,7 @@ from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.workqueue import WorkQueue, work
-from muster.process import add_common_arguments, configure_logging, identity, serve_health, stop_signal
+from muster.process import add_common_arguments, configure_logging, identity, run, serve_health, stop_signal
 
 if TYPE_CHECKING:
     from muster.ledger import GangKey
@@ -42,7 +42,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configure_logging(arguments.log_level)
     try:
-        asyncio.run(_run(arguments))
+        run("muster-controller", _run(arguments))
     except* LeaseLost as lost:
         # The kubelet starts a fresh process with a fresh picture; that is the safest way back.
         sys.exit(f"muster-controller: {lost.exceptions[0]}")

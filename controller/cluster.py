@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from muster.gang import priority_values
 from muster.kube.reflector import Reflector
 from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.kube.store import Change, Store
@@ -100,9 +101,7 @@ class Cluster:
 
     def priorities(self) -> dict[str, int]:
         """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
-        values = {item.metadata.name: item.value for item in self.priority_classes}
-        values[""] = max((item.value for item in self.priority_classes if item.global_default), default=0)
-        return values
+        return priority_values(self.priority_classes)
 
 
 def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:

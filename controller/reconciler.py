@@ -170,7 +170,7 @@ class Reconciler:
             if error.refused:
                 memory.marked = ""
                 self._stand(view)
-            # Otherwise nobody knows whether the mark is there: the room stays taken, and the next round writes it again.
+            # Otherwise nobody knows whether the mark is there: the room stays taken until the next round writes it.
             raise
         await self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
         await self._open(view, standing, memory, marked=True)

@@ -116,10 +116,9 @@ def _workload(
     pods: list[Pod],
     group: PodGroup | None,
 ) -> tuple[Kind, Decoded] | None:
-    """The workload behind the gang: the one that owns a living pod, else the one that the PodGroup was made for."""
-    owners = [pod.metadata.controller for pod in pods]
-    owners.append(group.metadata.controller if group else None)
-    for owner in owners:
+    """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's."""
+    of_group = group.metadata.controller if group else None
+    for owner in (of_group, *(pod.metadata.controller for pod in pods)):
         found = cluster.workload(key.namespace, owner) if owner else None
         if found:
             return found

@@ -11,12 +11,13 @@ from muster.requests import pod_requests
 from muster.resources import Resources, parse_resources, times, total
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from muster.intent import Intent
+    from muster.objects import PriorityClass
     from muster.workloads import RoleSpec, Workload
 
-__all__ = ["Gang", "Role", "gang_of", "priority_value"]
+__all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,16 @@ class Gang:
 def priority_value(name: str, priorities: Mapping[str, int]) -> int:
     """The value of a PriorityClass; `priorities` holds under "" what pods without a class get. Unknown ones count 0."""
     return priorities.get(name, 0)
+
+
+def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
+    """The values of PriorityClasses by name; under "" what a pod without a class gets (the global default, or 0)."""
+    values = {"": 0}
+    for item in classes:
+        values[item.metadata.name] = item.value
+        if item.global_default:
+            values[""] = max(values[""], item.value)
+    return values
 
 
 def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -> Gang:

@@ -9,17 +9,18 @@ import signal
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 import muster
+from muster.kube.config import ConfigError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
-__all__ = ["Identity", "add_common_arguments", "configure_logging", "identity", "serve_health", "stop_signal"]
+__all__ = ["Identity", "add_common_arguments", "configure_logging", "identity", "run", "serve_health", "stop_signal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,14 @@ def configure_logging(level: str) -> None:
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+
+
+def run(name: str, process: Coroutine[Any, Any, None]) -> None:
+    """Run a process to its end; without a usable configuration it exits with one clear line."""
+    try:
+        asyncio.run(process)
+    except ConfigError as error:
+        sys.exit(f"{name}: {error}")
 
 
 @asynccontextmanager

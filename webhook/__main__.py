@@ -11,7 +11,7 @@ from aiohttp import web
 import muster
 from muster.intent import Defaults
 from muster.kube.client import Client
-from muster.process import add_common_arguments, configure_logging, identity, serve_health, stop_signal
+from muster.process import add_common_arguments, configure_logging, identity, run, serve_health, stop_signal
 from webhook.knowledge import Knowledge
 from webhook.server import make_app
 from webhook.trust import Trust
@@ -42,7 +42,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     configure_logging(arguments.log_level)
-    asyncio.run(_run(arguments))
+    run("muster-webhook", _run(arguments))
 
 
 async def _run(arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from muster.admission import Context
+from muster.gang import priority_values
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES, Resource
@@ -86,9 +87,7 @@ class Knowledge:
 
     def priorities(self) -> dict[str, int]:
         """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
-        values = {item.metadata.name: item.value for item in self._priorities}
-        values[""] = max((item.value for item in self._priorities if item.global_default), default=0)
-        return values
+        return priority_values(self._priorities)
 
     async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
         try:

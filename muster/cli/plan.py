@@ -13,6 +13,7 @@ import yaml
 from muster.admission import Context, Verdict, judge
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.table import print_table
+from muster.gang import priority_values
 from muster.injection import inject, is_free
 from muster.intent import Defaults
 from muster.names import GATE
@@ -70,22 +71,19 @@ def plan(documents: Iterable[Document], defaults: Defaults) -> list[dict[str, An
 
 def _context(documents: Iterable[Document], defaults: Defaults) -> Context:
     queues: dict[str, QueueView] = {}
-    priorities: dict[str, int] = {}
+    classes: list[PriorityClass] = []
     for document in documents:
         try:
             if document.kind == "Queue" and document.api_version.startswith("scheduling.volcano.sh/"):
                 queue = read_queue(convert(document.manifest, Queue))
                 queues[queue.name] = queue
             elif document.kind == "PriorityClass":
-                priority = convert(document.manifest, PriorityClass)
-                priorities[priority.metadata.name] = priority.value
-                if priority.global_default:
-                    priorities[""] = priority.value
+                classes.append(convert(document.manifest, PriorityClass))
         except InvalidObjectError as error:
             raise InputError(f"{document.source}: {error}") from error
     return Context(
         queue=queues.get if queues else None,
-        priorities=priorities or None,
+        priorities=priority_values(classes) if classes else None,
         defaults=defaults,
     )
 
