@@ -228,12 +228,14 @@ def decode(data: bytes | str, type_: type[T]) -> T:
     Raises InvalidObjectError when the text is not JSON or a field has the wrong type.
     """
     try:
-        return msgspec.json.decode(data, type=type_)
-    except msgspec.ValidationError:
-        # Rare: either a null where a field is absent, which is harmless, or a real mistake, which fails again.
-        return convert(msgspec.json.decode(data), type_)
-    except msgspec.DecodeError as error:
+        try:
+            return msgspec.json.decode(data, type=type_)
+        except msgspec.ValidationError:
+            # Rare: either a null where a field is absent, which is harmless, or a real mistake, which fails again.
+            parsed = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidObjectError(f"not JSON: {error}") from error
+    return convert(parsed, type_)
 
 
 def convert(value: Any, type_: type[T]) -> T:  # noqa: ANN401 - a manifest just parsed may hold anything

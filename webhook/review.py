@@ -93,7 +93,7 @@ def decode_review(body: bytes) -> Request:
     """Read the request of a review; raises InvalidReviewError."""
     try:
         review = msgspec.json.decode(body, type=_Review)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidReviewError(f"not an AdmissionReview: {error}") from error
     if review.kind != "AdmissionReview" or review.api_version != _API_VERSION:
         raise InvalidReviewError(f"expected {_API_VERSION} AdmissionReview, got {review.api_version} {review.kind}")
