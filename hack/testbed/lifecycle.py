@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.part import Launch, Part
 
-__all__ = ["await_ready", "bring_up", "start_process", "take_down"]
+__all__ = ["await_ready", "bring_up", "create_objects", "start_process", "take_down", "users"]
 
 _READY_SECONDS = 90
 _STOP_SECONDS = 3
@@ -43,11 +43,11 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
         wave = [part for part in waiting if names.isdisjoint(part.needs)]
         waiting = [part for part in waiting if part not in wave]
         # What needs no object of its own starts while the objects of the others are made.
-        early = [part for part in wave if not (part.namespace or part.prepare)]
+        early = [part for part in wave if not (part.namespace or part.prepare or part.after_crds)]
         late = [part for part in wave if part not in early]
         started = {part.name: start_process(site, part, binaries[part.name]) for part in early}
         if late:
-            _create_objects(site, late)
+            create_objects(site, late)
             started |= {part.name: start_process(site, part, binaries[part.name]) for part in late}
         for part in wave:
             await_ready(site, part, *started[part.name])
@@ -104,7 +104,8 @@ def take_down(state: Path) -> None:
             entry.unlink()
 
 
-def _create_objects(site: Site, parts: Sequence[Part]) -> None:
+def create_objects(site: Site, parts: Sequence[Part]) -> None:
+    """Create namespaces and CRDs, wait until the CRDs are served, then create what else the parts ask for."""
     crds = set()
     with ThreadPoolExecutor(max_workers=6) as pool:
         jobs: list[Future[object]] = []

@@ -46,6 +46,8 @@ class Part:
     """The Go module that holds its CRDs."""
     crds: tuple[str, ...] = ()
     """Glob patterns of CRD files within the module, one CRD per file."""
+    after_crds: bool = False
+    """Whether it starts only when the CRDs of the others are served."""
     prepare: Callable[[Site], None] | None = None
     """Creates what else must exist before it starts."""
     launch: Callable[[Site], Launch] | None = None

@@ -43,6 +43,8 @@ _TABLE = (
         package="k8s.io/kubernetes/cmd/kube-controller-manager",
         ldflags=_KUBERNETES,
         user="system:kube-controller-manager",
+        # Its garbage collector looks for new kinds every 30 s only: without this, what their objects own outlives them.
+        after_crds=True,
         launch=control_plane.kube_controller_manager,
         settled=control_plane.default_service_account,
     ),
