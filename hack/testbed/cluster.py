@@ -160,12 +160,18 @@ class Testbed:
             process.stop()
 
     def start_part(self, name: str, *, extra_args: Sequence[str] = ()) -> None:
-        """Start a stopped part and wait until it is ready; `extra_args` come last, where they override."""
+        """Start a part that is stopped, or was never here, and wait until it is ready.
+
+        `extra_args` come last, where they override.
+        """
         part = PARTS.get(name)
         if part is None:
             raise TestbedError(f"no part is called {name}: choose from {', '.join(PARTS)}")
         if (process := self.processes().get(name)) is not None and process.alive():
             raise TestbedError(f"{name} runs already: stop it first")
+        if process is None:
+            self._programs = {**self._programs, **binaries([part], _silent)}
+            lifecycle.create_objects(self._site, [part])
         lifecycle.await_ready(
             self._site, part, *lifecycle.start_process(self._site, part, self.program(name), extra_args)
         )

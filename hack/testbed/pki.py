@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from hack.testbed.errors import TestbedError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -39,6 +41,14 @@ class Authority:
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         return cls(builder.sign(key, hashes.SHA256()), key)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Authority:
+        """Read an authority back that `write_pair` wrote."""
+        key = serialization.load_pem_private_key((folder / f"{name}.key").read_bytes(), password=None)
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise TestbedError(f"{folder / name}.key is no RSA key: take the testbed down and start another")
+        return cls(x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes()), key)
 
     def issue(self, names: Sequence[str]) -> tuple[bytes, bytes]:
         """Return certificate and key (PEM) of a server with these DNS names and IP addresses."""

@@ -76,9 +76,8 @@ def default_queue_open(site: Site) -> bool:
 def prepare_webhooks(site: Site) -> None:
     """Create the webhook manager's Service, certificate and webhook configurations, as its own installer has them."""
     port = site.port_of("volcano-webhooks")
-    authority = Authority.create("volcano-admission-ca")
-    write_pair(site.pki, "volcano-ca", authority.pem())
-    write_pair(site.pki, "volcano-webhooks", authority.issue([f"{_SERVICE}.{_NAMESPACE}.svc"]))
+    authority = Authority.load(site.pki, "ca")
+    write_pair(site.pki, "volcano-webhooks", authority.issue([f"{_SERVICE}.{_NAMESPACE}.svc", "127.0.0.1"]))
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -86,15 +85,19 @@ def prepare_webhooks(site: Site) -> None:
         "spec": {"ports": [{"port": port}]},
     }
     site.api.apply(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}", service)
-    installer = (module_dir(_MODULE) / "installer/volcano-development.yaml").read_bytes()
-    for manifest in yaml.load_all(installer, yaml.CSafeLoader):
-        if manifest and manifest["kind"] in {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}:
-            _apply_configuration(site, manifest, port)
+    for manifest in _configurations():
+        for webhook in manifest["webhooks"]:
+            webhook["clientConfig"]["service"]["port"] = port
+        plural = f"{manifest['kind'].lower()}s"
+        site.api.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{manifest['metadata']['name']}", manifest)
 
 
 def webhooks(site: Site) -> Launch:
     """vc-webhook-manager, listening where its Service's ClusterIP points."""
     service = site.api.get(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}")
+    # One configuration per path, named after it; it waits for ever for the configuration of any other path.
+    names = (manifest["metadata"]["name"].removeprefix(f"{_SERVICE}-") for manifest in _configurations())
+    admissions = ",".join(sorted({f"/{name.replace('-', '/')}" for name in names}))
     pki = site.pki
     return Launch(
         (
@@ -103,7 +106,8 @@ def webhooks(site: Site) -> Launch:
             f"--port={service['spec']['ports'][0]['port']}",
             f"--tls-cert-file={pki / 'volcano-webhooks.crt'}",
             f"--tls-private-key-file={pki / 'volcano-webhooks.key'}",
-            f"--ca-cert-file={pki / 'volcano-ca.crt'}",
+            f"--ca-cert-file={site.ca_file}",
+            f"--enabled-admission={admissions}",
             f"--webhook-namespace={_NAMESPACE}",
             f"--webhook-service-name={_SERVICE}",
             "--enable-healthz=true",
@@ -113,11 +117,12 @@ def webhooks(site: Site) -> Launch:
     )
 
 
-def _apply_configuration(site: Site, manifest: dict[str, Any], port: int) -> None:
-    for webhook in manifest["webhooks"]:
-        webhook["clientConfig"]["service"]["port"] = port
-    plural = f"{manifest['kind'].lower()}s"
-    site.api.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{manifest['metadata']['name']}", manifest)
+def _configurations() -> list[dict[str, Any]]:
+    installer = (module_dir(_MODULE) / "installer/volcano-development.yaml").read_bytes()
+    kinds = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+    return [
+        manifest for manifest in yaml.load_all(installer, yaml.CSafeLoader) if manifest and manifest["kind"] in kinds
+    ]
 
 
 def _common(site: Site, part: str) -> tuple[str, ...]:
