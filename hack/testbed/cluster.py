@@ -228,7 +228,9 @@ def _fresh_state() -> Path:
 
 
 def _forget_old(parent: Path, keep: int = 20) -> None:
-    """Remove the logs of all but the last runs."""
-    stopped = [folder for folder in parent.glob("run-*") if not Site.exists(folder)]
+    """Remove what all but the last runs left: their logs, and the state of those that were killed."""
+    stopped = [
+        folder for folder in parent.glob("run-*") if not any(process.alive() for process in recorded(folder).values())
+    ]
     for folder in sorted(stopped, key=lambda folder: folder.stat().st_mtime)[:-keep]:
         shutil.rmtree(folder, ignore_errors=True)
