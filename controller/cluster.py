@@ -13,7 +13,7 @@ from muster.kube.workloads import resource_of
 from muster.ledger import GangKey
 from muster.names import GANG, GROUP_NAME
 from muster.objects import Pod, PodGroup, PriorityClass, Queue
-from muster.workloads import KINDS, Decoded, Kind, kind_of_owner
+from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ class Cluster:
         self.pod_groups: Store[PodGroup] = Store()
         self.queues: Store[Queue] = Store()
         self.priority_classes: Store[PriorityClass] = Store()
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in KINDS}
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in GANG_KINDS}
         self.pods.index("gang", _gangs_of_pod)
 
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
@@ -43,7 +43,7 @@ class Cluster:
             Reflector(client, POD_GROUPS, PodGroup, self.pod_groups),
             Reflector(client, QUEUES, Queue, self.queues),
             Reflector(client, PRIORITY_CLASSES, PriorityClass, self.priority_classes),
-            *(Reflector(client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in KINDS),
+            *(Reflector(client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in GANG_KINDS),
         ]
 
     @property

@@ -82,7 +82,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     try:
         workload = kind.read(decoded)
         intent = find_intent(workload, context.defaults)
-        if intent is None:
+        if intent is None or not workload.roles:
             return Verdict(workload, warnings=_left_alone(workload, context.defaults))
         gang = gang_of(workload, intent, context.priorities or {})
     except InvalidObjectError as error:

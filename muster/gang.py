@@ -25,6 +25,7 @@ class Role:
     """A group of equal pods in a gang.
 
     `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
+    Pods of a role that is not `gated` come later and are never held; room for `reserved` of them is kept for them.
     """
 
     name: str
@@ -32,6 +33,8 @@ class Role:
     minimum: int
     requests: Resources
     leads: bool
+    gated: bool = True
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -
     available = workload.policy.min_available
     least = sum(spec.minimum for spec in specs)
     if available is not None:
-        least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs))
+        # A pod that comes only when the others run cannot be one of those that they wait for.
+        least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs if spec.gated))
     roles = tuple(_roles(specs, least, from_user=available is not None))
     if workload.policy.min_resources is not None:
         min_resources = parse_resources(
@@ -103,7 +107,8 @@ def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -
             path=f"{workload.policy_path}.minResources",
         )
     else:
-        min_resources = total(times(role.requests, role.minimum) for role in roles if role.minimum)
+        needed = ((role.requests, role.minimum + role.reserved) for role in roles)
+        min_resources = total(times(requests, count) for requests, count in needed if count)
     return Gang(
         namespace=workload.metadata.namespace,
         name=workload.pod_group,
@@ -128,8 +133,8 @@ def _checked_min_available(available: int, workload: Workload, replicas: int) ->
 def _roles(specs: list[RoleSpec], least: int, *, from_user: bool) -> list[Role]:
     roles = []
     for spec in specs:
-        minimum = min(spec.replicas, least) if from_user else spec.minimum
+        minimum = (min(spec.replicas, least) if spec.gated else 0) if from_user else spec.minimum
         least -= minimum
         requests = pod_requests(spec.template.spec, path=spec.path)
-        roles.append(Role(spec.name, spec.replicas, minimum, requests, spec.leads))
+        roles.append(Role(spec.name, spec.replicas, minimum, requests, spec.leads, spec.gated, spec.reserved))
     return roles

@@ -44,14 +44,17 @@ def is_free(pod: Pod, gang: Gang, scheduler: GangScheduler) -> bool:
 
 
 def inject(pod: Pod, role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> list[Operation]:
-    """The patch that makes a new pod a held member of the gang; empty when it is one already."""
+    """The patch that makes a new pod a held member of the gang; empty when it is one already.
+
+    A pod of a role that comes when the gang runs is bound, but not held.
+    """
     binding = scheduler.binding(gang, intent, role.name)
     operations = _missing("/metadata/labels", pod.metadata.labels, {**binding.labels, GANG: gang.label})
     operations += _missing("/metadata/annotations", pod.metadata.annotations, binding.annotations)
     if pod.spec.scheduler_name != scheduler.name:
         operations.append(_add("/spec/schedulerName", scheduler.name))
     operations += _priority(pod, role, intent)
-    if not pod.gated(GATE):
+    if role.gated and not pod.gated(GATE):
         gate = {"name": GATE}
         if pod.spec.scheduling_gates:
             operations.append(_add("/spec/schedulingGates/-", gate))

@@ -14,7 +14,7 @@ from muster.kube.store import Store
 from muster.kube.workloads import resource_of
 from muster.objects import InvalidObjectError, PriorityClass, Queue, decode
 from muster.queues import QueueView, read_queue
-from muster.workloads import KINDS, Decoded, Kind
+from muster.workloads import GANG_KINDS, Decoded, Kind
 
 if TYPE_CHECKING:
     from muster.intent import Defaults, Intent
@@ -37,14 +37,14 @@ class Knowledge:
     def __init__(self, client: Client, defaults: Defaults) -> None:
         self._client = client
         self._defaults = defaults
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in KINDS}
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in GANG_KINDS}
         self._queues: Store[Queue] = Store()
         self._priorities: Store[PriorityClass] = Store()
 
     def reflectors(self) -> list[Reflector[Decoded] | Reflector[Queue] | Reflector[PriorityClass]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            *(Reflector(self._client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in KINDS),
+            *(Reflector(self._client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in GANG_KINDS),
             Reflector(self._client, QUEUES, Queue, self._queues),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
         ]

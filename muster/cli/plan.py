@@ -153,7 +153,7 @@ def _role(role: Role, workload: Workload, gang: Gang, intent: Intent, context: C
         "name": role.name,
         "replicas": role.replicas,
         "minMember": role.minimum,
-        "gated": True,
+        "gated": role.gated and workload.kind.owns_gang,
         "requests": as_text(role.requests),
         "patch": _patch(role, workload, gang, intent, context),
     }
@@ -162,7 +162,7 @@ def _role(role: Role, workload: Workload, gang: Gang, intent: Intent, context: C
 def _patch(role: Role, workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
     """The patch of a pod of that role, applied once to see that it does what it should."""
     spec = workload.role(role.name)
-    if spec is None:
+    if spec is None or not workload.kind.owns_gang:
         return []
     scheduler = SCHEDULERS[intent.scheduler]
     template = spec.template
@@ -194,6 +194,6 @@ def _patch(role: Role, workload: Workload, gang: Gang, intent: Intent, context: 
         return []
     operations = inject(pod, spec, gang, intent, scheduler)
     patched = convert(jsonpatch.apply_patch(msgspec.to_builtins(pod), operations), Pod)
-    if not patched.gated(GATE) or inject(patched, spec, gang, intent, scheduler):
+    if patched.gated(GATE) != spec.gated or inject(patched, spec, gang, intent, scheduler):
         raise AssertionError(f"the patch for {role.name} does not hold the pod: please report this with the manifest")
     return operations

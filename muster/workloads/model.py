@@ -37,6 +37,8 @@ class RoleSpec:
 
     `replicas` is how many pods the operator makes, `minimum` how many of them the workload cannot start without;
     `leads` marks the role that comes first among equals: head, master, launcher. `path` is where the template stands.
+    A role that is not `gated` has pods that come later, when the gang runs, and must never wait; `reserved` of them
+    count in what the gang needs from the beginning, so that their room is there when they come.
     """
 
     name: str
@@ -45,6 +47,8 @@ class RoleSpec:
     template: PodTemplate
     path: str
     leads: bool = False
+    gated: bool = True
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Kind:
     `pod_group_name` gives the PodGroup's name for a workload's; `policy` what the user wrote of scheduling beside
     labels. `read` raises InvalidObjectError when the manifest cannot be a gang. `role_of` gives the role of a pod that
     the workload controls, or None for a pod that is no member; `pod_labels` are what the operator puts on a role's pod.
+    A kind without a gang of its own (`owns_gang`) makes a workload that has one; `read` gives that workload.
     """
 
     group: str
@@ -99,3 +104,4 @@ class Kind:
     read: Callable[[Any], Workload]
     role_of: Callable[[Pod], str | None]
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
+    owns_gang: bool = True

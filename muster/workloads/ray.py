@@ -1,4 +1,4 @@
-"""RayCluster, as KubeRay counts it.
+"""RayCluster, as KubeRay counts it, and the kinds that make one: RayJob, RayService, RayCronJob.
 
 A RayJob or RayService makes a RayCluster and hands its labels down, so that the gang is always the RayCluster's: a
 retry or an upgrade is a new cluster and a new gang.
@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+import msgspec
+
+from muster.objects import (
+    Container,
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    Pod,
+    PodTemplate,
+    ResourceRequirements,
+)
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RAY_CLUSTER", "RayCluster"]
+__all__ = ["RAY_CLUSTER", "RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCluster", "RayCronJob", "RayJob", "RayService"]
 
 _HEAD = "headgroup"
 _CLUSTER_LABEL = "ray.io/cluster"
@@ -22,6 +32,9 @@ _GROUP_LABEL = "ray.io/group"
 _NODE_TYPE_LABEL = "ray.io/node-type"
 # The operator's default when maxReplicas is not given: no bound.
 _UNBOUNDED = 2**31 - 1
+# Five letters that the operator puts behind the name of what it makes.
+_GENERATED = "-xxxxx"
+_V1, _V1ALPHA1 = "v1", "v1alpha1"
 
 
 class _HeadGroup(LocalObject, frozen=True):
@@ -38,10 +51,15 @@ class _WorkerGroup(LocalObject, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
-class _Spec(LocalObject, frozen=True):
+class _AutoscalerOptions(LocalObject, frozen=True):
+    resources: ResourceRequirements | None = None
+
+
+class _ClusterSpec(LocalObject, frozen=True):
     head_group_spec: _HeadGroup | None = None
     worker_group_specs: tuple[_WorkerGroup, ...] = ()
     enable_in_tree_autoscaling: bool = False
+    autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
     suspend: bool = False
 
 
@@ -50,7 +68,69 @@ class RayCluster(LocalObject, frozen=True):
 
     api_version: str = "ray.io/v1"
     metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
+    spec: _ClusterSpec = _ClusterSpec()
+
+
+class _JobSpec(LocalObject, frozen=True):
+    ray_cluster_spec: _ClusterSpec | None = None
+    cluster_selector: dict[str, str] = {}
+    submission_mode: str = "K8sJobMode"
+    submitter_pod_template: PodTemplate = PodTemplate()
+    suspend: bool = False
+
+
+class _JobStatus(LocalObject, frozen=True):
+    job_deployment_status: str = ""
+
+
+class RayJob(LocalObject, frozen=True):
+    """A job that makes a Ray cluster of its own, or runs in one that is there."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _JobSpec = _JobSpec()
+    status: _JobStatus = _JobStatus()
+
+
+class _ServiceSpec(LocalObject, frozen=True):
+    ray_cluster_config: _ClusterSpec = msgspec.field(default=_ClusterSpec(), name="rayClusterConfig")
+    suspend: bool = False
+
+
+class RayService(LocalObject, frozen=True):
+    """A service on a Ray cluster of its own; two of them while it is upgraded."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _ServiceSpec = _ServiceSpec()
+
+
+class _CronSpec(LocalObject, frozen=True):
+    job_template: _JobSpec = _JobSpec()
+    suspend: bool = False
+
+
+class RayCronJob(LocalObject, frozen=True):
+    """Makes RayJobs by a schedule."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _CronSpec = _CronSpec()
+
+
+# What KubeRay adds to the pods that it makes (controllers/ray/common/pod.go and job.go of 1.6.1).
+_AUTOSCALER = ResourceRequirements(requests={"cpu": "500m", "memory": "512Mi"})
+_WAIT_FOR_HEAD = Container(
+    name="wait-gcs-ready",
+    resources=ResourceRequirements(requests={"cpu": "200m", "memory": "256Mi"}),
+)
+_SUBMITTER = Container(
+    name="ray-job-submitter",
+    resources=ResourceRequirements(
+        requests={"cpu": "500m", "memory": "200Mi"},
+        limits={"cpu": "1", "memory": "1Gi"},
+    ),
+)
 
 
 def _pod_group_name(cluster: str) -> str:
@@ -58,28 +138,117 @@ def _pod_group_name(cluster: str) -> str:
     return f"ray-{cluster}-pg"
 
 
-def _read(cluster: RayCluster) -> Workload:
-    head = cluster.spec.head_group_spec
-    if head is None:
-        raise InvalidObjectError("spec.headGroupSpec: missing; a RayCluster has one head")
-    roles = [RoleSpec(_HEAD, 1, 1, head.template, "spec.headGroupSpec.template.spec", leads=True)]
-    for index, group in enumerate(cluster.spec.worker_group_specs):
-        path = f"spec.workerGroupSpecs[{index}]"
-        if not group.group_name:
-            raise InvalidObjectError(f"{path}.groupName: missing; a worker group needs a name")
-        if roles and any(role.name == group.group_name for role in roles):
-            raise InvalidObjectError(f'{path}.groupName: "{group.group_name}" is taken; group names differ')
-        desired, least = _replicas(group, path)
-        minimum = least if cluster.spec.enable_in_tree_autoscaling else desired
-        roles.append(RoleSpec(group.group_name, desired, minimum, group.template, f"{path}.template.spec"))
+def _read_cluster(cluster: RayCluster) -> Workload:
+    return _workload(cluster.api_version, cluster.metadata, cluster.spec, "spec")
+
+
+def _read_job(job: RayJob) -> Workload:
+    spec = _cluster_of_job(job.spec, "spec")
+    meta = _made(job.metadata, _GENERATED)
+    if spec is None:
+        return _without_gang(job.api_version, meta)
+    # Once it has ended its cluster is about to go, if it is not gone.
+    ended = job.status.job_deployment_status in ("Complete", "Failed")
+    return _workload(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=job.spec.suspend, finished=ended)
+
+
+def _read_service(service: RayService) -> Workload:
+    return _workload(
+        service.api_version,
+        _made(service.metadata, _GENERATED),
+        service.spec.ray_cluster_config,
+        "spec.rayClusterConfig",
+        suspended=service.spec.suspend,
+    )
+
+
+def _read_cron_job(cron: RayCronJob) -> Workload:
+    spec = _cluster_of_job(cron.spec.job_template, "spec.jobTemplate")
+    meta = _made(cron.metadata, _GENERATED * 2)
+    if spec is None:
+        return _without_gang(cron.api_version, meta)
+    # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
+    return _workload(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
+
+
+def _cluster_of_job(job: _JobSpec, path: str) -> _ClusterSpec | None:
+    """The cluster that a job makes, or None when it runs in one that is there already."""
+    if job.cluster_selector:
+        return None
+    spec = job.ray_cluster_spec
+    if spec is None:
+        raise InvalidObjectError(f"{path}.rayClusterSpec: missing; a RayJob makes a cluster or selects one")
+    if job.submission_mode != "SidecarMode" or spec.head_group_spec is None:
+        return spec
+    own = job.submitter_pod_template.spec.containers
+    submitter = own[0] if own else _SUBMITTER
+    head = msgspec.structs.replace(
+        spec.head_group_spec,
+        template=_with_containers(spec.head_group_spec.template, submitter),
+    )
+    return msgspec.structs.replace(spec, head_group_spec=head)
+
+
+def _made(parent: ObjectMeta, suffix: str) -> ObjectMeta:
+    """Metadata of the cluster that a parent makes: its labels and annotations, and a name still to be generated."""
+    return ObjectMeta(
+        name=f"{parent.name}{suffix}",
+        namespace=parent.namespace,
+        labels=parent.labels,
+        annotations=parent.annotations,
+        creation_timestamp=parent.creation_timestamp,
+        deletion_timestamp=parent.deletion_timestamp,
+    )
+
+
+def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
     return Workload(
         kind=RAY_CLUSTER,
-        api_version=cluster.api_version,
-        metadata=cluster.metadata,
-        pod_group=_pod_group_name(cluster.metadata.name),
+        api_version=api_version,
+        metadata=metadata,
+        pod_group="",
+        roles=(),
+        policy=SchedulingPolicy(),
+    )
+
+
+def _workload(  # the gang of a cluster, its own or one to be made
+    api_version: str,
+    metadata: ObjectMeta,
+    spec: _ClusterSpec,
+    path: str,
+    *,
+    suspended: bool = False,
+    finished: bool = False,
+) -> Workload:
+    head = spec.head_group_spec
+    if head is None:
+        raise InvalidObjectError(f"{path}.headGroupSpec: missing; a RayCluster has one head")
+    template = head.template
+    if spec.enable_in_tree_autoscaling:
+        asked = spec.autoscaler_options.resources or _AUTOSCALER
+        template = _with_containers(template, Container(name="autoscaler", resources=asked))
+    roles = [RoleSpec(_HEAD, 1, 1, template, f"{path}.headGroupSpec.template.spec", leads=True)]
+    for index, group in enumerate(spec.worker_group_specs):
+        where = f"{path}.workerGroupSpecs[{index}]"
+        if not group.group_name:
+            raise InvalidObjectError(f"{where}.groupName: missing; a worker group needs a name")
+        if any(role.name == group.group_name for role in roles):
+            raise InvalidObjectError(f'{where}.groupName: "{group.group_name}" is taken; group names differ')
+        desired, least = _replicas(group, where)
+        minimum = least if spec.enable_in_tree_autoscaling else desired
+        roles.append(
+            RoleSpec(group.group_name, desired, minimum, _waiting_for_head(group.template), f"{where}.template.spec"),
+        )
+    return Workload(
+        kind=RAY_CLUSTER,
+        api_version=api_version,
+        metadata=metadata,
+        pod_group=_pod_group_name(metadata.name),
         roles=tuple(roles),
         policy=SchedulingPolicy(),
-        suspended=cluster.spec.suspend,
+        suspended=suspended or spec.suspend,
+        finished=finished,
     )
 
 
@@ -100,6 +269,16 @@ def _replicas(group: _WorkerGroup, path: str) -> tuple[int, int]:
     return min(max(wanted, group.min_replicas), group.max_replicas) * hosts, group.min_replicas * hosts
 
 
+def _with_containers(template: PodTemplate, *more: Container) -> PodTemplate:
+    spec = msgspec.structs.replace(template.spec, containers=(*template.spec.containers, *more))
+    return msgspec.structs.replace(template, spec=spec)
+
+
+def _waiting_for_head(template: PodTemplate) -> PodTemplate:
+    spec = msgspec.structs.replace(template.spec, init_containers=(*template.spec.init_containers, _WAIT_FOR_HEAD))
+    return msgspec.structs.replace(template, spec=spec)
+
+
 def _role_of(pod: Pod) -> str | None:
     return pod.metadata.labels.get(_GROUP_LABEL)
 
@@ -113,16 +292,41 @@ def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     }
 
 
+def _no_policy(_: object) -> SchedulingPolicy:
+    return SchedulingPolicy()
+
+
+def _parent(kind: str, plural: str, decoded: type, read: object, versions: tuple[str, ...]) -> Kind:
+    """A kind that makes a RayCluster and has no pods of its own that wait."""
+    return Kind(
+        group="ray.io",
+        versions=versions,
+        kind=kind,
+        plural=plural,
+        pod_label="",
+        pod_group_name=_pod_group_name,
+        decoded=decoded,
+        policy=_no_policy,
+        read=read,  # type: ignore[arg-type]
+        role_of=_role_of,
+        pod_labels=_pod_labels,
+        owns_gang=False,
+    )
+
+
 RAY_CLUSTER = Kind(
     group="ray.io",
-    versions=("v1", "v1alpha1"),
+    versions=(_V1, _V1ALPHA1),
     kind="RayCluster",
     plural="rayclusters",
     pod_label=_CLUSTER_LABEL,
     pod_group_name=_pod_group_name,
     decoded=RayCluster,
-    policy=lambda _: SchedulingPolicy(),
-    read=_read,
+    policy=_no_policy,
+    read=_read_cluster,
     role_of=_role_of,
     pod_labels=_pod_labels,
 )
+RAY_JOB = _parent("RayJob", "rayjobs", RayJob, _read_job, (_V1, _V1ALPHA1))
+RAY_SERVICE = _parent("RayService", "rayservices", RayService, _read_service, (_V1, _V1ALPHA1))
+RAY_CRON_JOB = _parent("RayCronJob", "raycronjobs", RayCronJob, _read_cron_job, (_V1,))

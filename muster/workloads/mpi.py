@@ -1,0 +1,93 @@
+"""MPIJob of the MPI operator (`kubeflow.org/v2beta1`).
+
+Its workers are pods of the MPIJob; its launcher is the pod of a batch Job of the MPIJob. Under `WaitForWorkersReady`
+the launcher is made when all workers are ready: counting it among those that must exist first would wait for ever, so
+that it is no member of the minimum, is never held, and its room is kept from the beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
+from muster.workloads.kubeflow import JobStatus, ReplicaSpec, RunPolicy, roles_of
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MPI_JOB", "MPIJob"]
+
+_JOB_LABEL = "training.kubeflow.org/job-name"
+_ROLE_LABEL = "training.kubeflow.org/job-role"
+_LAUNCHER, _WORKER = "launcher", "worker"
+
+
+class _Spec(LocalObject, frozen=True):
+    run_policy: RunPolicy = RunPolicy()
+    mpi_replica_specs: dict[str, ReplicaSpec] = {}
+    launcher_creation_policy: str = "AtStartup"
+
+
+class MPIJob(LocalObject, frozen=True):
+    """An MPI job."""
+
+    api_version: str = "kubeflow.org/v2beta1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: JobStatus = JobStatus()
+
+
+def _policy(job: MPIJob) -> SchedulingPolicy:
+    return job.spec.run_policy.scheduling_policy
+
+
+def _read(job: MPIJob) -> Workload:
+    path = "spec.mpiReplicaSpecs"
+    roles = roles_of(job.spec.mpi_replica_specs, path, missing=lambda name: int(name == _LAUNCHER))
+    if not any(role.name == _LAUNCHER for role in roles):
+        raise InvalidObjectError(f"{path}.Launcher: missing; an MPIJob has one launcher")
+    if job.spec.launcher_creation_policy == "WaitForWorkersReady":
+        roles = tuple(
+            replace(role, minimum=0, gated=False, reserved=role.replicas) if role.name == _LAUNCHER else role
+            for role in roles
+        )
+    return Workload(
+        kind=MPI_JOB,
+        api_version=job.api_version,
+        metadata=job.metadata,
+        pod_group=job.metadata.name,
+        roles=roles,
+        policy=_policy(job),
+        policy_path="spec.runPolicy.schedulingPolicy",
+        suspended=job.spec.run_policy.suspend,
+        finished=job.status.finished,
+    )
+
+
+def _role_of(pod: Pod) -> str | None:
+    return pod.metadata.labels.get(_ROLE_LABEL)
+
+
+def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
+    return {
+        "training.kubeflow.org/operator-name": "mpi-operator",
+        _JOB_LABEL: workload.metadata.name,
+        _ROLE_LABEL: role.name,
+    }
+
+
+MPI_JOB = Kind(
+    group="kubeflow.org",
+    versions=("v2beta1",),
+    kind="MPIJob",
+    plural="mpijobs",
+    pod_label=_JOB_LABEL,
+    pod_group_name=lambda name: name,
+    decoded=MPIJob,
+    policy=_policy,
+    read=_read,
+    role_of=_role_of,
+    pod_labels=_pod_labels,
+)
