@@ -10,15 +10,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from muster.gang import Gang, gang_of
-from muster.intent import Defaults, Intent, find_intent, foreign_scheduler, speaks
+from muster.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, speaks
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from muster.objects import InvalidObjectError
 from muster.queues import QueueView, exceeding
+from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from muster.workloads import Decoded, Kind, Workload
+
 
 __all__ = ["Context", "Reason", "Refusal", "Verdict", "judge"]
 
@@ -67,23 +69,26 @@ class Context:
     """What the rules know of the cluster.
 
     `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
-    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values.
+    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
+    what may speak for the one workload that is judged.
     """
 
     queue: Callable[[str], QueueView | None] | None = None
     priorities: Mapping[str, int] | None = None
     defaults: Defaults = field(default_factory=Defaults)
+    around: Surroundings = field(default_factory=Surroundings)
 
 
 def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     """The verdict on a workload, as decoded; one that says nothing of gang scheduling is never looked into."""
-    if not speaks(decoded.metadata, kind.policy(decoded)):
+    around = context.around
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
         return Verdict()
     try:
         workload = kind.read(decoded)
-        intent = find_intent(workload, context.defaults)
+        intent = find_intent(workload, context.defaults, around)
         if intent is None or not workload.roles:
-            return Verdict(workload, warnings=_left_alone(workload, context.defaults))
+            return Verdict(workload, warnings=_left_alone(workload, context))
         gang = gang_of(workload, intent, context.priorities or {})
     except InvalidObjectError as error:
         path, colon, _ = str(error).partition(": ")
@@ -93,7 +98,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
 
 
 def _queue_refusals(gang: Gang, intent: Intent, context: Context) -> tuple[Refusal, ...]:
-    if context.queue is None:
+    if context.queue is None or not SCHEDULERS[intent.scheduler].queues:
         return ()
     path = intent.said.get("queue", f"metadata.labels[{QUEUE_LABEL}]")
     queue = context.queue(intent.queue)
@@ -125,11 +130,11 @@ def _priority_refusals(intent: Intent, context: Context) -> tuple[Refusal, ...]:
     return (Refusal(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
 
 
-def _left_alone(workload: Workload, defaults: Defaults) -> tuple[str, ...]:
-    foreign = foreign_scheduler(workload, defaults)
+def _left_alone(workload: Workload, context: Context) -> tuple[str, ...]:
+    foreign = foreign_scheduler(workload, context.defaults, context.around)
     if foreign is None or foreign[1] in _WELL_KNOWN or not foreign[0].startswith("metadata.labels"):
         return ()
-    known = ", ".join(sorted(defaults.schedulers))
+    known = ", ".join(sorted(context.defaults.schedulers))
     return (f'{foreign[0]}: muster is not configured for scheduler "{foreign[1]}" ({known}); it leaves this alone',)
 
 

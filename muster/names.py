@@ -19,6 +19,8 @@ __all__ = [
     "SCHEDULER_LABEL",
     "STATE",
     "TASK_SPEC",
+    "TOPOLOGY_MODE_LABEL",
+    "TOPOLOGY_TIER_LABEL",
     "label_value",
 ]
 
@@ -36,6 +38,8 @@ MUSTER = "muster"
 SCHEDULER_LABEL = "ray.io/scheduler-name"
 QUEUE_LABEL = "volcano.sh/queue-name"
 PRIORITY_CLASS_LABEL = "ray.io/priority-class-name"
+TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
+TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 
 # what Volcano reads on pods

@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     plan.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
     plan.add_argument("--default-queue", default="default", help="queue of workloads that name none")
+    plan.add_argument("--cluster", action="store_true", help="take queues, classes and namespaces from the cluster too")
+    plan.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
     commands.add_parser("version", help="print the version")
     arguments = parser.parse_args(argv)
     if arguments.command == "version":

@@ -11,14 +11,13 @@ import msgspec
 import yaml
 
 from muster.admission import Context, Verdict, judge
+from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.table import print_table
-from muster.gang import priority_values
 from muster.injection import inject, is_free
 from muster.intent import Defaults
 from muster.names import GATE
-from muster.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, PriorityClass, Queue, convert
-from muster.queues import QueueView, read_queue
+from muster.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
 from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
 from muster.workloads import Kind, kind_of
@@ -42,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
     try:
         documents = read_manifests(arguments.filename)
-        entries = plan(documents, Defaults(queue=arguments.default_queue))
+        defaults = Defaults(queue=arguments.default_queue, schedulers=frozenset(SCHEDULERS))
+        known = from_cluster(arguments.kubeconfig) if arguments.cluster else Known()
+        entries = plan(documents, defaults, known)
     except InputError as error:
         print(f"muster plan: {error}", file=sys.stderr)
         return _UNREADABLE
@@ -55,45 +56,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(entry["verdict"]["allowed"] for entry in entries) else _REFUSED
 
 
-def plan(documents: Iterable[Document], defaults: Defaults) -> list[dict[str, Any]]:
-    """One entry per workload, in input order; documents of other kinds are context, or noted on standard error."""
+def plan(documents: Iterable[Document], defaults: Defaults, known: Known | None = None) -> list[dict[str, Any]]:
+    """One entry per workload, in input order; documents of other kinds are context, or noted on standard error.
+
+    `known` is context from elsewhere; what the documents say goes before it.
+    """
     documents = list(documents)
-    context = _context(documents, defaults)
-    entries = []
+    known = known or Known()
+    workloads = []
     for document in documents:
         kind = kind_of(document.api_version, document.kind)
         if kind is not None:
-            entries.append(_entry(document, kind, context))
-        elif document.kind not in ("Queue", "PriorityClass"):
+            workloads.append((document, kind))
+        elif not known.learn(document):
             print(f"muster plan: {document.source}: muster has no rules for {document.kind}; skipped", file=sys.stderr)
-    return entries
+    return [_entry(document, kind, known, defaults) for document, kind in workloads]
 
 
-def _context(documents: Iterable[Document], defaults: Defaults) -> Context:
-    queues: dict[str, QueueView] = {}
-    classes: list[PriorityClass] = []
-    for document in documents:
-        try:
-            if document.kind == "Queue" and document.api_version.startswith("scheduling.volcano.sh/"):
-                queue = read_queue(convert(document.manifest, Queue))
-                queues[queue.name] = queue
-            elif document.kind == "PriorityClass":
-                classes.append(convert(document.manifest, PriorityClass))
-        except InvalidObjectError as error:
-            raise InputError(f"{document.source}: {error}") from error
-    return Context(
-        queue=queues.get if queues else None,
-        priorities=priority_values(classes) if classes else None,
-        defaults=defaults,
-    )
-
-
-def _entry(document: Document, kind: Kind, context: Context) -> dict[str, Any]:
+def _entry(document: Document, kind: Kind, known: Known, defaults: Defaults) -> dict[str, Any]:
     meta = document.manifest.get("metadata")
     meta = dict(meta) if isinstance(meta, dict) else {}
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = f"{meta['generateName']}{_GENERATED}"
     meta.setdefault("namespace", "default")
+    context = known.context(str(meta["namespace"]), defaults)
     try:
         verdict = judge(kind, convert({**document.manifest, "metadata": meta}, kind.decoded), context)
     except InvalidObjectError as error:

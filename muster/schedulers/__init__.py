@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from muster.schedulers.coscheduling import Coscheduling
 from muster.schedulers.model import Binding, GangScheduler
 from muster.schedulers.volcano import Volcano
 
 __all__ = ["SCHEDULERS", "Binding", "GangScheduler"]
 
-SCHEDULERS: dict[str, GangScheduler] = {scheduler.name: scheduler for scheduler in (Volcano(),)}
+SCHEDULERS: dict[str, GangScheduler] = {scheduler.name: scheduler for scheduler in (Volcano(), Coscheduling())}

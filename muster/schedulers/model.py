@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from muster.names import MANAGED_BY, MUSTER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
     from muster.objects import Pod
     from muster.workloads import Workload
 
-__all__ = ["Binding", "GangScheduler"]
+__all__ = ["Binding", "GangScheduler", "group_metadata"]
+
+# Bookkeeping of other tools that says nothing about the gang.
+_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,10 @@ class Binding:
 
 
 class GangScheduler(Protocol):
-    """One gang scheduler; `name` is the pods' schedulerName."""
+    """One gang scheduler; `name` is the pods' schedulerName, `queues` whether its gangs wait in queues with limits."""
 
     name: str
+    queues: bool
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
         """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
@@ -37,3 +43,25 @@ class GangScheduler(Protocol):
 
     def bound_to(self, pod: Pod) -> str:
         """The name of the PodGroup that the pod is bound to, or "" for none."""
+
+
+def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
+    """Metadata of a PodGroup: owned by the workload, with its annotations (as KubeRay copies them: some are read)."""
+    return {
+        "name": gang.name,
+        "namespace": gang.namespace,
+        "labels": {MANAGED_BY: MUSTER},
+        "annotations": {
+            key: value for key, value in workload.metadata.annotations.items() if not key.startswith(_NOT_COPIED)
+        },
+        "ownerReferences": [
+            {
+                "apiVersion": workload.api_version,
+                "kind": workload.kind.kind,
+                "name": workload.metadata.name,
+                "uid": workload.metadata.uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            },
+        ],
+    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, label_value
+from muster.names import GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
 from muster.resources import as_text
-from muster.schedulers.model import Binding
+from muster.schedulers.model import Binding, group_metadata
 
 if TYPE_CHECKING:
     from muster.gang import Gang
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Volcano"]
 
-# Bookkeeping of other tools that says nothing about the gang.
-_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/")
-
 
 class Volcano:
     """The `volcano` scheduler."""
 
     name = "volcano"
+    queues = True
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
-        """The PodGroup, owned by the workload; its annotations are copied, as KubeRay does, for Volcano reads some."""
+        """The PodGroup, owned by the workload."""
         spec: dict[str, Any] = {
             "minMember": gang.min_member,
             # Volcano takes part of a gang for the whole when the head is missing, unless each role has its own minimum.
@@ -37,29 +35,14 @@ class Volcano:
         }
         if intent.priority_class:
             spec["priorityClassName"] = intent.priority_class
+        if intent.topology is not None:
+            spec["networkTopology"] = {"mode": intent.topology.mode}
+            if intent.topology.highest_tier_allowed is not None:
+                spec["networkTopology"]["highestTierAllowed"] = intent.topology.highest_tier_allowed
         return {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "PodGroup",
-            "metadata": {
-                "name": gang.name,
-                "namespace": gang.namespace,
-                "labels": {MANAGED_BY: MUSTER},
-                "annotations": {
-                    key: value
-                    for key, value in workload.metadata.annotations.items()
-                    if not key.startswith(_NOT_COPIED)
-                },
-                "ownerReferences": [
-                    {
-                        "apiVersion": workload.api_version,
-                        "kind": workload.kind.kind,
-                        "name": workload.metadata.name,
-                        "uid": workload.metadata.uid,
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    },
-                ],
-            },
+            "metadata": group_metadata(gang, workload),
             "spec": spec,
         }
 

@@ -1,0 +1,37 @@
+"""Network topology that a gang asks for: how near to each other its pods must run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.names import TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL
+from muster.objects import InvalidObjectError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Topology", "read_topology"]
+
+_MODES = ("hard", "soft")
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Volcano's networkTopology: mode hard or soft, and the highest tier of the network that the gang may span."""
+
+    mode: str
+    highest_tier_allowed: int | None
+
+
+def read_topology(labels: Mapping[str, str]) -> Topology | None:
+    """The topology that these labels ask for, or None; raises InvalidObjectError naming a label of the wrong form."""
+    mode, tier = labels.get(TOPOLOGY_MODE_LABEL, ""), labels.get(TOPOLOGY_TIER_LABEL, "")
+    if not mode and not tier:
+        return None
+    if mode and mode not in _MODES:
+        raise InvalidObjectError(f'metadata.labels[{TOPOLOGY_MODE_LABEL}]: "{mode}" is not a mode; use hard or soft')
+    if tier and not (tier.isascii() and tier.isdigit()):
+        raise InvalidObjectError(f'metadata.labels[{TOPOLOGY_TIER_LABEL}]: "{tier}" is not a tier; use 0 or more')
+    # Volcano takes hard where only a tier is said.
+    return Topology(mode or "hard", int(tier) if tier else None)
