@@ -77,11 +77,12 @@ def plan_opening(
 async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
     """Take muster's gate off these pods, in this order but many at once; gates of others stay.
 
-    A pod that is gone, or is another one by now, is passed over. Raises the first ApiError after all were tried.
+    Gives the UIDs of those that are open now. A pod that is gone, or is another one by now, is passed over: the watch
+    will tell of it. Raises the first ApiError after all were tried.
     """
     limit = asyncio.Semaphore(_CONCURRENT)
 
-    async def open_one(member: Member) -> None:
+    async def open_one(member: Member) -> str:
         meta = member.pod.metadata
         # A strategic merge needs no index and does no harm when the gate is gone; the UID keeps it to this very pod.
         patch = {
@@ -94,15 +95,14 @@ async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
             except ApiError as error:
                 if not (error.not_found or error.conflict):
                     raise
+                return ""
+        return meta.uid
 
     results = await asyncio.gather(*(open_one(member) for member in members), return_exceptions=True)
     opened = []
-    failure: BaseException | None = None
-    for member, result in zip(members, results, strict=True):
+    for result in results:
         if isinstance(result, BaseException):
-            failure = failure or result
-        else:
-            opened.append(member.pod.metadata.uid)
-    if failure is not None:
-        raise failure
+            raise result
+        if result:
+            opened.append(result)
     return opened

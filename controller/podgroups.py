@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from muster.objects import InvalidObjectError, PodGroup, convert
-from muster.resources import Resources, parse_resources
+from muster.resources import Resources, as_text, parse_resources
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
@@ -29,10 +29,16 @@ def desired(view: View, *, admitted: bool) -> dict[str, Any]:
         spec.pop("priorityClassName", None)
         if now.priority_class_name:
             spec["priorityClassName"] = now.priority_class_name
-        if spec["minMember"] > now.min_member:
-            spec["minMember"] = now.min_member
-            spec["minTaskMember"] = now.min_task_member
-            spec["minResources"] = now.min_resources
+        minimums, claim = view.gang.min_task_member, claim_of(view.pod_group)
+        spec["minMember"] = min(view.gang.min_member, now.min_member)
+        spec["minTaskMember"] = {
+            role: min(count, now.min_task_member[role])
+            for role, count in minimums.items()
+            if role in now.min_task_member
+        }
+        spec["minResources"] = as_text(
+            {name: min(amount, claim[name]) for name, amount in view.gang.min_resources.items() if name in claim},
+        )
     return manifest
 
 

@@ -6,7 +6,7 @@ gangs at the beginning of a leader's term.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from controller.gates import minimum_of, plan_opening
 from controller.podgroups import claim_of
 from muster.gang import Gang, priority_value
 from muster.ledger import Candidate, Ledger
+from muster.names import QUEUE_LABEL
 from muster.resources import largest, total
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
 class Phase(Enum):
     """Where a gang stands between nothing and running."""
 
-    GONE = auto()  # no living workload, or none of muster's: nothing to do
+    GONE = auto()  # no living workload: nothing to do but to count the pods that it leaves behind
     FOREIGN = auto()  # somebody else's PodGroup
     STALE = auto()  # the PodGroup is of a former workload of the same name
     INVALID = auto()  # the numbers make no gang
@@ -61,10 +62,22 @@ def enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str
     group = view.pod_group
     if phase is Phase.FOREIGN and group is not None and group.status.phase in _HOLDING and not view.ours:
         return Standing(phase, ledger.hold(view.key, group.spec.queue or "default", claim_of(group)))
+    if phase is Phase.GONE and (running := [member for member in view.members if not member.held]):
+        # Its pods outlive the workload until the garbage collector has come by.
+        queue = group.spec.queue if group is not None else running[0].pod.metadata.labels.get(QUEUE_LABEL, "")
+        return Standing(phase, ledger.hold(view.key, queue, total(member.requests for member in running)))
     if phase is Phase.INACTIVE and group is not None:
         running = [member for member in view.members if not member.held]
         if running and view.workload is not None and view.workload.finished:
             claim = total(member.requests for member in running)
+            return Standing(phase, ledger.hold(view.key, group.spec.queue, claim))
+    if phase is Phase.INVALID and group is not None:
+        # Numbers that were broken by an edit end nothing: what runs goes on, and its place is kept.
+        uid = view.decoded.metadata.uid if view.decoded else ""
+        claim = total(member.requests for member in view.members if not member.held)
+        if uid in (view.marked_for, marked):
+            claim = largest(claim_of(group), claim)
+        if claim:
             return Standing(phase, ledger.hold(view.key, group.spec.queue, claim))
     return Standing(phase, ledger.forget(view.key))
 
@@ -110,16 +123,20 @@ def _phase(view: View, marked: str) -> Phase:
 
 def _enter_admitted(view: View, ledger: Ledger) -> Standing:
     gang, group = _known(view), view.pod_group
+    roles = gang.roles
     if group is not None:
         queue, base = group.spec.queue, claim_of(group)
+        # It was admitted for these minimums; what the workload has come to want since is growth, and growth needs room.
+        owed = group.spec.min_task_member
+        roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in roles)
     else:
         queue, base = (view.intent.queue if view.intent else ""), gang.min_resources
     # The least that it holds must stand before room for more is looked for.
-    least = plan_opening(view.members, gang.roles, base, lambda _: False)
+    least = plan_opening(view.members, roles, base, lambda _: False)
     changed = ledger.hold(view.key, queue, least.claim)
     if not least.surplus:
         return Standing(Phase.ADMITTED, changed, least)
-    plan = plan_opening(view.members, gang.roles, base, lambda claim: ledger.fits_more(view.key, claim))
+    plan = plan_opening(view.members, roles, base, lambda claim: ledger.fits_more(view.key, claim))
     changed = ledger.hold(view.key, queue, plan.claim) or changed
     return Standing(Phase.ADMITTED, changed, plan)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from muster.objects import InvalidObjectError, Pod, PodGroup
 from muster.requests import pod_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from controller.cluster import Cluster
     from muster.ledger import GangKey
@@ -37,8 +38,9 @@ class Member:
 class View:
     """A gang as it stands.
 
-    `decoded` is None when no living workload owns the gang. `workload`, `intent` and `gang` are None together when the
-    workload is not muster's (`intent` alone None) or its numbers make no gang (`error` says why).
+    `decoded` is None when no living workload owns the gang; its members are then pods that outlived theirs. `workload`,
+    `intent` and `gang` are None together when the workload is not muster's (`intent` alone None) or its numbers make no
+    gang (`error` says why).
     """
 
     key: GangKey
@@ -83,7 +85,7 @@ def observe(key: GangKey, cluster: Cluster, defaults: Defaults, opened: Collecti
     pods = [pod for pod in cluster.members(key) if pod.living]
     found = _workload(key, cluster, pods, group)
     if found is None:
-        return View(key, group, ())
+        return View(key, group, tuple(_orphans(pods)))
     kind, decoded = found
     members = []
     error = ""
@@ -108,6 +110,14 @@ def observe(key: GangKey, cluster: Cluster, defaults: Defaults, opened: Collecti
     except InvalidObjectError as problem:
         return View(key, group, tuple(members), kind, decoded, error=str(problem))
     return View(key, group, tuple(members), kind, decoded, workload, intent, gang)
+
+
+def _orphans(pods: list[Pod]) -> Iterable[Member]:
+    """The pods of a workload that is gone: until the garbage collector takes them they use what they use."""
+    for pod in pods:
+        # The apiserver has checked the quantities of what is a pod.
+        with suppress(InvalidObjectError):
+            yield Member(pod, "", pod_requests(pod.spec), pod.gated(GATE))
 
 
 def _workload(

@@ -72,13 +72,13 @@ def priority_value(name: str, priorities: Mapping[str, int]) -> int:
 
 
 def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
-    """The values of PriorityClasses by name; under "" what a pod without a class gets (the global default, or 0)."""
-    values = {"": 0}
-    for item in classes:
-        values[item.metadata.name] = item.value
-        if item.global_default:
-            values[""] = max(values[""], item.value)
-    return values
+    """The values of PriorityClasses by name; under "" what a pod without a class gets (the global default, or 0).
+
+    Of several global defaults the lowest counts, as for the apiserver's Priority plugin.
+    """
+    known = list(classes)
+    values = {item.metadata.name: item.value for item in known}
+    return values | {"": min((item.value for item in known if item.global_default), default=0)}
 
 
 def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -> Gang:

@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PyTorchJob", "RayCluster", "pod", "pytorch_job", "queue", "ray_cluster"]
+__all__ = [
+    "RUN_SECONDS",
+    "PyTorchJob",
+    "RayCluster",
+    "config_map",
+    "deployment",
+    "pod",
+    "pytorch_job",
+    "queue",
+    "ray_cluster",
+]
 
 Manifest = dict[str, Any]
 
-_RUN_SECONDS = "testbed.muster.dev/run-seconds"
+RUN_SECONDS = "testbed.muster.dev/run-seconds"
 
 
 @dataclass(frozen=True)
@@ -55,10 +65,12 @@ class _Workload:
 
     def runs(self, seconds: int) -> Self:
         """Let every pod succeed so many seconds after its start."""
-        return replace(self, pod_annotations={**self.pod_annotations, _RUN_SECONDS: str(seconds)})
+        return replace(self, pod_annotations={**self.pod_annotations, RUN_SECONDS: str(seconds)})
 
     def _metadata(self) -> Manifest:
-        return {"name": self.name, "labels": dict(self.labels), "annotations": dict(self.annotations)}
+        # As in Kubernetes' own examples, a name that ends with a dash is one to be completed.
+        key = "generateName" if self.name.endswith("-") else "name"
+        return {key: self.name, "labels": dict(self.labels), "annotations": dict(self.annotations)}
 
 
 @dataclass(frozen=True)
@@ -186,4 +198,21 @@ def pod(name: str, **spec: object) -> Manifest:
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {"containers": [{"name": "main", "image": "none"}], **spec},
+    }
+
+
+def config_map(name: str) -> Manifest:
+    """Return an empty ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def deployment(name: str, *, replicas: int) -> Manifest:
+    """Return a Deployment of pods that ask for nothing."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
     }

@@ -140,6 +140,16 @@ class Scene:
         for name in self._queues:
             self.testbed.kubectl("delete", "queue", name, "--ignore-not-found", "--wait=false")
 
+    def create(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
+        """`kubectl create`: return the name, which the apiserver may have generated."""
+        done = self.kubectl("create", "-f-", "--output=jsonpath={.metadata.name}", text=_text(manifest))
+        return done.stdout.strip()
+
+    def end(self, gang: str) -> None:
+        """Let every pod of the gang succeed now."""
+        names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
+        self.kubectl("annotate", "pods", *names, f"{builders.RUN_SECONDS}=0")
+
     # Looking and waiting
 
     def wait(self, description: str, condition: Callable[[], object], timeout: float = PATIENCE) -> None:
@@ -216,7 +226,23 @@ class Scene:
         self.wait(f"event {reason} on {workload}", lambda: self.events(workload, reason))
         return self.events(workload, reason)[0]
 
+    def await_ended(self, job: str) -> int:
+        """Wait until a PyTorchJob has succeeded and return the resource version from which it had."""
+        self.wait(f"{job} to succeed", lambda: self._succeeded(self.recorder.get(PYTORCH_JOBS, job) or {}))
+        return self.succeeded(job)
+
     # Order, from the record
+
+    def succeeded(self, job: str) -> int:
+        """Return the resource version from which a PyTorchJob had succeeded."""
+        found = self.recorder.first(
+            PYTORCH_JOBS, lambda item: item["metadata"]["name"] == job and self._succeeded(item), f"succeeded ({job})"
+        )
+        return found.version
+
+    @staticmethod
+    def _succeeded(job: Manifest) -> bool:
+        return has_condition(job, "Succeeded")
 
     def first_bound(self, gang: str) -> int:
         """Return the resource version at which the first pod of the gang had a node."""
@@ -309,4 +335,4 @@ def _requests(pod: Manifest, names: Iterable[str]) -> dict[str, Quantity]:
 
 def _text(*manifests: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
     items: list[Any] = [item if isinstance(item, dict) else item.manifest() for item in manifests]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return "\n---\n".join(json.dumps(item) for item in items)

@@ -81,7 +81,12 @@ def deny(refusals: Sequence[Refusal], *, code: int = 422) -> Answer:
             "message": "; ".join(refusal.message for refusal in refusals),
             "details": {
                 "causes": [
-                    {"reason": str(refusal.reason), "field": refusal.field, "message": refusal.message}
+                    # Without the field, which kubectl writes before the message of a cause.
+                    {
+                        "reason": str(refusal.reason),
+                        "field": refusal.field,
+                        "message": refusal.message.removeprefix(f"{refusal.field}: "),
+                    }
                     for refusal in refusals
                 ],
             },

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["VALUES", "muster", "scene"]
+__all__ = ["VALUES", "muster", "scene", "urgent"]
 
 WEBHOOKS, CONTROLLERS = 1, 2
 
@@ -59,3 +59,12 @@ def scene(testbed: Testbed, muster: MusterInstall, request: pytest.FixtureReques
     words = re.sub(r"\[.*\]$", "", request.node.name.removeprefix("test_"))
     with open_scene(testbed, f"{words[:30]}-{uuid.uuid4().hex[:6]}") as opened:
         yield opened
+
+
+@pytest.fixture
+def urgent(scene: Scene) -> Iterator[str]:
+    """A PriorityClass of this test's own, of value 1000."""
+    name = f"urgent-{scene.namespace}"
+    scene.kubectl("create", "priorityclass", name, "--value=1000", "--description=for a test")
+    yield name
+    scene.kubectl("delete", "priorityclass", name)

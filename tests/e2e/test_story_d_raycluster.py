@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from muster.kube.resource import POD_GROUPS
-from muster.names import GATE, MESSAGE, PRIORITY_CLASS_LABEL, SCHEDULER_LABEL
+from muster.kube.resource import POD_GROUPS, PODS
+from muster.names import GANG, GATE, MESSAGE, PRIORITY_CLASS_LABEL, SCHEDULER_LABEL
 from tests.builders import ray_cluster
 from tests.recorder import RAY_CLUSTERS, Manifest
-from tests.scene import gates, has_condition, node_of, phase, state
+from tests.scene import admitted, alive, gates, has_condition, node_of, phase, state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hack.testbed import Testbed
     from tests.scene import Scene
 
@@ -81,10 +79,27 @@ def test_two_clusters_in_a_queue_for_one(scene: Scene, sample: tuple[Manifest, M
     scene.await_running(_SECOND, 3)
     gone = max(seen.version for seen in scene.recorder.history(RAY_CLUSTERS) if seen.gone)
     assert scene.first_bound(_SECOND) > gone, "the second started before the first was deleted"
+    # Deleted is the RayCluster before its pods are: until then they use what they use.
+    left = max(_end_of(scene, uid) for uid in _members(scene, _FIRST))
+    mark = scene.recorder.first(
+        POD_GROUPS, lambda group: group["metadata"]["name"] == _SECOND and bool(admitted(group))
+    )
+    assert mark.version > left, "admitted while pods of the first still ran"
     scene.assert_started_together(_FIRST, 3)
     scene.assert_started_together(_SECOND, 3)
     scene.assert_never_above({"cpu": "4", "memory": "6Gi"})
     scene.wait("the first PodGroup to go", lambda: scene.recorder.get(POD_GROUPS, _FIRST) is None)
+
+
+def _members(scene: Scene, gang: str) -> set[str]:
+    """The UIDs of all pods that the gang ever had."""
+    seen = (seen.object["metadata"] for seen in scene.recorder.history(PODS))
+    return {meta["uid"] for meta in seen if meta["labels"].get(GANG) == gang}
+
+
+def _end_of(scene: Scene, uid: str) -> int:
+    """The resource version from which a pod was finished or being deleted."""
+    return scene.recorder.first(PODS, lambda pod: pod["metadata"]["uid"] == uid and not alive(pod), "its end").version
 
 
 def test_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> None:
@@ -96,15 +111,6 @@ def test_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> None
     scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "4"}}}')
     for gang in ("ray-one-pg", "ray-two-pg"):
         scene.await_running(gang, 2)
-
-
-@pytest.fixture
-def urgent(scene: Scene) -> Iterator[str]:
-    """A PriorityClass of this test's own."""
-    name = f"urgent-{scene.namespace}"
-    scene.kubectl("create", "priorityclass", name, "--value=1000", "--description=for a test")
-    yield name
-    scene.kubectl("delete", "priorityclass", name)
 
 
 def test_scheduler_label_alone_means_the_default_queue(scene: Scene) -> None:

@@ -1,0 +1,133 @@
+"""A controller that dies at the worst moments loses nothing, and starts nothing by halves (issue 3, 4.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.kube.resource import LEASES, PODS
+from muster.names import GATE, QUEUE_LABEL
+from tests.builders import ray_cluster
+from tests.holding import BURST, MARK, WORKERS_OF_BURST, hold
+from tests.scene import PATIENCE, admitted, gates, node_of, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hack.testbed import Process
+    from hack.testbed.muster import MusterInstall
+    from tests.scene import Scene
+
+_GANG = "ray-fragile-pg"
+
+
+def _holder(scene: Scene, muster: MusterInstall) -> str:
+    lease = scene.api.get(LEASES.path(muster.namespace, f"{muster.release}-controller"))
+    return str(lease["spec"].get("holderIdentity") or "")
+
+
+def _leader(scene: Scene, muster: MusterInstall) -> Process:
+    """The controller that works; it is named in the lease."""
+
+    def found() -> list[Process]:
+        holder = _holder(scene, muster)
+        return [process for process in muster.controllers if process.alive() and holder.startswith(f"{process.name}_")]
+
+    return wait_for("a leader", found, PATIENCE)[0]
+
+
+def _marked(scene: Scene) -> bool:
+    return bool(admitted(scene.pod_group(_GANG)))
+
+
+def _gated(scene: Scene) -> int:
+    return sum(GATE in gates(pod) for pod in scene.pods(_GANG))
+
+
+@pytest.mark.parametrize(
+    ("point", "reached"),
+    [
+        pytest.param(
+            MARK,
+            lambda scene: scene.pod_group(_GANG)["metadata"] and not _marked(scene) and _gated(scene) == 3,
+            id="PodGroup written, not marked",
+        ),
+        pytest.param(BURST, lambda scene: _marked(scene) and _gated(scene) == 3, id="marked, no gate opened"),
+        pytest.param(
+            WORKERS_OF_BURST, lambda scene: _marked(scene) and _gated(scene) == 2, id="in the middle of the burst"
+        ),
+    ],
+)
+def test_killed_at_the_worst_moment(
+    scene: Scene, muster: MusterInstall, point: tuple[str, str], reached: Callable[[Scene], bool]
+) -> None:
+    """SIGKILL between two steps: nothing runs by halves meanwhile, and after the restart the gang runs whole."""
+    queue = scene.queue(cpu="3")
+    with hold(scene, point):
+        scene.apply(ray_cluster("fragile").label(QUEUE_LABEL, queue).workers(2))
+        scene.wait("the controller to be at this point", lambda: len(scene.pods(_GANG)) == 3 and reached(scene))
+        while muster.controllers:
+            muster.kill_controller()
+    assert reached(scene), "somebody else went on"
+    assert not any(node_of(pod) for pod in scene.pods(_GANG)), "a part of the gang was placed"
+
+    # Another gang that would fit beside the half that is there must not take its room.
+    scene.apply(ray_cluster("other").label(QUEUE_LABEL, queue).workers(1))
+    muster.start_controller()
+    muster.wait_ready(90)
+    scene.await_running(_GANG, 3)
+    assert not any(gates(pod) for pod in scene.pods(_GANG))
+    scene.await_state("ray-other-pg", "WaitingForQuota")
+    scene.assert_started_together(_GANG, 3)
+    scene.assert_never_above({"cpu": "3"})
+
+
+def test_leader_killed_the_other_takes_over(scene: Scene, muster: MusterInstall) -> None:
+    """Two controllers: the one that works is killed; what ran runs on and new gangs are started by the other."""
+    queue = scene.queue(cpu="3")
+    scene.apply(ray_cluster("before").label(QUEUE_LABEL, queue).workers(1))
+    before = {pod["metadata"]["uid"] for pod in scene.await_running("ray-before-pg", 2)}
+    leader = _leader(scene, muster)
+    leader.kill()
+
+    scene.apply(ray_cluster("after").label(QUEUE_LABEL, queue))
+    scene.await_running("ray-after-pg", 1)
+    assert _leader(scene, muster).name != leader.name
+    assert {pod["metadata"]["uid"] for pod in scene.await_running("ray-before-pg", 2)} == before
+    # The new leader knows what the old one gave away.
+    scene.apply(ray_cluster("more").label(QUEUE_LABEL, queue))
+    scene.await_state("ray-more-pg", "WaitingForQuota")
+    scene.assert_never_above({"cpu": "3"})
+
+
+def test_stopped_leader_gives_its_lease_back(scene: Scene, muster: MusterInstall) -> None:
+    """After SIGTERM nobody holds the lease, so that the next one need not wait for it to expire."""
+    leader = _leader(scene, muster)
+    for process in muster.controllers:
+        if process != leader:
+            process.stop()
+    leader.stop()
+    assert _holder(scene, muster) == ""
+
+
+def test_controllers_may_come_and_go_while_gangs_wait(scene: Scene, muster: MusterInstall) -> None:
+    """With no controller at all the operators' pods stay gated, and nothing is placed; one that comes finds them."""
+    while muster.controllers:
+        muster.kill_controller()
+    queue = scene.queue(cpu="3")
+    scene.apply(*(ray_cluster(name).label(QUEUE_LABEL, queue).workers(1) for name in ("one", "two")))
+    scene.await_gated("ray-one-pg", 2)
+    scene.await_gated("ray-two-pg", 2)
+    assert not scene.pod_group("ray-one-pg")["metadata"]
+    muster.start_controller()
+    scene.wait("the older to run", lambda: "Running" in _states(scene))
+    scene.wait("the younger to wait", lambda: "WaitingForQuota" in _states(scene))
+    scene.recorder.settle()
+    assert len({node_of(s.object) for s in scene.recorder.history(PODS) if node_of(s.object)}) > 0
+    scene.assert_never_above({"cpu": "3"})
+
+
+def _states(scene: Scene) -> list[str]:
+    return [state(scene.pod_group(gang)) for gang in ("ray-one-pg", "ray-two-pg")]

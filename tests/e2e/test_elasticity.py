@@ -1,0 +1,100 @@
+"""Gangs that change while they run: a member is replaced, a cluster grows, a job is suspended and resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import PODS
+from muster.names import GATE, MESSAGE, QUEUE_LABEL
+from tests.builders import pytorch_job, ray_cluster
+from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.scene import admitted, alive, gates, node_of, phase
+
+if TYPE_CHECKING:
+    from tests.scene import Scene
+
+
+def test_nobody_takes_a_lost_members_place(scene: Scene) -> None:
+    """A worker is lost while a gang that would fit its place waits: the replacement runs, the other waits on."""
+    queue = scene.queue(cpu="3")
+    scene.apply(ray_cluster("running").label(QUEUE_LABEL, queue).workers(2))
+    before = {pod["metadata"]["uid"] for pod in scene.await_running("ray-running-pg", 3)}
+    scene.apply(ray_cluster("waiting").label(QUEUE_LABEL, queue))
+    scene.await_event("waiting", "WaitingForQuota")
+
+    lost = next(
+        pod for pod in scene.pods("ray-running-pg") if pod["metadata"]["labels"]["ray.io/node-type"] == "worker"
+    )
+    scene.delete(PODS, lost["metadata"]["name"], wait=False)
+    scene.wait("the worker to go", lambda: scene.recorder.get(PODS, lost["metadata"]["name"]) is None)
+    after = {pod["metadata"]["uid"] for pod in scene.await_running("ray-running-pg", 3)}
+    assert len(after - before) == 1
+    scene.recorder.settle()
+    assert [gates(pod) for pod in scene.pods("ray-waiting-pg")] == [[GATE]]
+    assert not any(
+        node_of(seen.object)
+        for seen in scene.recorder.history(PODS)
+        if seen.object["metadata"]["labels"]["ray.io/cluster"] == "waiting"
+    )
+    scene.assert_never_above({"cpu": "3"})
+
+
+def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None:
+    """A cluster is scaled up where the queue is full: the newcomer is held and said, and runs when there is room."""
+    queue = scene.queue(cpu="5")
+    cluster = ray_cluster("growing").label(QUEUE_LABEL, queue)
+    scene.apply(cluster.workers(2), ray_cluster("neighbour").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-growing-pg", 3)
+    scene.await_running("ray-neighbour-pg", 2)
+
+    scene.apply(cluster.workers(3))
+    scene.wait("a newcomer", lambda: len(scene.pods("ray-growing-pg")) == 4)
+    gang = "ray-growing-pg"
+    scene.wait(
+        "word of it", lambda: "no room yet for cpu 1" in scene.pod_group(gang)["metadata"]["annotations"][MESSAGE]
+    )
+    assert sorted(gates(pod) for pod in scene.pods(gang)) == [[], [], [], [GATE]]
+    assert sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 3
+    assert scene.pod_group(gang)["spec"]["minMember"] == 3, "Volcano would block replacements"
+
+    scene.delete(RAY_CLUSTERS, "neighbour")
+    scene.await_running(gang, 4)
+    scene.assert_never_above({"cpu": "5"})
+
+
+def test_shrinking_gives_room_to_others(scene: Scene) -> None:
+    """A cluster that is scaled down lets a waiting one in."""
+    queue = scene.queue(cpu="4")
+    cluster = ray_cluster("shrinking").label(QUEUE_LABEL, queue)
+    scene.apply(cluster.workers(3))
+    scene.await_running("ray-shrinking-pg", 4)
+    scene.apply(ray_cluster("waiting").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_event("waiting", "WaitingForQuota")
+    scene.apply(cluster.workers(1))
+    scene.await_running("ray-waiting-pg", 2)
+    scene.await_running("ray-shrinking-pg", 2)
+    scene.assert_never_above({"cpu": "4"})
+
+
+def test_suspended_job_gives_its_room_and_queues_again(scene: Scene) -> None:
+    """Suspended, a job holds nothing and another runs; resumed, it waits for that one as if it were new."""
+    queue = scene.queue(cpu="3")
+    one, two = (pytorch_job(name).workers(2).policy(queue=queue) for name in ("one", "two"))
+    scene.apply(one)
+    scene.await_running("one", 3)
+    scene.apply(two)
+    scene.await_event("two", "WaitingForQuota")
+
+    scene.apply(one.suspended())
+    scene.await_running("two", 3)
+    group = scene.await_state("one", "Suspended")
+    assert not admitted(group), "a mark of the former run must not let the next one in"
+
+    scene.apply(one.suspended(suspend=False))
+    scene.await_state("one", "WaitingForQuota")
+    scene.await_gated("one", 3)
+    scene.end("two")
+    scene.await_ended("two")
+    scene.wait("one to run again", lambda: sum(alive(p) and phase(p) == "Running" for p in scene.pods("one")) == 3)
+    scene.assert_never_above({"cpu": "3"})
+    assert scene.recorder.get(PYTORCH_JOBS, "one") is not None

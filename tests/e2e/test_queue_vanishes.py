@@ -1,0 +1,38 @@
+"""A queue vanishes while a gang waits: nothing is lost (issue 3, "Bad input")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import QUEUES
+from muster.names import MESSAGE, QUEUE_LABEL
+from tests import builders
+from tests.builders import ray_cluster
+from tests.recorder import RAY_CLUSTERS
+from tests.scene import phase
+
+if TYPE_CHECKING:
+    from tests.scene import Scene
+
+
+def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:
+    """It says QueueNotFound on event and PodGroup, is not placed, and goes on when the queue is there again."""
+    queue = scene.queue(cpu="2")
+    scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-holder-pg", 2)
+    scene.apply(ray_cluster("waiter").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_event("waiter", "WaitingForQuota")
+
+    scene.delete(QUEUES, queue)
+    group = scene.await_state("ray-waiter-pg", "QueueNotFound")
+    assert group["metadata"]["annotations"][MESSAGE] == f'queue "{queue}" does not exist'
+    assert scene.await_event("waiter", "QueueNotFound") == f'queue "{queue}" does not exist'
+    scene.await_gated("ray-waiter-pg", 2)
+    assert [phase(pod) for pod in scene.pods("ray-holder-pg")] == ["Running", "Running"], "who runs must run on"
+
+    scene.apply(builders.queue(queue, cpu="2"))
+    scene.await_state("ray-waiter-pg", "WaitingForQuota")
+    scene.delete(RAY_CLUSTERS, "holder")
+    scene.await_running("ray-waiter-pg", 2)
+    scene.assert_started_together("ray-waiter-pg", 2)
+    scene.assert_never_above({"cpu": "2"})

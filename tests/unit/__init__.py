@@ -1,0 +1,1 @@
+"""Tests of the parts: rules as functions of values, and processes with a recording client; no cluster, no network."""
