@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 _NANO = 10**9
 _MILLI_IN_NANO = 10**6
 _MAX_INT64 = 2**63 - 1
-# The apiserver takes larger exponents; no machine has 1e64 of anything, and a huge integer would cost us dearly.
+# The apiserver takes larger exponents and longer texts; no machine has 1e64 of anything, and a huge integer would cost
+# us dearly.
 _MAX_EXPONENT = 64
 _MAX_LENGTH = 128
 _GROUPS_OF_THREE = 3
@@ -35,6 +37,13 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()} | {0: ""}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
+# What Go's strings.TrimSpace takes off the JSON text; tabs and line ends stand escaped there, and stay.
+_BLANKS = " \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+# Without a single digit the apiserver reads 0, but only with the suffixes that its fast path knows.
+_MIN_EXPONENT_WITHOUT_DIGITS = -9
+_MAX_POWER_WITHOUT_DIGITS = _BINARY["Ti"]
+# Between these, Go writes a float into JSON without an exponent.
+_PLAIN_FLOATS = (1e-6, 1e21)
 
 
 class InvalidQuantityError(ValueError):
@@ -85,10 +94,14 @@ class Quantity:
                 power += 1
             return f"{self._sign}{whole}{_BINARY_SUFFIX[power]}"
         digits, exponent = abs(self.nano), -9
-        while digits % 1000 == 0 and (exponent < max(_DECIMAL_SUFFIX) or self.format == "DecimalExponent"):
+        while digits % 1000 == 0 and exponent < max(_DECIMAL_SUFFIX):
             digits //= 1000
             exponent += _GROUPS_OF_THREE
-        if self.format == "DecimalExponent":
+        if self.format == "DecimalExponent" or digits % 1000 == 0:
+            # Beyond E there is no suffix: the apiserver would print 1000E as 1, but takes and keeps 1e21.
+            while digits % 1000 == 0:
+                digits //= 1000
+                exponent += _GROUPS_OF_THREE
             return f"{self._sign}{digits}e{exponent}" if exponent else f"{self._sign}{digits}"
         return f"{self._sign}{digits}{_DECIMAL_SUFFIX[exponent]}"
 
@@ -103,27 +116,32 @@ ZERO = Quantity(0)
 def parse_quantity(raw: RawQuantity) -> Quantity:
     """Read a quantity as the apiserver does: nano precision rounded up, binary values capped at 2^63-1.
 
-    Numbers are taken as their JSON text (custom resources keep `cpu: 1` as a number). Raises InvalidQuantityError.
+    Blanks around the text are dropped, and a text without any digit is 0, as there ("Gi", "+"). Numbers are taken as
+    the JSON text that kubectl and the apiserver make of them (custom resources keep `cpu: 1` as a number). Raises
+    InvalidQuantityError; two refusals are our own: exponents beyond 64 and texts of more than 128 characters.
     """
+    if isinstance(raw, str):
+        return _parse(raw)
     if isinstance(raw, int) and abs(raw) >= 10**_MAX_LENGTH:
         # Python itself refuses to print an integer of thousands of digits.
         raise InvalidQuantityError(f"a number of more than {_MAX_LENGTH} digits is not a quantity")
-    return _parse(raw if isinstance(raw, str) else str(raw))
+    if isinstance(raw, float) and _PLAIN_FLOATS[0] <= abs(raw) < _PLAIN_FLOATS[1]:
+        return _parse(f"{Decimal(repr(raw)):f}")
+    return _parse(str(raw))
 
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
-    match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
-    if match is None or not (match["whole"] or match["fraction"]):
-        shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
-        raise InvalidQuantityError(f'"{shown}" is not a quantity such as 500m, 2 or 1.5Gi')
+    match = _SYNTAX.fullmatch(text.strip(_BLANKS)) if len(text) <= _MAX_LENGTH else None
+    if match is None or not match[0]:
+        raise _refusal(text)
     fraction = match["fraction"] or ""
-    digits = int((match["whole"] or "0") + fraction)
+    digits = (match["whole"] or "") + fraction
     format_: Format = "DecimalSI"
-    multiplier, exponent = 1, -len(fraction)
+    power, exponent = 0, -len(fraction)
     if match["binary"]:
         format_ = "BinarySI"
-        multiplier = _BINARY_STEP ** _BINARY[match["binary"]]
+        power = _BINARY[match["binary"]]
     elif match["exponent"]:
         format_ = "DecimalExponent"
         if abs(int(match["exponent"])) > _MAX_EXPONENT:
@@ -131,12 +149,21 @@ def _parse(text: str) -> Quantity:
         exponent += int(match["exponent"])
     elif match["decimal"]:
         exponent += _DECIMAL[match["decimal"]]
+    if not digits and (power > _MAX_POWER_WITHOUT_DIGITS or exponent < _MIN_EXPONENT_WITHOUT_DIGITS):
+        raise _refusal(text)
+    scaled = int(digits or "0") * _BINARY_STEP**power
     exponent += 9
-    scaled = digits * multiplier
     nano = scaled * 10**exponent if exponent >= 0 else _divide_away_from_zero(scaled, 10**-exponent)
     if format_ == "BinarySI":
         nano = min(nano, _MAX_INT64 * _NANO)
+        if 0 < nano < _NANO:
+            format_ = "DecimalSI"
     return Quantity(-nano if match["sign"] == "-" else nano, format_)
+
+
+def _refusal(text: str) -> InvalidQuantityError:
+    shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "…"
+    return InvalidQuantityError(f'"{shown}" is not a quantity such as 500m, 2 or 1.5Gi')
 
 
 def _divide_away_from_zero(value: int, by: int) -> int:
