@@ -14,7 +14,11 @@ import msgspec
 __all__ = [
     "Condition",
     "Container",
+    "ContainerStatus",
     "InvalidObjectError",
+    "LimitRange",
+    "LimitRangeItem",
+    "LimitRangeSpec",
     "LocalObject",
     "ObjectMeta",
     "OwnerReference",
@@ -22,12 +26,14 @@ __all__ = [
     "PodGroup",
     "PodGroupSpec",
     "PodSpec",
+    "PodStatus",
     "PodTemplate",
     "PriorityClass",
     "Queue",
     "QueueSpec",
     "RawQuantity",
     "ResourceList",
+    "ResourceRequirements",
     "convert",
     "decode",
 ]
@@ -133,10 +139,37 @@ class PodTemplate(LocalObject, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class Condition(LocalObject, frozen=True):
+    """A condition in an object's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ContainerStatus(LocalObject, frozen=True):
+    """What the kubelet has given a container: `resources` is in force, `allocated_resources` is promised.
+
+    They differ from the specification while a pod is resized in place; before the kubelet has seen the pod,
+    `resources` is None.
+    """
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
+
+
 class PodStatus(LocalObject, frozen=True):
-    """Where a pod stands in its life."""
+    """Where a pod stands in its life, and the resources that it and its containers have been given."""
 
     phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
 
 
 class Pod(LocalObject, frozen=True):
@@ -154,16 +187,6 @@ class Pod(LocalObject, frozen=True):
     def gated(self, gate: str) -> bool:
         """Whether the named scheduling gate still holds the pod."""
         return any(held.name == gate for held in self.spec.scheduling_gates)
-
-
-class Condition(LocalObject, frozen=True):
-    """A condition in an object's status."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
 
 
 class QueueSpec(LocalObject, frozen=True):
@@ -220,6 +243,29 @@ class PriorityClass(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     global_default: bool = False
+
+
+class LimitRangeItem(LocalObject, frozen=True):
+    """Defaults and bounds for one `type` of thing: Container, Pod or PersistentVolumeClaim."""
+
+    type: str = ""
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+
+class LimitRangeSpec(LocalObject, frozen=True):
+    """What a LimitRange says."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(LocalObject, frozen=True):
+    """What the containers of a namespace get when they do not say what they need (`v1`)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 def decode(data: bytes | str, type_: type[T]) -> T:
