@@ -15,10 +15,11 @@ from hack.testbed.pki import Authority
 if TYPE_CHECKING:
     from hack.testbed.site import Site
 
-__all__ = ["kuberay", "prepare_training", "training"]
+__all__ = ["kuberay", "prepare_training", "training", "training_mpi"]
 
 _TRAINING = "training-operator"
 _TRAINING_NAMESPACE = "kubeflow"
+_TRAINING_KINDS = ("tfjob", "pytorchjob", "xgboostjob", "paddlejob", "jaxjob")
 # Compiled into the operator, which only looks whether tls.crt is there; it reads the files below its TMPDIR.
 _TRAINING_LOOKS_AT = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
 
@@ -83,10 +84,19 @@ def prepare_training(site: Site) -> None:
 
 def training(site: Site) -> Launch:
     """Start the Training operator for every kind but MPIJob, whose CRD belongs to the MPI operator."""
+    return _training(site, "training", _TRAINING_KINDS)
+
+
+def training_mpi(site: Site) -> Launch:
+    """Start the Training operator for every kind, MPIJob v1 too."""
+    return _training(site, "training-mpi", (*_TRAINING_KINDS, "mpijob"))
+
+
+def _training(site: Site, part: str, kinds: tuple[str, ...]) -> Launch:
     health = f"127.0.0.1:{site.port_of('training-health')}"
     return Launch(
         (
-            *(f"--enable-scheme={kind}" for kind in ("tfjob", "pytorchjob", "xgboostjob", "paddlejob", "jaxjob")),
+            *(f"--enable-scheme={kind}" for kind in kinds),
             f"--metrics-bind-address=127.0.0.1:{site.port_of('training-metrics')}",
             f"--health-probe-bind-address={health}",
             f"--webhook-server-port={site.port_of('training-webhooks')}",
@@ -96,7 +106,7 @@ def training(site: Site) -> Launch:
         ),
         health=f"http://{health}/readyz",
         environment={
-            "KUBECONFIG": str(site.kubeconfig_of("training")),
+            "KUBECONFIG": str(site.kubeconfig_of(part)),
             "MY_POD_NAMESPACE": _TRAINING_NAMESPACE,
             "TMPDIR": str(site.state / "tmp"),
         },

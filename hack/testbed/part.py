@@ -38,7 +38,9 @@ class Part:
     addon: str = ""
     """The word after `--with` that brings it; empty for the control plane, which is always there."""
     needs: tuple[str, ...] = ("kube-apiserver",)
-    """Parts that are ready before this one starts."""
+    """Parts that are ready before this one starts; the table has them above it, and they come with it."""
+    excludes: tuple[str, ...] = ()
+    """Add-ons that cannot be on the same control plane."""
     user: str = ""
     """The name under which the apiserver knows it."""
     namespace: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.testbed import control_plane, operators, volcano
+from hack.testbed import batch_operators, control_plane, operators, volcano
 from hack.testbed.errors import TestbedError
 from hack.testbed.part import STRIPPED, Part
 
@@ -123,6 +123,57 @@ _TABLE = (
         launch=operators.training,
     ),
     Part(
+        name="training-mpi",
+        addon="training-mpi",
+        family="training",
+        package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+        excludes=("training", "mpi"),
+        user="system:serviceaccount:kubeflow:training-operator",
+        namespace="kubeflow",
+        module="github.com/kubeflow/training-operator",
+        crds=("manifests/base/crds/kubeflow.org_*.yaml",),
+        prepare=operators.prepare_training,
+        launch=operators.training_mpi,
+    ),
+    Part(
+        name="mpi",
+        addon="mpi",
+        family="mpi",
+        package="github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+        excludes=("training-mpi",),
+        user="system:serviceaccount:mpi-operator:mpi-operator",
+        namespace="mpi-operator",
+        module="github.com/kubeflow/mpi-operator",
+        crds=("manifests/base/kubeflow.org_mpijobs.yaml",),
+        prepare=batch_operators.prepare_mpi,
+        launch=batch_operators.mpi,
+    ),
+    Part(
+        name="jobset",
+        addon="jobset",
+        family="jobset",
+        package="sigs.k8s.io/jobset",
+        user="system:serviceaccount:jobset-system:jobset-controller-manager",
+        namespace="jobset-system",
+        module="sigs.k8s.io/jobset",
+        crds=("config/components/crd/bases/*.yaml",),
+        prepare=batch_operators.prepare_jobset,
+        launch=batch_operators.jobset,
+    ),
+    Part(
+        name="trainer",
+        addon="trainer",
+        family="trainer",
+        package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+        needs=("jobset",),
+        user="system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager",
+        namespace="kubeflow-system",
+        module="github.com/kubeflow/trainer/v2",
+        crds=("manifests/base/crds/trainer*.yaml",),
+        prepare=batch_operators.prepare_trainer,
+        launch=batch_operators.trainer,
+    ),
+    Part(
         name="kubectl",
         family="kubernetes",
         package="k8s.io/kubernetes/cmd/kubectl",
@@ -138,12 +189,19 @@ DEFAULT_ADDONS = ("volcano", "kuberay", "training")
 
 
 def select(addons: Iterable[str]) -> list[Part]:
-    """Return the control plane, the tools and the parts of these add-ons, in the table's order.
+    """Return the control plane, the tools, and the parts of these add-ons and of those they need, in table order.
 
-    Raises TestbedError for an add-on that is not in the table.
+    Raises TestbedError for an add-on that is not in the table, and for two that cannot be together.
     """
     wanted = set(addons)
     unknown = wanted.difference(ADDONS)
     if unknown:
         raise TestbedError(f"no part is called {', '.join(sorted(unknown))}: choose from {', '.join(ADDONS)}")
-    return [part for part in _TABLE if not part.addon or part.addon in wanted]
+    for part in reversed(_TABLE):
+        if part.addon in wanted:
+            wanted |= {PARTS[need].addon for need in part.needs} - {""}
+    chosen = [part for part in _TABLE if not part.addon or part.addon in wanted]
+    for part in chosen:
+        for other in sorted(wanted.intersection(part.excludes)):
+            raise TestbedError(f"{part.name} and {other} have CRDs of the same name: start a testbed for each")
+    return chosen

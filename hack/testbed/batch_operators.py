@@ -1,0 +1,183 @@
+"""How the operators of MPIJob (v2beta1), JobSet and TrainJob are started: without any flag of gang scheduling.
+
+The certificates of JobSet's and Trainer's webhooks are made here, so that neither waits for a rotation of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hack.testbed.errors import TestbedError
+from hack.testbed.modules import module_dir
+from hack.testbed.part import Launch
+from hack.testbed.pki import Authority, write_pair
+from hack.testbed.ports import check_free
+from hack.testbed.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from hack.testbed.site import Site
+
+__all__ = ["jobset", "mpi", "prepare_jobset", "prepare_mpi", "prepare_trainer", "trainer"]
+
+_MPI_NAMESPACE = "mpi-operator"
+# Compiled into the MPI operator, and bound on every address.
+_MPI_HEALTH = 8080
+_MPI_WAIT_SECONDS = 120
+_JOBSET_NAMESPACE = "jobset-system"
+_TRAINER_NAMESPACE = "kubeflow-system"
+
+
+def prepare_mpi(site: Site) -> None:
+    """Wait for the one port that the MPI operator can use, while another testbed's has it. Raises TestbedError."""
+    del site
+
+    def free() -> bool:
+        check_free(_MPI_HEALTH, "the MPI operator")
+        return True
+
+    wait_for("the end of another testbed's MPI operator", free, _MPI_WAIT_SECONDS)
+
+
+def mpi(site: Site) -> Launch:
+    """Start the MPI operator. One per machine: the port of its health check cannot be chosen."""
+    return Launch(
+        (
+            f"--lock-namespace={_MPI_NAMESPACE}",
+            "--threadiness=4",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+            "--controller-queue-rate-limit=1000",
+            "--controller-queue-burst=2000",
+        ),
+        health=f"http://127.0.0.1:{_MPI_HEALTH}/healthz",
+        environment={"KUBECONFIG": str(site.kubeconfig_of("mpi"))},
+    )
+
+
+def prepare_jobset(site: Site) -> None:
+    """Create JobSet's configuration file, Service and webhook configurations, with upstream's selectors."""
+    folder = module_dir("sigs.k8s.io/jobset") / "config/components/webhook"
+    configurations = _documents(folder / "manifests.yaml")
+    for configuration, patch in zip(configurations, ("mutating-patch.yaml", "validating-patch.yaml"), strict=True):
+        # Without these, every pod of the cluster would go through JobSet.
+        for operation in _only(_documents(folder / "patches" / patch)):
+            configuration["webhooks"][int(operation["path"].rpartition("/")[2])] = operation["value"]
+        configuration["metadata"]["name"] = f"jobset-{configuration['metadata']['name']}"
+    host, port = _webhooks(site, "jobset", f"{_JOBSET_NAMESPACE}/jobset-webhook-service", configurations)
+    _configure(
+        site,
+        "jobset",
+        {
+            "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+            "kind": "Configuration",
+            "webhook": {"host": host, "port": port},
+            "leaderElection": {"leaderElect": False},
+            "internalCertManagement": {"enable": False},
+        },
+    )
+
+
+def jobset(site: Site) -> Launch:
+    """JobSet's controller."""
+    health = f"127.0.0.1:{site.port_of('jobset-health')}"
+    return Launch(
+        (
+            f"--config={_configuration(site, 'jobset')}",
+            "--metrics-bind-address=0",
+            f"--health-probe-bind-address={health}",
+        ),
+        health=f"http://{health}/readyz",
+        environment=_environment(site, "jobset"),
+    )
+
+
+def prepare_trainer(site: Site) -> None:
+    """Create Trainer's configuration file, Service and webhook configuration."""
+    configurations = _documents(module_dir("github.com/kubeflow/trainer/v2") / "manifests/base/webhook/manifests.yaml")
+    configurations[0]["metadata"]["name"] = "validator.trainer.kubeflow.org"
+    service = f"{_TRAINER_NAMESPACE}/kubeflow-trainer-controller-manager"
+    host, port = _webhooks(site, "trainer", service, configurations)
+    _configure(
+        site,
+        "trainer",
+        {
+            "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+            "kind": "Configuration",
+            "health": {"healthProbeBindAddress": _trainer_health(site)},
+            "metrics": {"bindAddress": "0", "secureServing": False},
+            "webhook": {"host": host, "port": port},
+            "leaderElection": {"leaderElect": False},
+            "certManagement": {"enable": False},
+        },
+    )
+
+
+def trainer(site: Site) -> Launch:
+    """Trainer's controller manager."""
+    return Launch(
+        (f"--config={_configuration(site, 'trainer')}",),
+        health=f"http://{_trainer_health(site)}/readyz",
+        environment=_environment(site, "trainer"),
+    )
+
+
+def _trainer_health(site: Site) -> str:
+    return f"127.0.0.1:{site.port_of('trainer-health')}"
+
+
+def _webhooks(site: Site, part: str, service: str, configurations: Iterable[dict[str, Any]]) -> tuple[str, int]:
+    """Lead these webhook configurations to a Service, and return the address that the part has to bind for it."""
+    namespace, _, name = service.partition("/")
+    port = site.port_of(f"{part}-webhooks")
+    created = site.api.apply(
+        f"/api/v1/namespaces/{namespace}/services/{name}",
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": port}]}},
+    )
+    authority = Authority.load(site.pki, "ca")
+    bundle = base64.b64encode(authority.pem()[0]).decode()
+    # Where controller-runtime looks for them, below the TMPDIR of the part.
+    write_pair(
+        _folder(site, part) / "k8s-webhook-server/serving-certs", "tls", authority.issue([f"{name}.{namespace}.svc"])
+    )
+    for configuration in configurations:
+        for webhook in configuration["webhooks"]:
+            webhook["clientConfig"]["caBundle"] = bundle
+            webhook["clientConfig"]["service"] |= {"name": name, "namespace": namespace, "port": port}
+        plural = f"{configuration['kind'].lower()}s"
+        site.api.apply(
+            f"/apis/admissionregistration.k8s.io/v1/{plural}/{configuration['metadata']['name']}", configuration
+        )
+    return created["spec"]["clusterIP"], port
+
+
+def _documents(path: Path) -> list[Any]:
+    return [document for document in yaml.load_all(path.read_bytes(), yaml.CSafeLoader) if document]
+
+
+def _only(documents: list[Any]) -> list[dict[str, Any]]:
+    if len(documents) != 1 or not isinstance(documents[0], list):
+        raise TestbedError("a patch of JobSet's webhooks is not one list of operations: read batch_operators.py again")
+    return list(documents[0])
+
+
+def _folder(site: Site, part: str) -> Path:
+    return site.state / "tmp" / part
+
+
+def _configuration(site: Site, part: str) -> Path:
+    return site.state / "conf" / f"{part}.json"
+
+
+def _configure(site: Site, part: str, configuration: dict[str, Any]) -> None:
+    _configuration(site, part).write_text(json.dumps(configuration))
+
+
+def _environment(site: Site, part: str) -> dict[str, str]:
+    return {"KUBECONFIG": str(site.kubeconfig_of(part)), "TMPDIR": str(_folder(site, part))}
