@@ -265,13 +265,16 @@ class Scene:
         assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
 
     def assert_never_above(self, capability: dict[str, str]) -> None:
-        """At no moment did the unfinished pods with a node ask for more than the capability."""
+        """At no moment did the living pods with a node ask for more than the capability.
+
+        A pod that is being deleted does not count, as it does not with Volcano.
+        """
         self.recorder.settle()
         limit = {name: parse_quantity(text) for name, text in capability.items()}
         held: dict[str, dict[str, Quantity]] = {}
         for seen in self.recorder.history(PODS):
             uid = seen.object["metadata"]["uid"]
-            if seen.gone or phase(seen.object) in {"Succeeded", "Failed"} or not node_of(seen.object):
+            if seen.gone or not alive(seen.object) or not node_of(seen.object):
                 held.pop(uid, None)
             else:
                 held[uid] = _requests(seen.object, limit)

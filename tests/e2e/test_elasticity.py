@@ -98,3 +98,26 @@ def test_suspended_job_gives_its_room_and_queues_again(scene: Scene) -> None:
     scene.wait("one to run again", lambda: sum(alive(p) and phase(p) == "Running" for p in scene.pods("one")) == 3)
     scene.assert_never_above({"cpu": "3"})
     assert scene.recorder.get(PYTORCH_JOBS, "one") is not None
+
+
+def test_made_anew_under_the_same_name_is_a_new_gang(scene: Scene) -> None:
+    """Deleted and made again at once, a cluster is not taken for its former self: mark and PodGroup are its own."""
+    queue = scene.queue(cpu="3")
+    cluster = ray_cluster("phoenix").label(QUEUE_LABEL, queue).workers(1)
+    gang = "ray-phoenix-pg"
+    scene.apply(cluster)
+    former = {pod["metadata"]["uid"] for pod in scene.await_running(gang, 2)}
+    group = scene.pod_group(gang)
+
+    scene.delete(RAY_CLUSTERS, "phoenix")
+    scene.apply(cluster.workers(2))
+    scene.wait("the former pods to go", lambda: not former & {pod["metadata"]["uid"] for pod in scene.pods(gang)})
+    pods = scene.await_running(gang, 3)
+    owner = scene.recorder.get(RAY_CLUSTERS, "phoenix")
+    assert owner is not None
+    now = scene.pod_group(gang)
+    assert now["metadata"]["uid"] != group["metadata"]["uid"]
+    assert now["metadata"]["ownerReferences"][0]["uid"] == admitted(now) == owner["metadata"]["uid"]
+    assert now["spec"]["minMember"] == 3
+    assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods} == {owner["metadata"]["uid"]}
+    scene.assert_never_above({"cpu": "3"})
