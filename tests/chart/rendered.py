@@ -21,9 +21,7 @@ class Rendered:
 
     def one(self, kind: str, name: str = "") -> JSON:
         """The only one of that kind (and name)."""
-        found = [
-            item for item in self.documents if item["kind"] == kind and name in ("", item["metadata"]["name"])
-        ]
+        found = [item for item in self.documents if item["kind"] == kind and name in ("", item["metadata"]["name"])]
         assert len(found) == 1, [item["metadata"]["name"] for item in found]
         return found[0]
 

@@ -12,14 +12,13 @@ import yaml
 import muster
 from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.workloads import KINDS
-from tests.chart.rendered import JSON, Rendered
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.chart.rendered import Render
+    from tests.chart.rendered import JSON, Render, Rendered
 
     Helm = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -1,4 +1,4 @@
-"""A client that records what the controller writes, fails on demand, and shows the writes to the stores as a watch would.
+"""A client that records what the controller writes, fails on demand, and shows the stores what a watch would.
 
 It knows nothing of Kubernetes but what the controller's own writes do to the four things it writes.
 """
@@ -14,7 +14,6 @@ from controller.reconciler import Reconciler
 from controller.writer import Writer
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
-from muster.ledger import GangKey
 from muster.names import ADMITTED
 from muster.objects import Pod, PodGroup, Queue
 from tests.unit.builders import DEFAULTS, JSON, as_client, as_json, filled, made
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from muster.kube.resource import Resource
+    from muster.ledger import GangKey
 
 __all__ = ["RecordingClient", "Scene", "Write"]
 
@@ -59,6 +59,7 @@ class RecordingClient:
     async def apply(
         self, resource: Resource, name: str, body: JSON, namespace: str, *, field_manager: str, deadline: float
     ) -> bytes:
+        """Merge what this manager says into the PodGroup."""
         assert deadline > 0
         assert (body["metadata"]["name"], body["metadata"]["namespace"]) == (name, namespace)
         write = Write("apply", resource.kind, name, body, field_manager)
@@ -72,6 +73,7 @@ class RecordingClient:
     async def strategic_merge_patch(
         self, resource: Resource, name: str, body: JSON, namespace: str, *, deadline: float
     ) -> bytes:
+        """Take the named gates off a pod."""
         assert (deadline > 0, bool(namespace)) == (True, True)
         failure = self._record(Write("patch", resource.kind, name, body, uid=body["metadata"]["uid"]))
         if failure:
@@ -82,6 +84,7 @@ class RecordingClient:
         return b"{}"
 
     async def create(self, resource: Resource, body: JSON, namespace: str, *, deadline: float) -> bytes:
+        """Record an event."""
         assert (deadline > 0, bool(namespace)) == (True, True)
         failure = self._record(Write("create", resource.kind, body["metadata"]["name"], body))
         if failure:
@@ -89,6 +92,7 @@ class RecordingClient:
         return b"{}"
 
     async def delete(self, resource: Resource, name: str, namespace: str, *, uid: str, deadline: float) -> None:
+        """Take a PodGroup away."""
         assert (deadline > 0, bool(namespace)) == (True, True)
         failure = self._record(Write("delete", resource.kind, name, uid=uid))
         if failure:
@@ -192,16 +196,20 @@ class Scene:
         raise AssertionError(f"never settles: {written[-20:]}")
 
     def set_queue(self, manifest: JSON) -> None:
+        """A queue as the watch shows it now."""
         self.cluster.queues.apply("modified", made(Queue, manifest))
 
     def drop_queue(self, manifest: JSON) -> None:
+        """The queue is gone."""
         self.cluster.queues.apply("deleted", made(Queue, manifest))
 
     def annotations(self, group: str) -> Mapping[str, str]:
+        """Of a PodGroup in the cluster."""
         found: Mapping[str, str] = self.client.groups[group]["metadata"].get("annotations", {})
         return found
 
     def open_pods(self) -> list[str]:
+        """The pods that no gate holds."""
         return sorted(name for name, pod in self.client.pods.items() if not pod["spec"]["schedulingGates"])
 
     def events(self) -> list[tuple[str, str, str]]:

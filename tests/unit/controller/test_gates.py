@@ -31,7 +31,6 @@ def never(_: Resources) -> bool:
     return False
 
 
-
 HEAD = member("head", "headgroup")
 
 
@@ -85,7 +84,7 @@ def test_the_minimum_is_opened_whatever_it_asks_for() -> None:
 
 
 def test_a_large_base_has_room_for_surplus() -> None:
-    """minResources that a user wrote larger than the pods need."""
+    """MinResources that a user wrote larger than the pods need."""
     plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="8"), never)
     assert (names(plan.surplus), plan.claim) == ([], amounts(cpu="8"))
 
@@ -108,9 +107,7 @@ members_of_any_kind = st.lists(
 def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_is_open(
     members: list[Member], base: int, room: int
 ) -> None:
-    plan = plan_opening(
-        members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room)))
-    )
+    plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room))))
     already = [one for one in members if not one.held]
     assert sorted(names([*already, *plan.members, *plan.surplus])) == sorted(names(members))
     used = total(one.requests for one in (*already, *plan.members))

@@ -49,7 +49,9 @@ def test_what_is_there_is_what_is_wanted() -> None:
         pytest.param({"minResources": {"cpu": "three"}}, id="minResources that nobody can read"),
         pytest.param({"queue": "other"}, id="queue"),
         pytest.param({"priorityClassName": "high"}, id="priority"),
-        pytest.param({"owner": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "x"}}, id="owner"),
+        pytest.param(
+            {"owner": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "x"}}, id="owner"
+        ),
         pytest.param({"ours": False}, id="label"),
     ],
 )

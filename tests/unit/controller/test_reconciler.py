@@ -180,7 +180,7 @@ async def test_a_leader_may_die_after_any_write(survived: int) -> None:
 @pytest.mark.parametrize(
     "prepare",
     [
-        pytest.param(lambda: demo(), id="a gang to admit"),
+        pytest.param(demo, id="a gang to admit"),
         pytest.param(lambda: demo(queues=[]), id="a gang to refuse"),
         pytest.param(lambda: demo(groups=[pod_group(admitted="uid-demo")]), id="gates to open"),
         pytest.param(lambda: demo(groups=[pod_group(owner_uid="uid-old")]), id="a stale group"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from controller.standing import Phase, Standing, candidate, enter
 from controller.view import View, observe
 from muster.ledger import Candidate, Ledger
 from muster.queues import QueueView
-from muster.resources import Resources
 from tests.unit.builders import (
     DEFAULTS,
     JSON,
@@ -23,6 +24,9 @@ from tests.unit.builders import (
     template,
     workers,
 )
+
+if TYPE_CHECKING:
+    from muster.resources import Resources
 
 HELD = [ray_pod("head", "headgroup"), ray_pod("w-0"), ray_pod("w-1")]
 OPEN = [ray_pod("head", "headgroup", held=False), ray_pod("w-0", held=False), ray_pod("w-1", held=False)]
@@ -123,7 +127,11 @@ def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
             id="admitted: what is open, where that is more",
         ),
         pytest.param(
-            ray_cluster(), OPEN[:1], pod_group(admitted="uid-demo"), "3", id="admitted: the place of the crashed is kept"
+            ray_cluster(),
+            OPEN[:1],
+            pod_group(admitted="uid-demo"),
+            "3",
+            id="admitted: the place of the crashed is kept",
         ),
         pytest.param(ray_cluster(), OPEN, None, "3", id="admitted: the group was deleted by somebody"),
         pytest.param(ray_cluster(), HELD, pod_group(), None, id="waiting"),

@@ -164,8 +164,10 @@ def test_a_suspended_workload_is_judged_as_it_will_run() -> None:
         pytest.param(
             ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}),
             (
-                'metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "volcanoo" (volcano); '
-                "it leaves this alone",
+                (
+                    "metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "
+                    '"volcanoo" (volcano); it leaves this alone'
+                ),
             ),
             id="a scheduler nobody knows, perhaps a slip",
         ),

@@ -12,7 +12,19 @@ from muster.gang import Gang, gang_of, priority_value, priority_values
 from muster.intent import find_intent
 from muster.objects import InvalidObjectError, PriorityClass
 from muster.resources import as_text
-from tests.unit.builders import DEFAULTS, JSON, amounts, gang_and_intent, made, priority_class, pytorch_job, ray_cluster, read, template, workers
+from tests.unit.builders import (
+    DEFAULTS,
+    JSON,
+    amounts,
+    gang_and_intent,
+    made,
+    priority_class,
+    pytorch_job,
+    ray_cluster,
+    read,
+    template,
+    workers,
+)
 
 
 def gang(manifest: JSON, **priorities: int) -> Gang:

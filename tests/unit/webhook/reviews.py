@@ -30,7 +30,10 @@ class Reader:
     objects: dict[str, JSON | Exception] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
 
-    async def get(self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0) -> bytes:
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0
+    ) -> bytes:
+        """Read one object; reads have little time."""
         assert deadline <= 2.0
         assert bool(namespace) is resource.namespaced
         key = f"{resource.plural}/{name}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import jsonpatch
 import pytest
 
@@ -9,9 +11,11 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.objects import InvalidObjectError
 from tests.unit.builders import DEFAULTS, JSON, pod, pytorch_job, pytorch_pod, ray_cluster, workers
 from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request
-from webhook.knowledge import Knowledge
 from webhook.pods import review_pod
-from webhook.review import Answer
+
+if TYPE_CHECKING:
+    from webhook.knowledge import Knowledge
+    from webhook.review import Answer
 
 RAY_OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
@@ -24,7 +28,7 @@ def new_pod(role: str | None = "workers", owner: JSON | None = None, **spec: obj
         "",
         owner=RAY_OWNER if owner is None else owner,
         labels=labels,
-        **{"schedulerName": "default-scheduler", "priority": 0, **spec},
+        **({"schedulerName": "default-scheduler", "priority": 0} | spec),  # type: ignore[arg-type] # a pod's spec
     )
 
 

@@ -44,9 +44,7 @@ def test_a_pod_with_a_generated_name_comes_without_any() -> None:
             "not an AdmissionReview: ",
             id="no request",
         ),
-        pytest.param(
-            WHOLE.replace('"uid"', '"uuid"').encode(), "not an AdmissionReview: ", id="a request without uid"
-        ),
+        pytest.param(WHOLE.replace('"uid"', '"uuid"').encode(), "not an AdmissionReview: ", id="a request without uid"),
         pytest.param(
             WHOLE.replace("k8s.io/v1", "k8s.io/v1beta1").encode(),
             "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1beta1 AdmissionReview",

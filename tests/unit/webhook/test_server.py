@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    Http = TestClient[web.Request, web.Application]
+
 OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")
-
-Http = TestClient["web.Request", "web.Application"]
 
 
 class Silent(Reader):
     """An apiserver that never answers."""
 
     async def get(self, *_: object, **__: object) -> bytes:
+        """Wait for ever."""
         await asyncio.Event().wait()
         return b""
 

@@ -52,9 +52,12 @@ class Cluster:
     rival: JSON | None = None
     writes: list[str] = field(default_factory=list)
     turns: int = 0
+    turned: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> bytes:
+        """Read one of the three."""
         self.turns += 1
+        self.turned.set()
         assert (name, namespace) in {("muster-webhook-tls", "muster-system"), ("muster", None)}
         self._fail("get")
         if resource.plural not in self.objects:
@@ -62,6 +65,7 @@ class Cluster:
         return json.dumps(self.objects[resource.plural]).encode()
 
     async def replace(self, resource: Resource, name: str, body: JSON, namespace: str) -> bytes:
+        """Write the Secret, unless it changed meanwhile."""
         assert (name, namespace) == ("muster-webhook-tls", "muster-system")
         self.writes.append(resource.plural)
         self._fail("replace")
@@ -75,6 +79,7 @@ class Cluster:
         return b"{}"
 
     async def json_patch(self, resource: Resource, name: str, operations: list[JSON]) -> bytes:
+        """Change a configuration."""
         assert name == "muster"
         self.writes.append(resource.plural)
         self._fail("json_patch")
@@ -86,6 +91,7 @@ class Cluster:
             raise self.fails[verb].pop(0)
 
     def bundles(self, plural: str) -> list[str | None]:
+        """The authorities of a configuration's webhooks."""
         return [webhook["clientConfig"].get("caBundle") for webhook in self.objects[plural]["webhooks"]]
 
 
@@ -135,13 +141,13 @@ async def turns(of: Cluster, count: int = 12) -> None:
     until = of.turns + count
     async with asyncio.timeout(5):
         while of.turns < until:
-            await asyncio.sleep(0)
+            of.turned.clear()
+            await of.turned.wait()
 
 
 async def test_the_empty_secret_is_filled_served_and_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     api = cluster()
     one = trust(api)
-    assert not one.ready
     async with running(one, monkeypatch):
         await turns(api)
     assert in_secret(api).usable(NAMES, dt.datetime.now(dt.UTC))
@@ -149,6 +155,10 @@ async def test_the_empty_secret_is_filled_served_and_trusted(monkeypatch: pytest
     assert api.bundles(BOTH[1]) == [bundle(api)]
     assert one.ready
     assert one.loaded.is_set()
+
+
+def test_before_anything_was_read_it_is_not_ready() -> None:
+    assert not trust(cluster()).ready
 
 
 async def test_what_else_is_in_the_secret_stays(monkeypatch: pytest.MonkeyPatch) -> None:

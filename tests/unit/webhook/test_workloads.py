@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from tests.unit.builders import DEFAULTS, JSON, priority_class, pytorch_job, queue, ray_cluster, template, workers
 from tests.unit.webhook.reviews import Reader, answered, knowing, request
-from webhook.knowledge import Knowledge
 from webhook.workloads import review_workload
+
+if TYPE_CHECKING:
+    from webhook.knowledge import Knowledge
 
 SMALL = queue(cpu="4")
 LARGE = ray_cluster(head=template("4"))
@@ -68,9 +72,7 @@ async def test_what_was_wrong_before_stays_editable_with_a_warning() -> None:
 
 
 async def test_a_second_mistake_is_refused_for_itself() -> None:
-    worse = ray_cluster(
-        head=template("4"), labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"}
-    )
+    worse = ray_cluster(head=template("4"), labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"})
     response = await updated(LARGE, worse)
     assert [cause["reason"] for cause in response["status"]["details"]["causes"]] == ["UnknownPriorityClass"]
 
