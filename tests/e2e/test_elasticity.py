@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import GATE, MESSAGE, QUEUE_LABEL
+from muster.names import GATE, QUEUE_LABEL
 from tests.builders import pytorch_job, ray_cluster
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import admitted, alive, gates, node_of, phase
+from tests.scene import admitted, alive, gates, message, node_of, phase
 
 if TYPE_CHECKING:
     from tests.scene import Scene
@@ -50,9 +50,7 @@ def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None
     scene.apply(cluster.workers(3))
     scene.wait("a newcomer", lambda: len(scene.pods("ray-growing-pg")) == 4)
     gang = "ray-growing-pg"
-    scene.wait(
-        "word of it", lambda: "no room yet for cpu 1" in scene.pod_group(gang)["metadata"]["annotations"][MESSAGE]
-    )
+    scene.wait("word of it", lambda: "no room yet for cpu 1" in message(scene.pod_group(gang)))
     assert sorted(gates(pod) for pod in scene.pods(gang)) == [[], [], [], [GATE]]
     assert sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 3
     assert scene.pod_group(gang)["spec"]["minMember"] == 3, "Volcano would block replacements"

@@ -16,7 +16,7 @@ from tests import builders
 from tests.builders import pytorch_job, ray_cluster
 from tests.e2e.conftest import VALUES
 from tests.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import PATIENCE, open_scene, phase
+from tests.scene import PATIENCE, has_condition, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,11 +82,11 @@ def _make_everything(scene: Scene) -> list[Manifest]:
     expected = 1 + 2 + 1 + 3 + 2
     done = {"Running", "Succeeded"}
     scene.wait("all pods to run", lambda: sum(phase(pod) in done for pod in scene.pods()) == expected)
-    ended = {"job-name", "batch.kubernetes.io/job-name"}
+    # Its end takes the finalizer off its pod.
     scene.wait(
-        "the Job's pod to end",
-        lambda: all(phase(p) == "Succeeded" for p in scene.pods() if ended & set(p["metadata"].get("labels") or {})),
+        "the Job to be complete", lambda: [has_condition(j, "Complete") for j in scene.recorder.now(JOBS)] == [True]
     )
+    scene.recorder.settle()
     specs: list[Manifest] = []
     for kind in (PODS, DEPLOYMENTS, JOBS, RAY_CLUSTERS, PYTORCH_JOBS):
         items = [_same(item, scene.namespace) for item in scene.recorder.now(kind)]

@@ -10,14 +10,13 @@ from muster.kube.resource import PODS
 from muster.names import GANG, QUEUE_LABEL
 from tests.builders import RUN_SECONDS, ray_cluster
 from tests.recorder import VOLCANO_JOBS, Manifest
-from tests.scene import gates, open_scene, phase
+from tests.scene import gates, open_scene, phase, state
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
 
 
-def _volcano_job(name: str, queue: str, cpu: str) -> Manifest:
+def _volcano_job(name: str, queue: str, cpu: str, replicas: int = 1) -> Manifest:
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -29,7 +28,7 @@ def _volcano_job(name: str, queue: str, cpu: str) -> Manifest:
             "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
             "tasks": [
                 {
-                    "replicas": 1,
+                    "replicas": replicas,
                     "name": "nginx",
                     "policies": [{"event": "TaskCompleted", "action": "CompleteJob"}],
                     "template": {
@@ -47,9 +46,8 @@ def _volcano_job(name: str, queue: str, cpu: str) -> Manifest:
 
 
 @pytest.mark.usefixtures("muster")
-def test_what_a_volcano_job_holds_counts(testbed: Testbed, muster: MusterInstall) -> None:
+def test_what_a_volcano_job_holds_counts(testbed: Testbed) -> None:
     """A VolcanoJob runs untouched; a gang that does not fit beside it waits, and runs when it is gone."""
-    del muster
     with open_scene(testbed, "volcano-job", kinds=(VOLCANO_JOBS,)) as scene:
         queue = scene.queue(cpu="4")
         scene.apply(_volcano_job("job-1", queue, "3"))
@@ -71,3 +69,16 @@ def test_what_a_volcano_job_holds_counts(testbed: Testbed, muster: MusterInstall
             s.version for s in scene.recorder.history(PODS) if s.object["metadata"]["uid"] == pod["metadata"]["uid"]
         )
         assert scene.first_bound("ray-beside-pg") > gone
+
+
+@pytest.mark.usefixtures("muster")
+@pytest.mark.xfail(strict=True, reason="the ledger counts minResources of a foreign group, not yet its pods (DESIGN 6)")
+def test_what_a_volcano_job_holds_above_its_minimum_counts(testbed: Testbed) -> None:
+    """Of a VolcanoJob with minAvailable 1 all three running pods take room."""
+    with open_scene(testbed, "volcano-job-of-three", kinds=(VOLCANO_JOBS,)) as scene:
+        queue = scene.queue(cpu="4")
+        scene.apply(_volcano_job("job-1", queue, "1", replicas=3))
+        scene.wait("job-1 to run", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 3)
+        scene.apply(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(1))
+        scene.wait("a decision", lambda: state(scene.pod_group("ray-beside-pg")) in {"WaitingForQuota", "Admitted"})
+        assert state(scene.pod_group("ray-beside-pg")) == "WaitingForQuota"
