@@ -5,6 +5,7 @@ It knows nothing of Kubernetes but what the controller's own writes do to the fo
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import zlib
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class RecordingClient:
         assert deadline > 0
         assert (body["metadata"]["name"], body["metadata"]["namespace"]) == (name, namespace)
         write = Write("apply", resource.kind, name, body, field_manager)
-        failure = self._record(write)
+        failure = await self._record(write)
         if failure is None or self.took_effect:
             self._merge(name, body, field_manager)
         if failure:
@@ -75,7 +76,7 @@ class RecordingClient:
     ) -> bytes:
         """Take the named gates off a pod."""
         assert (deadline > 0, bool(namespace)) == (True, True)
-        failure = self._record(Write("patch", resource.kind, name, body, uid=body["metadata"]["uid"]))
+        failure = await self._record(Write("patch", resource.kind, name, body, uid=body["metadata"]["uid"]))
         if failure:
             raise failure
         gone = {gate["name"] for gate in body["spec"]["schedulingGates"] if gate["$patch"] == "delete"}
@@ -86,7 +87,7 @@ class RecordingClient:
     async def create(self, resource: Resource, body: JSON, namespace: str, *, deadline: float) -> bytes:
         """Record an event."""
         assert (deadline > 0, bool(namespace)) == (True, True)
-        failure = self._record(Write("create", resource.kind, body["metadata"]["name"], body))
+        failure = await self._record(Write("create", resource.kind, body["metadata"]["name"], body))
         if failure:
             raise failure
         return b"{}"
@@ -94,15 +95,17 @@ class RecordingClient:
     async def delete(self, resource: Resource, name: str, namespace: str, *, uid: str, deadline: float) -> None:
         """Take a PodGroup away."""
         assert (deadline > 0, bool(namespace)) == (True, True)
-        failure = self._record(Write("delete", resource.kind, name, uid=uid))
+        failure = await self._record(Write("delete", resource.kind, name, uid=uid))
         if failure:
             raise failure
         if resource == POD_GROUPS:
             self.groups.pop(name, None)
             self.applied.pop(name, None)
 
-    def _record(self, write: Write) -> Exception | None:
+    async def _record(self, write: Write) -> Exception | None:
         self.writes.append(write)
+        # As on a network: others get on with their work meanwhile.
+        await asyncio.sleep(0)
         for prefix, errors in self.fails.items():
             if write.says.startswith(prefix) and errors:
                 return errors.pop(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,6 +120,24 @@ async def test_of_two_gangs_one_runs_and_the_other_says_why_it_waits() -> None:
         "position 1 of 1 waiting"
     )
     assert ADMITTED not in scene.annotations("ray-other-pg")
+
+
+@pytest.mark.parametrize("room", [2, 3, 8, 12])
+async def test_gangs_that_are_worked_on_at_once_never_share_room(room: int) -> None:
+    """Between a decision and its mark in the cluster others decide: the room must be taken from the decision on."""
+    names = ["a", "b", "c", "d", "e"]
+    scene = Scene(
+        workloads=[ray_cluster(name=name, uid=f"uid-{name}") for name in names],
+        pods=[one for name in names for one in members(name)],
+        queues=[queue(cpu=str(room))],
+    )
+    for _ in range(3):
+        keys = [GangKey("team", f"ray-{name}-pg") for name in names]
+        await asyncio.gather(*(scene.reconciler.reconcile(key) for key in keys))
+        assert len(scene.open_pods()) == room // 3 * 3
+        scene.watch()
+    marked = [name for name in names if ADMITTED in scene.annotations(f"ray-{name}-pg")]
+    assert marked == names[: room // 3]
 
 
 async def test_the_next_gang_starts_when_the_first_is_gone() -> None:

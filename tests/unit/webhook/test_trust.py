@@ -6,6 +6,7 @@ import asyncio
 import base64
 import datetime as dt
 import json
+import logging
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -184,13 +185,17 @@ async def test_a_second_replica_takes_what_is_there(monkeypatch: pytest.MonkeyPa
     assert api.writes == list(BOTH)
 
 
-async def test_of_two_that_fill_the_secret_at_once_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_two_that_fill_the_secret_at_once_the_first_counts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Losing the race is no trouble worth a warning."""
     api = cluster()
     winner = issue(NAMES, dt.datetime.now(dt.UTC))
     api.rival = {"metadata": {"name": "muster-webhook-tls", "resourceVersion": "2"}, "data": winner.secret_data()}
     async with running(trust(api), monkeypatch):
         await turns(api)
     assert in_secret(api) == winner
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert api.bundles(BOTH[0]) == [base64.b64encode(winner.ca_certificate).decode()] * 2
 
 
@@ -237,6 +242,26 @@ async def test_a_missing_configuration_makes_it_not_ready_until_it_is_there(monk
         api.objects[BOTH[1]] = gone
         await turns(api)
         assert one.ready
+
+
+async def test_a_missing_configuration_does_not_keep_the_other_from_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = cluster()
+    del api.objects[BOTH[0]]
+    async with running(trust(api), monkeypatch):
+        await turns(api)
+    assert api.bundles(BOTH[1]) == [bundle(api)]
+
+
+async def test_a_configuration_that_vanishes_makes_it_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = cluster()
+    one = trust(api)
+    async with running(one, monkeypatch):
+        await turns(api)
+        del api.objects[BOTH[0]]
+        await turns(api)
+    assert not one.ready
 
 
 @pytest.mark.parametrize("verb", ["get", "replace", "json_patch"])
