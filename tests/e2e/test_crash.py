@@ -8,9 +8,10 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import LEASES
-from muster.names import GATE, QUEUE_LABEL
+from muster.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.builders import ray_cluster
 from tests.holding import BURST, MARK, WORKERS_OF_BURST, hold
+from tests.recorder import RAY_CLUSTERS
 from tests.scene import PATIENCE, admitted, gates, node_of, state
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _gated(scene: Scene) -> int:
     ],
 )
 def test_killed_at_the_worst_moment(
-    scene: Scene, muster: MusterInstall, point: tuple[str, str], reached: Callable[[Scene], bool]
+    scene: Scene, muster: MusterInstall, urgent: str, point: tuple[str, str], reached: Callable[[Scene], bool]
 ) -> None:
     """SIGKILL between two steps: nothing runs by halves meanwhile, and after the restart the gang runs whole."""
     queue = scene.queue(cpu="3")
@@ -73,13 +74,19 @@ def test_killed_at_the_worst_moment(
     assert reached(scene), "somebody else went on"
     assert not any(node_of(pod) for pod in scene.pods(_GANG)), "a part of the gang was placed"
 
-    # Another gang that would fit beside the half that is there must not take its room.
-    scene.apply(ray_cluster("other").label(QUEUE_LABEL, queue).workers(1))
+    # More urgent, but too late for a place that was given away: only a gang without the mark may be overtaken.
+    given = _marked(scene)
+    scene.apply(ray_cluster("other").label(QUEUE_LABEL, queue).label(PRIORITY_CLASS_LABEL, urgent).workers(1))
+    scene.await_gated("ray-other-pg", 2)
     muster.start_controller()
     muster.wait_ready(90)
+    if not given:
+        scene.await_running("ray-other-pg", 2)
+        scene.delete(RAY_CLUSTERS, "other")
     scene.await_running(_GANG, 3)
     assert not any(gates(pod) for pod in scene.pods(_GANG))
-    scene.await_state("ray-other-pg", "WaitingForQuota")
+    if given:
+        scene.await_state("ray-other-pg", "WaitingForQuota")
     scene.assert_started_together(_GANG, 3)
     scene.assert_never_above({"cpu": "3"})
 
