@@ -56,6 +56,8 @@ class RecordingClient:
     pods: dict[str, JSON] = field(default_factory=dict)
     groups: dict[str, JSON] = field(default_factory=dict)
     applied: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    version: int = 0
+    _seen: dict[str, str] = field(default_factory=dict)
 
     async def apply(
         self, resource: Resource, name: str, body: JSON, namespace: str, *, field_manager: str, deadline: float
@@ -126,6 +128,17 @@ class RecordingClient:
         group["metadata"] = {**group["metadata"], **body["metadata"], "annotations": {**kept, **said}}
         if "spec" in body:
             group["spec"] = copy.deepcopy(body["spec"])
+        self.versioned(group)
+
+    def versioned(self, group: JSON) -> JSON:
+        """The PodGroup with a resource version that has risen if anything in it changed, whoever changed it."""
+        meta = group["metadata"]
+        content = as_json({**group, "metadata": {**meta, "resourceVersion": ""}})
+        if self._seen.get(meta["name"]) != content:
+            self._seen[meta["name"]] = content
+            self.version += 1
+            meta["resourceVersion"] = str(self.version)
+        return group
 
 
 class Scene:
@@ -150,7 +163,7 @@ class Scene:
         self.cluster = filled(
             workloads=workloads,
             pods=self.client.pods.values(),
-            groups=self.client.groups.values(),
+            groups=[self.client.versioned(item) for item in self.client.groups.values()],
             queues=queues,
             classes=classes,
         )
@@ -159,7 +172,10 @@ class Scene:
         self.restart()
 
     def restart(self) -> None:
-        """A new leader with the same stores: nothing is known but what is in the cluster."""
+        """A new leader with the same stores: nothing is known but what is in the cluster.
+
+        As in the cluster it lists the PodGroups when the lease is its own, whatever the watch has shown by then.
+        """
         self.queue: WorkQueue[GangKey] = WorkQueue()
         self.reconciler = Reconciler(
             Writer(as_client(self.client), lambda: self.budget),
@@ -170,7 +186,7 @@ class Scene:
             clock=lambda: self.now,
         )
         self.cluster.subscribe(gang=self.queue.add, queue=self.reconciler.queue_changed)
-        self.reconciler.prime()
+        self.reconciler.prime([made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()])
 
     async def work(self) -> list[str]:
         """Work on everything that is ready, without a watch in between; gives what was written, in words."""
@@ -186,7 +202,9 @@ class Scene:
     def watch(self) -> None:
         """Show the stores what was written, and nothing that was not."""
         self.cluster.pods.replace_all([made(Pod, _versioned(item)) for item in self.client.pods.values()])
-        self.cluster.pod_groups.replace_all([made(PodGroup, _versioned(item)) for item in self.client.groups.values()])
+        self.cluster.pod_groups.replace_all(
+            [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
+        )
 
     async def settle(self) -> list[str]:
         """Work and watch until nothing is left to do; gives what was written, in words."""

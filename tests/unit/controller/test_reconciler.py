@@ -11,6 +11,7 @@ from controller.writer import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
 from muster.names import ADMITTED, MESSAGE, STATE
+from muster.objects import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, PyTorchJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.unit.builders import (
@@ -545,3 +546,45 @@ async def test_an_event_regards_the_workload_and_names_this_process() -> None:
         "muster.dev/controller",
         "muster-controller-0",
     )
+
+
+async def test_a_new_leader_keeps_a_mark_that_its_watch_has_not_shown_yet() -> None:
+    """The leader before died right after the mark; the watch is late, and the room is taken all the same."""
+    scene = two()
+    scene.client.fails = {"patch": [Unreachable("reset")] * 3}
+    await until_refused(scene)
+    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
+    scene.client.fails = {}
+    scene.restart()
+    await scene.settle()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it() -> None:
+    """Suspended, another gang took the room, resumed: all that before the watch shows that the mark went."""
+    scene = two()
+    await scene.settle()
+    demo_store = workload_store(scene.cluster, RAY_CLUSTER)
+    for name in ("demo-head", "demo-w-0", "demo-w-1"):
+        scene.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
+    scene.cluster.pods.replace_all([made(Pod, item) for item in scene.client.pods.values()])
+    demo_store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    await scene.work()
+    assert ADMITTED not in scene.annotations(GROUP)
+    for pod in members():
+        scene.client.pods[pod["metadata"]["name"]] = pod
+    scene.cluster.pods.replace_all([made(Pod, item) for item in scene.client.pods.values()])
+    demo_store.apply("modified", made(RayCluster, ray_cluster()))
+    await scene.work()
+    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+
+
+async def test_a_gang_taken_out_of_musters_hands_keeps_its_place() -> None:
+    """Its pods run on, whatever its labels say by now."""
+    scene = two()
+    await scene.settle()
+    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(labels={})))
+    await scene.settle()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]

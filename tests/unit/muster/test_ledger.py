@@ -215,13 +215,13 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
 def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     """Its own present claim does not count against it."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
-    assert books.fits_more(key("mine"), amounts(**claim)) is fits
+    assert books.fits_more(key("mine"), "q", amounts(**claim)) is fits
 
 
 def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
     books = ledger(held={"mine": {"cpu": "1"}})
-    assert not books.fits_more(key("mine"), amounts(cpu="2"))
-    assert not books.fits_more(key("nobody"), amounts(cpu="1"))
+    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"))
+    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"))
 
 
 def test_nobody_is_decided_about_who_does_not_wait() -> None:

@@ -82,7 +82,6 @@ async def test_the_priority_of_a_job_goes_onto_its_pods() -> None:
         pytest.param(new_pod(), ray_cluster(meta=DELETING), id="workload being deleted"),
         pytest.param(new_pod(role="gone"), ray_cluster(), id="a role that the workload has not"),
         pytest.param(new_pod(role=None), ray_cluster(), id="no role"),
-        pytest.param(new_pod(schedulerName="mine"), ray_cluster(), id="names another scheduler"),
         pytest.param(new_pod(nodeName="n"), ray_cluster(), id="has a node"),
         pytest.param(new_pod(), ray_cluster(workers(replicas=-1), labels={}), id="broken, but not ours"),
     ],
@@ -157,3 +156,12 @@ async def test_a_pod_of_a_workload_whose_numbers_make_no_gang_is_refused() -> No
 async def test_what_is_no_pod_is_an_error() -> None:
     with pytest.raises(InvalidObjectError):
         await review_pod(request(None), knowing(), DEFAULTS)
+
+
+async def test_a_pod_that_names_another_scheduler_is_left_alone_and_said() -> None:
+    answer = answered(await reviewed(new_pod(schedulerName="mine"), knowing(workloads=[ray_cluster()])))
+    assert answer == {
+        "uid": "u",
+        "allowed": True,
+        "warnings": ['spec.schedulerName: "mine" is not volcano; muster leaves the pod alone'],
+    }

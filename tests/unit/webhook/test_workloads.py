@@ -132,3 +132,18 @@ async def test_a_queue_that_cannot_be_read_decides_nothing(error: ApiError) -> N
 
 async def test_a_queue_whose_capability_cannot_be_read_takes_nobody() -> None:
     assert not (await created(ray_cluster(), knowing(queues=[queue(cpu="four")])))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(LARGE, ray_cluster(head=template("9")), id="larger than the one that was too large"),
+        pytest.param(
+            ray_cluster(labels={"volcano.sh/queue-name": "nowhere"}),
+            ray_cluster(labels={"volcano.sh/queue-name": "elsewhere"}),
+            id="from one missing queue to another",
+        ),
+    ],
+)
+async def test_an_edit_that_makes_a_fault_worse_is_refused(old: JSON, new: JSON) -> None:
+    assert not (await updated(old, new))["allowed"]
