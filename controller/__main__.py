@@ -79,7 +79,7 @@ async def _run(arguments: argparse.Namespace) -> None:
                 clock=time.monotonic,
             )
             cluster.subscribe(gang=queue.add, queue=reconciler.queue_changed)
-            reconciler.prime()
+            reconciler.prime(await cluster.list_pod_groups(client))
             await work(queue, reconciler.reconcile, _WORKERS)
 
         async def take_part() -> None:

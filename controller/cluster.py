@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from muster.gang import priority_values
+from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.kube.store import Change, Store
 from muster.kube.workloads import resource_of
 from muster.ledger import GangKey
 from muster.names import GANG, GROUP_NAME
-from muster.objects import Pod, PodGroup, PriorityClass, Queue
+from muster.objects import LocalObject, Pod, PodGroup, PriorityClass, Queue, decode
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
 
 if TYPE_CHECKING:
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
     from muster.objects import OwnerReference
 
 __all__ = ["Cluster"]
+
+
+class _ListMeta(LocalObject, frozen=True):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _PodGroupPage(LocalObject, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: tuple[PodGroup, ...] = ()
 
 
 class Cluster:
@@ -56,6 +68,23 @@ class Cluster:
         """Wait until everything was listed once: before that, what is missing may only be unread."""
         while not self.synced:  # noqa: ASYNC110 - seven stores, once in the life of the process
             await asyncio.sleep(poll)
+
+    @staticmethod
+    async def list_pod_groups(client: Client) -> list[PodGroup]:
+        """All PodGroups as they are now, not as the watch last said. Raises ApiError."""
+        groups: list[PodGroup] = []
+        continue_ = ""
+        while True:
+            try:
+                page = decode(await client.list_page(POD_GROUPS, continue_=continue_), _PodGroupPage)
+            except ApiError as error:
+                if error.not_found:
+                    return groups
+                raise
+            groups += page.items
+            continue_ = page.metadata.continue_
+            if not continue_:
+                return groups
 
     def subscribe(self, *, gang: Callable[[GangKey], None], queue: Callable[[Change[Queue]], None]) -> None:
         """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves."""

@@ -25,7 +25,7 @@ from muster.reasons import State
 from muster.resources import describe, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from controller.cluster import Cluster
     from controller.writer import Writer
@@ -47,6 +47,7 @@ class _Memory:
     """What this leader did and the watches may not show yet."""
 
     marked: str = ""
+    written: PodGroup | None = None
     opened: set[str] = field(default_factory=set)
     surplus: bool = False
     assembling_since: float | None = None
@@ -74,12 +75,19 @@ class Reconciler:
         self._reporter = Reporter(writer, instance)
         self._memory: dict[GangKey, _Memory] = {}
 
-    def prime(self) -> None:
-        """Enter everything that is in the cluster before the first decision, and queue all of it for work."""
+    def prime(self, groups: Iterable[PodGroup] = ()) -> None:
+        """Enter everything that is in the cluster before the first decision, and queue all of it for work.
+
+        `groups` are all PodGroups as listed since the lease is ours: the watch may not have shown yet what the leader
+        before us wrote last.
+        """
         for queue in self._cluster.queues:
             self._enter_queue(queue)
-        for key in self._cluster.gangs():
-            self._stand(observe(key, self._cluster, self._defaults))
+        for group in groups:
+            key = GangKey(group.metadata.namespace, group.metadata.name)
+            self._memory[key] = _Memory(written=group)
+        for key in self._cluster.gangs() | self._memory.keys():
+            self._stand(self._observe(key))
             self._queue.add(key)
 
     def queue_changed(self, change: Change[Queue]) -> None:
@@ -92,11 +100,12 @@ class Reconciler:
         self._wake(name)
 
     async def reconcile(self, key: GangKey) -> None:
-        """Bring one gang a step further; raises ApiError when the apiserver did not take a write."""
+        """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         memory = self._memory.setdefault(key, _Memory())
-        view = observe(key, self._cluster, self._defaults, memory.opened)
-        # What the watch shows as open by now need not be remembered.
+        view = self._observe(key)
+        # What the watch shows by now need not be remembered.
         memory.opened &= {member.pod.metadata.uid for member in view.members if member.pod.gated(GATE)}
+        memory.written = None if view.pod_group is not memory.written else memory.written
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             memory.assembling_since = None
@@ -106,17 +115,21 @@ class Reconciler:
             case Phase.FOREIGN:
                 if view.members:
                     message = f'a PodGroup "{key.name}" that muster did not make is in the way; delete or rename it'
-                    await self._reporter.report(view, "", State.FOREIGN_POD_GROUP, message, self._clock())
+                    await self._report(view, "", State.FOREIGN_POD_GROUP, message)
             case Phase.STALE:
                 await self._delete_stale(view)
             case Phase.INVALID:
-                await self._reporter.report(view, view.marked_for, State.INVALID, view.error, self._clock())
+                await self._report(view, view.marked_for, State.INVALID, view.error)
             case Phase.RELEASED:
                 await open_gates(self._writer, [member for member in view.members if member.held])
             case Phase.INACTIVE:
                 await self._retire(view)
             case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED:
                 await self._advance(view, standing, memory)
+
+    def _observe(self, key: GangKey) -> View:
+        memory = self._memory.get(key) or _Memory()
+        return observe(key, self._cluster, self._defaults, memory.opened, memory.written)
 
     def _stand(self, view: View) -> Standing:
         """Enter the gang into the ledger, and wake its neighbours when that changes something for them."""
@@ -151,7 +164,7 @@ class Reconciler:
         if wait > 0:
             self._queue.add_after(view.key, wait)
             return
-        await self._reporter.report(view, "", State.ASSEMBLING, _missing(view), now)
+        await self._report(view, "", State.ASSEMBLING, _missing(view))
 
     async def _decide(self, view: View, memory: _Memory) -> None:
         """Admit the gang if the ledger says so, else write down why it waits."""
@@ -159,13 +172,13 @@ class Reconciler:
         if decision is None:
             return
         if not decision.fits:
-            await self._reporter.report(view, "", decision.state, decision.message, self._clock())
+            await self._report(view, "", decision.state, decision.message)
             return
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         memory.marked = view.decoded.metadata.uid if view.decoded else ""
         standing = self._stand(view)
         try:
-            await self._reporter.mark(view, memory.marked, State.ADMITTED, decision.message)
+            memory.written = await self._reporter.mark(view, memory.marked, State.ADMITTED, decision.message)
         except ApiError as error:
             if error.refused:
                 memory.marked = ""
@@ -173,15 +186,16 @@ class Reconciler:
             # Otherwise nobody knows whether the mark is there: the room stays taken until the next round writes it.
             raise
         await self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
-        await self._open(view, standing, memory, marked=True)
+        await self._open(replace(view, pod_group=memory.written), standing, memory)
 
-    async def _open(self, view: View, standing: Standing, memory: _Memory, *, marked: bool = False) -> None:
+    async def _open(self, view: View, standing: Standing, memory: _Memory) -> None:
         """Open the gates of an admitted gang, the mark first."""
         uid = view.decoded.metadata.uid if view.decoded else ""
         claim = self._ledger.holds(view.key) or {}
         message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
-        if view.marked_for != uid and not marked:
-            await self._reporter.mark(view, uid, State.ADMITTED, message)
+        if view.marked_for != uid:
+            memory.written = await self._reporter.mark(view, uid, State.ADMITTED, message)
+            view = replace(view, pod_group=memory.written)
         memory.marked = uid
         opening = standing.opening
         if opening is not None and opening.members:
@@ -190,16 +204,21 @@ class Reconciler:
             names = ", ".join(member.pod.metadata.name for member in opening.surplus)
             message += f"; no room yet for {describe(total(m.requests for m in opening.surplus))} more ({names})"
         running = view.pod_group is not None and view.pod_group.status.phase == "Running"
-        # A mark that was written a moment ago is not in this view; the watch brings the gang back here.
-        if view.marked_for == uid:
-            await self._reporter.report(view, uid, State.RUNNING if running else State.ADMITTED, message, self._clock())
+        await self._report(view, uid, State.RUNNING if running else State.ADMITTED, message)
+
+    async def _report(self, view: View, admitted: str, state: State, message: str) -> None:
+        group = await self._reporter.report(view, admitted, state, message, self._clock())
+        if group is not view.pod_group:
+            self._memory.setdefault(view.key, _Memory()).written = group
 
     async def _ensure_pod_group(self, view: View, *, admitted: bool) -> View:
         manifest = desired(view, admitted=admitted)
         if view.pod_group is not None and up_to_date(view.pod_group, manifest):
             return view
         data = await self._writer.apply(POD_GROUPS, manifest, field_manager=WORKLOAD_MANAGER)
-        return replace(view, pod_group=decode(data, PodGroup))
+        group = decode(data, PodGroup)
+        self._memory.setdefault(view.key, _Memory()).written = group
+        return replace(view, pod_group=group)
 
     async def _delete_stale(self, view: View) -> None:
         """Take away the PodGroup of a former workload of this name; its deletion brings the gang back here."""
@@ -222,7 +241,7 @@ class Reconciler:
         else:
             state, message = State.SUSPENDED, "the workload is suspended"
         if ADMITTED in said or said.get(STATE) != state:
-            await self._reporter.report(view, "", state, message, self._clock())
+            await self._report(view, "", state, message)
 
     def _forget(self, view: View) -> None:
         self._memory.pop(view.key, None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muster.kube.errors import ApiError
 from muster.kube.resource import EVENTS, POD_GROUPS
 from muster.names import ADMITTED, MESSAGE, STATE
+from muster.objects import PodGroup, decode
 from muster.reasons import State
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _WARNINGS = frozenset(
 )
 # The same state with other numbers is worth an event only so often, in seconds; the annotation always has the latest.
 _EVENT_INTERVAL = 30.0
-_LONGEST_NOTE = 1024
+_LONGEST_NOTE = 1024  # bytes
 
 
 @dataclass(slots=True)
@@ -51,10 +52,10 @@ class Reporter:
         self._instance = instance
         self._last: dict[str, _Last] = {}
 
-    async def mark(self, view: View, admitted: str, state: State, message: str) -> None:
+    async def mark(self, view: View, admitted: str, state: State, message: str) -> PodGroup:
         """Write `muster.dev/admitted` (the workload's UID, or "" for not admitted) together with the state.
 
-        Returns when the apiserver has it. Raises ApiError, also when the PodGroup was replaced meanwhile.
+        Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced meanwhile.
         """
         group = view.pod_group
         if group is None:
@@ -73,17 +74,18 @@ class Reporter:
                 "annotations": annotations,
             },
         }
-        await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER)
+        return decode(await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER), PodGroup)
 
-    async def report(self, view: View, admitted: str, state: State, message: str, now: float) -> None:
-        """Bring annotations and events up to date; nothing is written when nothing changed."""
+    async def report(self, view: View, admitted: str, state: State, message: str, now: float) -> PodGroup | None:
+        """Bring annotations and events up to date; nothing is written when nothing changed. Gives the PodGroup."""
         group = view.pod_group
         if group is not None and view.ours:
             annotations = group.metadata.annotations
             said = (annotations.get(ADMITTED, ""), annotations.get(STATE), annotations.get(MESSAGE))
             if said != (admitted, str(state), message):
-                await self.mark(view, admitted, state, message)
+                group = await self.mark(view, admitted, state, message)
         await self.tell(view, state, message, now)
+        return group
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""
@@ -119,7 +121,7 @@ class Reporter:
             "action": "GangScheduling",
             "reason": str(state),
             "type": "Warning" if state in _WARNINGS else "Normal",
-            "note": message[:_LONGEST_NOTE],
+            "note": message.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": f"{view.kind.group}/{view.kind.versions[0]}",
                 "kind": view.kind.kind,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from controller.gates import Opening
     from controller.view import View
+    from muster.resources import Resources
 
 __all__ = ["Phase", "Standing", "candidate", "enter"]
 
@@ -59,27 +60,39 @@ def enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str
         return _enter_admitted(view, ledger)
     if phase is Phase.WAITING:
         return Standing(phase, ledger.wait(candidate(view, priorities)))
-    group = view.pod_group
-    if phase is Phase.FOREIGN and group is not None and group.status.phase in _HOLDING and not view.ours:
-        return Standing(phase, ledger.hold(view.key, group.spec.queue or "default", claim_of(group)))
-    if phase is Phase.GONE and (running := [member for member in view.members if not member.held]):
-        # Its pods outlive the workload until the garbage collector has come by.
-        queue = group.spec.queue if group is not None else running[0].pod.metadata.labels.get(QUEUE_LABEL, "")
-        return Standing(phase, ledger.hold(view.key, queue, total(member.requests for member in running)))
-    if phase is Phase.INACTIVE and group is not None:
-        running = [member for member in view.members if not member.held]
-        if running and view.workload is not None and view.workload.finished:
-            claim = total(member.requests for member in running)
-            return Standing(phase, ledger.hold(view.key, group.spec.queue, claim))
-    if phase is Phase.INVALID and group is not None:
-        # Numbers that were broken by an edit end nothing: what runs goes on, and its place is kept.
-        uid = view.decoded.metadata.uid if view.decoded else ""
-        claim = total(member.requests for member in view.members if not member.held)
-        if uid in (view.marked_for, marked):
-            claim = largest(claim_of(group), claim)
-        if claim:
-            return Standing(phase, ledger.hold(view.key, group.spec.queue, claim))
+    claim = _left_over(view, phase, marked)
+    if claim:
+        return Standing(phase, ledger.hold(view.key, _queue_held(view), claim))
     return Standing(phase, ledger.forget(view.key))
+
+
+def _left_over(view: View, phase: Phase, marked: str) -> Resources:
+    """What is held by a gang that neither waits nor is admitted."""
+    group = view.pod_group
+    if phase is Phase.FOREIGN:
+        return claim_of(group) if group is not None and group.status.phase in _HOLDING else {}
+    if phase is Phase.RELEASED:
+        # Its gates are being opened, whatever the queue says: that is what the user asked for.
+        return total(member.requests for member in view.members)
+    running = total(member.requests for member in view.members if not member.held)
+    if phase is Phase.INVALID and group is not None and _uid(view) in (view.marked_for, marked):
+        # Numbers that were broken by an edit end nothing: what runs goes on, and its place is kept.
+        return largest(claim_of(group), running)
+    if phase is Phase.INACTIVE and view.workload is not None and not view.workload.finished:
+        # The pods of a suspended workload are on their way out.
+        return {}
+    # Pods outlive a workload that is gone until the garbage collector has come by, and one that ended if it says so.
+    return running
+
+
+def _queue_held(view: View) -> str:
+    if view.pod_group is not None:
+        return view.pod_group.spec.queue or "default"
+    return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
+
+
+def _uid(view: View) -> str:
+    return view.decoded.metadata.uid if view.decoded else ""
 
 
 def candidate(view: View, priorities: Mapping[str, int]) -> Candidate:
@@ -131,14 +144,8 @@ def _enter_admitted(view: View, ledger: Ledger) -> Standing:
         roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in roles)
     else:
         queue, base = (view.intent.queue if view.intent else ""), gang.min_resources
-    # The least that it holds must stand before room for more is looked for.
-    least = plan_opening(view.members, roles, base, lambda _: False)
-    changed = ledger.hold(view.key, queue, least.claim)
-    if not least.surplus:
-        return Standing(Phase.ADMITTED, changed, least)
-    plan = plan_opening(view.members, roles, base, lambda claim: ledger.fits_more(view.key, claim))
-    changed = ledger.hold(view.key, queue, plan.claim) or changed
-    return Standing(Phase.ADMITTED, changed, plan)
+    plan = plan_opening(view.members, roles, base, lambda claim: ledger.fits_more(view.key, queue, claim))
+    return Standing(Phase.ADMITTED, ledger.hold(view.key, queue, plan.claim), plan)
 
 
 def _known(view: View) -> Gang:

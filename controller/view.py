@@ -76,12 +76,19 @@ class View:
         )
 
 
-def observe(key: GangKey, cluster: Cluster, defaults: Defaults, opened: Collection[str] = ()) -> View:
+def observe(
+    key: GangKey,
+    cluster: Cluster,
+    defaults: Defaults,
+    opened: Collection[str] = (),
+    written: PodGroup | None = None,
+) -> View:
     """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
 
-    (Between opening a gate and seeing it open in the watch there is a moment.)
+    `written` is the PodGroup as the last write left it; it counts until the watch shows that one or a later one.
+    (Between writing something and seeing it in the watch there is a moment.)
     """
-    group = cluster.pod_group(key)
+    group = _newer(cluster.pod_group(key), written)
     pods = [pod for pod in cluster.members(key) if pod.living]
     found = _workload(key, cluster, pods, group)
     if found is None:
@@ -110,6 +117,18 @@ def observe(key: GangKey, cluster: Cluster, defaults: Defaults, opened: Collecti
     except InvalidObjectError as problem:
         return View(key, group, tuple(members), kind, decoded, error=str(problem))
     return View(key, group, tuple(members), kind, decoded, workload, intent, gang)
+
+
+def _newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
+    if seen is None or written is None or seen.metadata.uid != written.metadata.uid:
+        return seen
+    # Versions of one object are compared as the numbers that they are (KEP-5504).
+    return written if _version(seen) < _version(written) else seen
+
+
+def _version(group: PodGroup) -> int:
+    text = group.metadata.resource_version
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _orphans(pods: list[Pod]) -> Iterable[Member]:

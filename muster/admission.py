@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, speaks
-from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from muster.objects import InvalidObjectError
 from muster.queues import QueueView, exceeding
 from muster.schedulers import SCHEDULERS
@@ -83,7 +83,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     """The verdict on a workload, as decoded; one that says nothing of gang scheduling is never looked into."""
     around = context.around
     if not speaks(decoded.metadata, kind.policy(decoded), around):
-        return Verdict()
+        return Verdict(warnings=_misspelt(decoded))
     try:
         workload = kind.read(decoded)
         intent = find_intent(workload, context.defaults, around)
@@ -136,6 +136,14 @@ def _left_alone(workload: Workload, context: Context) -> tuple[str, ...]:
         return ()
     known = ", ".join(sorted(context.defaults.schedulers))
     return (f'{foreign[0]}: muster is not configured for scheduler "{foreign[1]}" ({known}); it leaves this alone',)
+
+
+def _misspelt(decoded: Decoded) -> tuple[str, ...]:
+    """A label that means to say something, and says nothing."""
+    value = decoded.metadata.labels.get(MANAGED)
+    if value in (None, "true", "false"):
+        return ()
+    return (f'metadata.labels[{MANAGED}]: "{value}" is neither "true" nor "false"; it is ignored',)
 
 
 def _warnings(gang: Gang) -> list[str]:

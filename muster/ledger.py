@@ -138,11 +138,10 @@ class Ledger:
         book = self._books.get(queue)
         return [] if book is None else [candidate.key for candidate in _in_order(book)]
 
-    def fits_more(self, key: GangKey, claim: Resources) -> bool:
-        """Whether the claim of an admitted gang may become this large beside what the others hold."""
-        queue = self._queue_of.get(key)
-        book = self._books.get(queue) if queue is not None else None
-        if book is None or book.view is None:
+    def fits_more(self, key: GangKey, queue: str, claim: Resources) -> bool:
+        """Whether the claim of an admitted gang may grow to this beside what the others hold of an open queue."""
+        book = self._books.get(queue)
+        if book is None or book.view is None or not book.view.open:
             return False
         others = total(held for holder, held in book.held.items() if holder != key)
         return _has_room(book.view.limit, others, claim)

@@ -1,7 +1,7 @@
 """What a queue can hold, and whether it takes new work.
 
 One level for now: a queue's own capability and state. As in Volcano, a resource that the capability does not name is
-unlimited, and so is a capability of 0.
+unlimited, and so is a capability of 0 or less.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from muster.quantity import ZERO
 from muster.resources import Resources, describe, parse_resources
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class QueueView:
 
 def read_queue(queue: Queue) -> QueueView:
     """The queue as the rules see it; raises InvalidObjectError when its capability is no resource list."""
-    capability = parse_resources(queue.spec.capability, path="spec.capability")
-    limit = {name: amount for name, amount in capability.items() if amount}
+    capability = parse_resources(queue.spec.capability, path="spec.capability", least=None)
+    # As in Volcano, what is not above zero limits nothing.
+    limit = {name: amount for name, amount in capability.items() if amount > ZERO}
     return QueueView(queue.metadata.name, queue.status.state, limit)
 
 

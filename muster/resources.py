@@ -18,15 +18,20 @@ Resources = Mapping[str, Quantity]
 _FIRST = ("cpu", "memory")
 
 
-def parse_resources(raw: Mapping[str, RawQuantity], *, path: str) -> dict[str, Quantity]:
-    """Read a resource list; raises InvalidObjectError with the path of an amount that is negative or no quantity."""
+def parse_resources(
+    raw: Mapping[str, RawQuantity],
+    *,
+    path: str,
+    least: Quantity | None = ZERO,
+) -> dict[str, Quantity]:
+    """Read a resource list; raises InvalidObjectError, with the path, for what is no quantity or below `least`."""
     parsed = {}
     for name, text in raw.items():
         try:
             amount = parse_quantity(text)
         except InvalidQuantityError as error:
             raise InvalidObjectError(f"{path}.{name}: {error}") from error
-        if amount < ZERO:
+        if least is not None and amount < least:
             raise InvalidObjectError(f'{path}.{name}: "{text}" is negative; a resource is 0 or more')
         parsed[name] = amount
     return parsed

@@ -162,7 +162,7 @@ class PyTorchJob(_Workload):
                 "pytorchReplicaSpecs": {
                     role: {
                         "replicas": pods.count,
-                        "restartPolicy": "Never",
+                        "restartPolicy": "OnFailure",
                         "template": pods.template("pytorch", self.pod_annotations),
                     }
                     for role, pods in self.roles.items()

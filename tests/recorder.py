@@ -22,6 +22,7 @@ from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
     from types import TracebackType
 
     from hack.testbed import Testbed
@@ -102,6 +103,22 @@ class Recorder:
         """Wait until the watches have shown everything that had happened when this was called."""
         for watch in self._watches:
             watch.catch_up(timeout)
+
+    def write(self, path: Path) -> None:
+        """Write the record, one JSON object per line in the order of the apiserver, to look into a failure."""
+        with self._lock:
+            states = sorted(self._states, key=lambda state: state.version)
+        with path.open("w") as stream:
+            for state in states:
+                line = {
+                    "version": state.version,
+                    "at": round(state.at, 3),
+                    "kind": state.resource.kind,
+                    "name": state.name,
+                    "gone": state.gone,
+                    "object": state.object,
+                }
+                stream.write(json.dumps(line) + "\n")
 
     def _record(self, state: State) -> None:
         with self._lock:

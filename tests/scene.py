@@ -28,6 +28,7 @@ __all__ = [
     "alive",
     "gates",
     "has_condition",
+    "message",
     "node_of",
     "open_scene",
     "phase",
@@ -69,6 +70,11 @@ def state(group: Manifest) -> str:
     return str(group["metadata"].get("annotations", {}).get(STATE, ""))
 
 
+def message(group: Manifest) -> str:
+    """Return muster's sentence on a gang, from its PodGroup."""
+    return str(group["metadata"].get("annotations", {}).get(MESSAGE, ""))
+
+
 def admitted(group: Manifest) -> str:
     """Return the UID of the workload whose admission the PodGroup records, or ""."""
     return str(group["metadata"].get("annotations", {}).get(ADMITTED, ""))
@@ -100,6 +106,11 @@ class Scene:
         assert done.returncode, f"accepted: {done.stdout}"
         return done.stderr.strip()
 
+    def accepts(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> bool:
+        """Tell whether the apiserver would create it now; nothing is stored."""
+        done = self.kubectl("create", "--dry-run=server", "-f-", text=_text(manifest), check=False)
+        return done.returncode == 0
+
     def delete(self, resource: Resource, name: str, *, wait: bool = True) -> None:
         """`kubectl delete`."""
         self.kubectl("delete", resource.full_name, name, f"--wait={str(wait).lower()}")
@@ -130,7 +141,8 @@ class Scene:
         )
 
     def close(self) -> None:
-        """Delete the namespace and the queues."""
+        """Delete the namespace and the queues; the record stays with the testbed's logs."""
+        self.recorder.write(self.testbed.logs / f"record-{self.namespace}.jsonl")
         kinds = ",".join(kind.full_name for kind in self.recorder.kinds if kind != EVENTS)
         self.kubectl("delete", kinds, "--all", "--wait=false")
         self.testbed.kubectl("delete", "namespace", self.namespace, "--wait=false")
@@ -160,23 +172,19 @@ class Scene:
         """Return what there is now, for error messages."""
         lines = [f"{self.namespace}:"]
         lines += [f"pod {p['metadata']['name']} {phase(p)} gates {gates(p)} node {node_of(p)}" for p in self.pods()]
-        for group in self.recorder.now(POD_GROUPS):
-            said = group["metadata"].get("annotations", {})
-            lines.append(f"podgroup {group['metadata']['name']} {phase(group)} {said.get(STATE)}: {said.get(MESSAGE)}")
+        lines += [
+            f"podgroup {group['metadata']['name']} {phase(group)} {state(group)}: {message(group)}"
+            for group in self.recorder.now(POD_GROUPS)
+        ]
         for kind in (RAY_CLUSTERS, PYTORCH_JOBS):
             for item in self.recorder.now(kind):
                 conditions = [c["type"] for c in item.get("status", {}).get("conditions", []) if c["status"] == "True"]
                 lines.append(f"{kind.kind} {item['metadata']['name']} {conditions}")
         return "\n  ".join(lines)
 
-    def pods(self, gang: str | None = None, **labels: str) -> list[Manifest]:
-        """Return the pods, those of one gang (by the name of its PodGroup), or those with these labels."""
-        wanted = {key.replace("__", "/"): value for key, value in labels.items()}
-        if gang is not None:
-            wanted[GANG] = gang
-        return [
-            pod for pod in self.recorder.now(PODS) if wanted.items() <= (pod["metadata"].get("labels") or {}).items()
-        ]
+    def pods(self, gang: str | None = None) -> list[Manifest]:
+        """Return the pods of the namespace, or of one gang (by the name of its PodGroup)."""
+        return [pod for pod in self.recorder.now(PODS) if gang is None or _is_of(pod, gang)]
 
     def pod_group(self, name: str) -> Manifest:
         """Return a PodGroup as it is now, {} when there is none."""
@@ -265,13 +273,16 @@ class Scene:
         assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
 
     def assert_never_above(self, capability: dict[str, str]) -> None:
-        """At no moment did the unfinished pods with a node ask for more than the capability."""
+        """At no moment did the living pods with a node ask for more than the capability.
+
+        A pod that is being deleted does not count, as it does not with Volcano.
+        """
         self.recorder.settle()
         limit = {name: parse_quantity(text) for name, text in capability.items()}
         held: dict[str, dict[str, Quantity]] = {}
         for seen in self.recorder.history(PODS):
             uid = seen.object["metadata"]["uid"]
-            if seen.gone or phase(seen.object) in {"Succeeded", "Failed"} or not node_of(seen.object):
+            if seen.gone or not alive(seen.object) or not node_of(seen.object):
                 held.pop(uid, None)
             else:
                 held[uid] = _requests(seen.object, limit)

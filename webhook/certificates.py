@@ -7,7 +7,6 @@ another one did. Its four keys are `ca.crt`, `ca.key`, `tls.crt` and `tls.key`.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import ssl
 import tempfile
@@ -49,7 +48,7 @@ class Certificates:
         """Read the `data` of the Secret; None when it is empty or incomplete."""
         try:
             parts = [base64.b64decode(data[name], validate=True) for name in _KEYS]
-        except (KeyError, binascii.Error):
+        except (KeyError, ValueError):
             return None
         return cls(*parts) if all(parts) else None
 

@@ -47,5 +47,10 @@ async def review_pod(request: Request, knowledge: Knowledge, defaults: Defaults)
     role = workload.role(kind.role_of(pod) or "")
     scheduler = SCHEDULERS[intent.scheduler]
     if role is None or not is_free(pod, gang, scheduler):
+        named = pod.spec.scheduler_name
+        if named not in ("", "default-scheduler", scheduler.name):
+            return allow(
+                warnings=[f'spec.schedulerName: "{named}" is not {scheduler.name}; muster leaves the pod alone']
+            )
         return allow()
     return allow(inject(pod, role, gang, intent, scheduler))

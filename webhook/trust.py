@@ -111,7 +111,7 @@ class Trust:
         while True:
             data = await self._client.get(SECRETS, self._secret, self._namespace)
             found = Certificates.from_secret(decode(data, _Secret).data)
-            if found is not None and (found == self._served or found.usable(self._names, _now())):
+            if found is not None and found.usable(self._names, _now()):
                 return found
             logger.info("secret %s holds no certificate that serves; making one", self._secret)
             made = issue(self._names, _now())
@@ -127,7 +127,7 @@ class Trust:
             return made
 
     async def _serve(self, certificates: Certificates) -> None:
-        if certificates == self._served and certificates.usable(self._names, _now()):
+        if certificates == self._served:
             return
         self._context = server_context(certificates)
         self._served = certificates

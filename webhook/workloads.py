@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.admission import Verdict, judge
+from muster.admission import Reason, Refusal, Verdict, judge
 from muster.intent import find_intent, speaks
 from muster.objects import InvalidObjectError, decode
+from muster.quantity import ZERO
 from muster.workloads import Decoded, Kind, kind_of
 from webhook.review import Answer, allow, deny
 
@@ -33,11 +34,20 @@ async def review_workload(request: Request, knowledge: Knowledge, defaults: Defa
     if request.operation == "UPDATE":
         # What was wrong before must stay editable, or it could never be put right in steps.
         old = await _verdict(kind, decode(request.old_object, kind.decoded), knowledge, defaults)
-        before = {(refusal.reason, refusal.field) for refusal in old.refusals}
-        refusals = tuple(refusal for refusal in refusals if (refusal.reason, refusal.field) not in before)
+        refusals = tuple(refusal for refusal in refusals if not _was_there(refusal, old, verdict))
     if not refusals:
-        return allow(warnings=[refusal.message for refusal in verdict.refusals])
+        return allow(warnings=[*(refusal.message for refusal in verdict.refusals), *verdict.warnings])
     return deny(refusals)
+
+
+def _was_there(refusal: Refusal, old: Verdict, new: Verdict) -> bool:
+    """Whether the workload had this fault before, and it has not got worse."""
+    if refusal.reason is Reason.EXCEEDS_CAPABILITY and old.gang and new.gang and old.intent and new.intent:
+        same_queue = old.intent.queue == new.intent.queue
+        return same_queue and all(
+            amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items()
+        )
+    return refusal in old.refusals
 
 
 async def _verdict(kind: Kind, decoded: Decoded, knowledge: Knowledge, defaults: Defaults) -> Verdict:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import GATE, MESSAGE, QUEUE_LABEL
+from muster.names import GATE, QUEUE_LABEL
 from tests.builders import pytorch_job, ray_cluster
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import admitted, alive, gates, node_of, phase
+from tests.scene import admitted, alive, gates, message, node_of, phase
 
 if TYPE_CHECKING:
     from tests.scene import Scene
@@ -50,9 +50,7 @@ def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None
     scene.apply(cluster.workers(3))
     scene.wait("a newcomer", lambda: len(scene.pods("ray-growing-pg")) == 4)
     gang = "ray-growing-pg"
-    scene.wait(
-        "word of it", lambda: "no room yet for cpu 1" in scene.pod_group(gang)["metadata"]["annotations"][MESSAGE]
-    )
+    scene.wait("word of it", lambda: "no room yet for cpu 1" in message(scene.pod_group(gang)))
     assert sorted(gates(pod) for pod in scene.pods(gang)) == [[], [], [], [GATE]]
     assert sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 3
     assert scene.pod_group(gang)["spec"]["minMember"] == 3, "Volcano would block replacements"
@@ -98,3 +96,26 @@ def test_suspended_job_gives_its_room_and_queues_again(scene: Scene) -> None:
     scene.wait("one to run again", lambda: sum(alive(p) and phase(p) == "Running" for p in scene.pods("one")) == 3)
     scene.assert_never_above({"cpu": "3"})
     assert scene.recorder.get(PYTORCH_JOBS, "one") is not None
+
+
+def test_made_anew_under_the_same_name_is_a_new_gang(scene: Scene) -> None:
+    """Deleted and made again at once, a cluster is not taken for its former self: mark and PodGroup are its own."""
+    queue = scene.queue(cpu="3")
+    cluster = ray_cluster("phoenix").label(QUEUE_LABEL, queue).workers(1)
+    gang = "ray-phoenix-pg"
+    scene.apply(cluster)
+    former = {pod["metadata"]["uid"] for pod in scene.await_running(gang, 2)}
+    group = scene.pod_group(gang)
+
+    scene.delete(RAY_CLUSTERS, "phoenix")
+    scene.apply(cluster.workers(2))
+    scene.wait("the former pods to go", lambda: not former & {pod["metadata"]["uid"] for pod in scene.pods(gang)})
+    pods = scene.await_running(gang, 3)
+    owner = scene.recorder.get(RAY_CLUSTERS, "phoenix")
+    assert owner is not None
+    now = scene.pod_group(gang)
+    assert now["metadata"]["uid"] != group["metadata"]["uid"]
+    assert now["metadata"]["ownerReferences"][0]["uid"] == admitted(now) == owner["metadata"]["uid"]
+    assert now["spec"]["minMember"] == 3
+    assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods} == {owner["metadata"]["uid"]}
+    scene.assert_never_above({"cpu": "3"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
-from muster.names import MESSAGE, QUEUE_LABEL
+from muster.names import QUEUE_LABEL
 from tests import builders
 from tests.builders import ray_cluster
 from tests.recorder import RAY_CLUSTERS
-from tests.scene import phase
+from tests.scene import message, phase
 
 if TYPE_CHECKING:
     from tests.scene import Scene
@@ -25,7 +25,7 @@ def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:
 
     scene.delete(QUEUES, queue)
     group = scene.await_state("ray-waiter-pg", "QueueNotFound")
-    assert group["metadata"]["annotations"][MESSAGE] == f'queue "{queue}" does not exist'
+    assert message(group) == f'queue "{queue}" does not exist'
     assert scene.await_event("waiter", "QueueNotFound") == f'queue "{queue}" does not exist'
     scene.await_gated("ray-waiter-pg", 2)
     assert [phase(pod) for pod in scene.pods("ray-holder-pg")] == ["Running", "Running"], "who runs must run on"

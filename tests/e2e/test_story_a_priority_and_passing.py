@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from tests.builders import PyTorchJob, pytorch_job
-from tests.scene import phase
+from tests.scene import message, phase
 
 if TYPE_CHECKING:
     from tests.scene import Scene
@@ -31,8 +31,8 @@ def test_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     scene.await_event(second, "WaitingForQuota")
     third = scene.create(_job(queue, urgent).runs(_SECONDS))
     scene.await_event(third, "WaitingForQuota")
-    scene.wait("the younger to be first", lambda: "position 1 of 2" in _message(scene, third))
-    scene.wait("the older to be second", lambda: "position 2 of 2" in _message(scene, second))
+    scene.wait("the younger to be first", lambda: "position 1 of 2" in message(scene.pod_group(third)))
+    scene.wait("the older to be second", lambda: "position 2 of 2" in message(scene.pod_group(second)))
 
     # Only now, so that it cannot have ended before the others came; those end by themselves.
     scene.end(first)
@@ -76,7 +76,3 @@ def test_passing_a_small_job_runs_before_a_waiting_large_one(scene: Scene, urgen
     assert scene.first_bound(second) > scene.succeeded(first), "the large one was placed before the first had succeeded"
     scene.assert_started_together(second, 6)
     scene.assert_never_above({"memory": "8Gi"})
-
-
-def _message(scene: Scene, gang: str) -> str:
-    return str(scene.pod_group(gang)["metadata"].get("annotations", {}).get("muster.dev/message", ""))

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GANG, GATE, MESSAGE, PRIORITY_CLASS_LABEL, SCHEDULER_LABEL
+from muster.names import GANG, GATE, PRIORITY_CLASS_LABEL, SCHEDULER_LABEL
 from tests.builders import ray_cluster
 from tests.recorder import RAY_CLUSTERS, Manifest
-from tests.scene import admitted, alive, gates, has_condition, node_of, phase, state
+from tests.scene import admitted, alive, gates, has_condition, message, node_of, phase, state
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
@@ -70,7 +70,7 @@ def test_two_clusters_in_a_queue_for_one(scene: Scene, sample: tuple[Manifest, M
     )
     scene.await_gated(_SECOND, 3)
     group = scene.await_state(_SECOND, "WaitingForQuota")
-    assert group["metadata"]["annotations"][MESSAGE] == why
+    assert message(group) == why
     assert phase(group) != "Running"
     listed = scene.kubectl("get", "pods", "--selector=ray.io/cluster=test-cluster-1", "--no-headers").stdout
     assert [line.split()[2] for line in listed.splitlines()] == ["SchedulingGated"] * 3

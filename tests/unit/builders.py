@@ -34,8 +34,6 @@ __all__ = [
     "as_client",
     "as_json",
     "filled",
-    "workload_store",
-    "read",
     "gang_and_intent",
     "made",
     "pod",
@@ -46,8 +44,10 @@ __all__ = [
     "queue",
     "ray_cluster",
     "ray_pod",
+    "read",
     "template",
     "workers",
+    "workload_store",
 ]
 
 JSON = dict[str, Any]
@@ -282,8 +282,10 @@ def filled(
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     by_kind: dict[Kind, list[Decoded]] = {RAY_CLUSTER: [], PYTORCH_JOB: []}
     for item in workloads:
-        ray = item["kind"] == "RayCluster"
-        by_kind[RAY_CLUSTER if ray else PYTORCH_JOB].append(made(RayCluster if ray else PyTorchJob, item))
+        if item["kind"] == "RayCluster":
+            by_kind[RAY_CLUSTER].append(made(RayCluster, item))
+        else:
+            by_kind[PYTORCH_JOB].append(made(PyTorchJob, item))
     for kind, objects in by_kind.items():
         workload_store(cluster, kind).replace_all(objects)
     return cluster

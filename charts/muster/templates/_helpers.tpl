@@ -24,7 +24,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- define "muster.image" -}}
 {{- $repository := required "image.repository is not set: push muster's image to a registry of your own and name it" .Values.image.repository -}}
-{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion | toString) -}}
 {{- end -}}
 
 {{/* Namespaces that no webhook sees. */}}
@@ -34,9 +34,9 @@ matchExpressions:
     operator: NotIn
     values:
       - kube-system
-      - {{ .Release.Namespace }}
+      - {{ .Release.Namespace | quote }}
       {{- range .Values.excludedNamespaces }}
-      - {{ . }}
+      - {{ . | quote }}
       {{- end }}
 {{- end -}}
 

@@ -164,8 +164,10 @@ def test_a_suspended_workload_is_judged_as_it_will_run() -> None:
         pytest.param(
             ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}),
             (
-                'metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "volcanoo" (volcano); '
-                "it leaves this alone",
+                (
+                    "metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "
+                    '"volcanoo" (volcano); it leaves this alone'
+                ),
             ),
             id="a scheduler nobody knows, perhaps a slip",
         ),
@@ -188,3 +190,11 @@ def test_pods_without_requests_get_a_warning() -> None:
 
 def test_a_role_of_no_pods_gets_no_warning() -> None:
     assert verdict(ray_cluster(workers(replicas=0, template=template(""))), context(SMALL)).warnings == ()
+
+
+def test_a_misspelt_opt_in_is_said() -> None:
+    found = verdict(ray_cluster(labels={"muster.dev/managed": "yes"}), context())
+    assert (found.allowed, found.warnings) == (
+        True,
+        ('metadata.labels[muster.dev/managed]: "yes" is neither "true" nor "false"; it is ignored',),
+    )

@@ -8,11 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.gang import Gang, gang_of, priority_value
+from muster.gang import Gang, gang_of, priority_value, priority_values
 from muster.intent import find_intent
-from muster.objects import InvalidObjectError
+from muster.objects import InvalidObjectError, PriorityClass
 from muster.resources import as_text
-from tests.unit.builders import DEFAULTS, JSON, amounts, gang_and_intent, pytorch_job, ray_cluster, read, template, workers
+from tests.unit.builders import (
+    DEFAULTS,
+    JSON,
+    amounts,
+    gang_and_intent,
+    made,
+    priority_class,
+    pytorch_job,
+    ray_cluster,
+    read,
+    template,
+    workers,
+)
 
 
 def gang(manifest: JSON, **priorities: int) -> Gang:
@@ -162,6 +174,23 @@ def test_a_gang_is_never_of_none() -> None:
 )
 def test_the_value_of_a_priority(name: str, value: int) -> None:
     assert priority_value(name, {"high": 1000, "": 7}) == value
+
+
+@pytest.mark.parametrize(
+    ("classes", "without"),
+    [
+        pytest.param([], 0, id="no global default"),
+        pytest.param([("a", 5, False)], 0, id="no class is the default"),
+        pytest.param([("a", 5, True)], 5, id="one"),
+        pytest.param([("a", -5, True)], -5, id="a negative one"),
+        pytest.param([("a", 5, True), ("b", 3, True)], 3, id="of several the lowest, as the Priority plugin takes"),
+    ],
+)
+def test_what_a_pod_without_a_class_gets(classes: list[tuple[str, int, bool]], without: int) -> None:
+    values = priority_values(
+        made(PriorityClass, priority_class(name, value, default=default)) for name, value, default in classes
+    )
+    assert values == {"": without} | {name: value for name, value, _ in classes}
 
 
 def test_a_role_is_found_by_name() -> None:

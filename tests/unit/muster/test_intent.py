@@ -130,7 +130,12 @@ def test_the_queue_is_the_first_that_is_said(manifest: JSON, queue: str, said: s
         pytest.param(ray_cluster(), "", None, False, id="nobody"),
     ],
 )
-def test_the_priority_is_the_first_that_is_said(manifest: JSON, priority: str, said: str | None, for_pods: bool) -> None:  # noqa: FBT001
+def test_the_priority_is_the_first_that_is_said(
+    manifest: JSON,
+    priority: str,
+    said: str | None,
+    for_pods: bool,  # noqa: FBT001
+) -> None:
     """Only what was said for the workload as a whole is put on pods; templates speak for themselves."""
     found = intent(manifest)
     assert (found.priority_class, found.said.get("priorityClassName")) == (priority, said)

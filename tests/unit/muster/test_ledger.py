@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from random import Random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,13 +17,16 @@ from muster.reasons import State
 from muster.resources import Resources, total
 from tests.unit.builders import amounts
 
+if TYPE_CHECKING:
+    from random import Random
+
 
 def key(name: str) -> GangKey:
     return GangKey("team", name)
 
 
-def waiting(name: str, *, queue: str = "q", priority: int = 0, since: str = "10:00", **need: str) -> Candidate:
-    return Candidate(key(name), queue, priority, since, amounts(**need))
+def waiting(name: str, *, queue: str = "q", since: str = "10:00", **need: str) -> Candidate:
+    return Candidate(key(name), queue, 0, since, amounts(**need))
 
 
 def opened(name: str = "q", **limit: str) -> QueueView:
@@ -84,10 +88,10 @@ def test_a_gang_fits_beside_what_is_held(
         pytest.param({"priority": -1}, {}, "other", id="negative priority"),
     ],
 )
-def test_who_is_first(one: dict[str, object], other: dict[str, object], first: str) -> None:
+def test_who_is_first(one: dict[str, Any], other: dict[str, Any], first: str) -> None:
     books = ledger(opened(cpu="1"))
-    books.wait(waiting("other", cpu="1", **other))  # type: ignore[arg-type] # priority and since of the table
-    books.wait(waiting("one", cpu="1", **one))  # type: ignore[arg-type]
+    books.wait(replace(waiting("other", cpu="1"), **other))
+    books.wait(replace(waiting("one", cpu="1"), **one))
     assert admitted(books, "one", "other") == [first]
     assert books.waiting("q")[0] == key(first)
 
@@ -211,13 +215,13 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
 def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     """Its own present claim does not count against it."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
-    assert books.fits_more(key("mine"), amounts(**claim)) is fits
+    assert books.fits_more(key("mine"), "q", amounts(**claim)) is fits
 
 
 def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
     books = ledger(held={"mine": {"cpu": "1"}})
-    assert not books.fits_more(key("mine"), amounts(cpu="2"))
-    assert not books.fits_more(key("nobody"), amounts(cpu="1"))
+    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"))
+    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"))
 
 
 def test_nobody_is_decided_about_who_does_not_wait() -> None:
@@ -276,16 +280,19 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(view=views)
     def a_queue_comes_or_changes(self, view: QueueView) -> None:
+        """With any limit, open or not."""
         self.ledger.set_queue(view)
         self.queues[view.name] = view
 
     @rule(name=st.sampled_from(QUEUES))
     def a_queue_goes(self, name: str) -> None:
+        """Whoever holds or waits there stays known."""
         self.ledger.drop_queue(name)
         self.queues.pop(name, None)
 
     @rule(candidate=candidates)
     def a_gang_waits(self, candidate: Candidate) -> None:
+        """Anew, with other numbers, or in another queue."""
         new = self._known(candidate.key) != candidate
         assert self.ledger.wait(candidate) is new
         self.held.pop(candidate.key, None)
@@ -293,6 +300,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), queue=st.sampled_from(QUEUES), claim=sizes)
     def a_gang_holds(self, name: str, queue: str, claim: Resources) -> None:
+        """Whether it fits or not: it runs."""
         new = self._known(key(name)) != (queue, claim)
         assert self.ledger.hold(key(name), queue, claim) is new
         self.waits.pop(key(name), None)
@@ -300,6 +308,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def a_gang_ends(self, name: str) -> None:
+        """Whether it was known or not."""
         assert self.ledger.forget(key(name)) is (self._known(key(name)) is not None)
         self.held.pop(key(name), None)
         self.waits.pop(key(name), None)
@@ -322,6 +331,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def those_who_fit_fit_together(self) -> None:
+        """Beside what is held, in every resource that one of them asks for."""
         for queue, view in self.queues.items():
             fitting = self._fitting(queue)
             together = total([self._used(queue), *(candidate.need for candidate in fitting)])
@@ -331,6 +341,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def nobody_fits_without_an_open_queue(self) -> None:
+        """Gone, closed or too new."""
         for candidate in self.waits.values():
             view = self.queues.get(candidate.queue)
             if view is None or not view.open:

@@ -31,8 +31,12 @@ def test_unknown_fields_are_passed_over() -> None:
         pytest.param("{", "not JSON: Input data was truncated", id="broken"),
         pytest.param("[]", "expected `object`, got `array`", id="a list"),
         pytest.param("null", "expected `object`, got `null`", id="null"),
-        pytest.param('{"metadata": {"labels": {"a": 1}}}', "metadata.labels[...]: expected `str`, got `int`", id="label"),
-        pytest.param('{"spec": {"priority": "high"}}', "spec.priority: expected `int | null`, got `str`", id="priority"),
+        pytest.param(
+            '{"metadata": {"labels": {"a": 1}}}', "metadata.labels[...]: expected `str`, got `int`", id="label"
+        ),
+        pytest.param(
+            '{"spec": {"priority": "high"}}', "spec.priority: expected `int | null`, got `str`", id="priority"
+        ),
         pytest.param(
             '{"spec": {"containers": [{"resources": {"requests": {"cpu": true}}}]}}',
             "spec.containers[0].resources.requests[...]: expected `int | float | str`, got `bool`",
@@ -56,7 +60,7 @@ def test_a_wrong_type_is_named_with_its_path(raw: str, line: str) -> None:
     ],
 )
 def test_hostile_json_is_an_error_of_the_object(raw: bytes | str) -> None:
-    with pytest.raises(InvalidObjectError, match="^not JSON: "):
+    with pytest.raises(InvalidObjectError, match=r"^not JSON: "):
         decode(raw, Pod)
 
 

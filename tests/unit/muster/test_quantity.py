@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -60,22 +59,8 @@ def test_reads_what_the_apiserver_takes(text: str, nano: int) -> None:
     [
         *("", " ", "Pi", "-.Ei", "e-10", ".e-64", "1.2.3", "1 Gi", "1\n", "\t1", "\u20281", "1_000", "0x10", "1,5"),
         *("1K", "1ki", "1KI", "1gi", "1B", "1Z", "1Zi", "1g", "1t", "1mm", "1mi", "1i", "1e", "1e+", "1e3Ki", "1e3k"),
-        *(
-            "NaN",
-            "nan",
-            "Infinity",
-            "inf",
-            "true",
-            "True",
-            "null",
-            "--1",
-            "+-1",
-            "1e1.5",
-            "\u0661",
-            "1²",
-            "½",
-            "1\uff4d",
-        ),
+        *("NaN", "nan", "Infinity", "inf", "true", "True", "null", "--1", "+-1", "1e1.5"),
+        *("\u0661", "1\u00b2", "\u00bd", "1\uff4d"),  # an Arabic one, a square, a half, a wide m
     ],
 )
 def test_refuses_what_the_apiserver_refuses_and_quotes_it(text: str) -> None:
@@ -216,9 +201,10 @@ def exactly(text: str) -> Fraction:
     """The value by another road: decimal arithmetic without rounding."""
     for suffix, power in BINARY.items():
         if text.endswith(suffix):
-            return Fraction(Decimal(text.removesuffix(suffix))) * Fraction(1024**power)
+            return Fraction(Decimal(text.removesuffix(suffix))) * Fraction(1024) ** power
     if text[-1] in SCALE:
-        return Fraction(Decimal(text[:-1])) * Fraction(Decimal(10) ** SCALE[text[-1]])
+        power = SCALE[text[-1]]
+        return Fraction(Decimal(text[:-1])) * Fraction(10 ** max(power, 0), 10 ** max(-power, 0))
     return Fraction(Decimal(text))
 
 
@@ -282,5 +268,5 @@ def test_a_sum_is_printed_in_the_family_of_its_first_part(first: str, second: st
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing else than InvalidQuantityError comes out, whatever goes in."""
-    with suppress(InvalidQuantityError):
+    with contextlib.suppress(InvalidQuantityError):
         parse_quantity(text)

@@ -131,7 +131,11 @@ def requests_of(**spec: Any) -> dict[str, str]:  # noqa: ANN401 - a pod's spec a
             {"cpu": "2m", "memory": "1m"},
             id="each amount is rounded up to milli before adding",
         ),
-        pytest.param({"containers": [{"resources": {"requests": {"cpu": 1, "memory": 0.5}}}]}, {"cpu": "1", "memory": "500m"}, id="numbers"),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": 1, "memory": 0.5}}}]},
+            {"cpu": "1", "memory": "500m"},
+            id="numbers",
+        ),
     ],
 )
 def test_golden_vectors(spec: JSON, expected: dict[str, str]) -> None:

@@ -23,9 +23,7 @@ def test_minus_never_goes_below_zero_nor_beyond_the_whole() -> None:
 
 
 def test_largest_takes_each_resource_from_whoever_has_more() -> None:
-    assert largest(amounts(cpu="1", memory="2Gi"), amounts(cpu="3", gpu="1")) == amounts(
-        cpu="3", memory="2Gi", gpu="1"
-    )
+    assert largest(amounts(cpu="1", memory="2Gi"), amounts(cpu="3", gpu="1")) == amounts(cpu="3", memory="2Gi", gpu="1")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Tests of the chart: rendered by the real helm, read as Kubernetes reads it."""

@@ -1,0 +1,185 @@
+"""What does not ask for muster is as it would be without it (issue 3, 4.6)."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.testbed.muster import install
+from muster.kube.resource import EVENTS, PODS
+from muster.names import GANG, QUEUE_LABEL
+from tests import builders
+from tests.builders import pytorch_job, ray_cluster
+from tests.e2e.conftest import VALUES
+from tests.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.scene import PATIENCE, has_condition, open_scene, phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hack.testbed.muster import MusterInstall
+    from tests.scene import Scene
+    from tests.testbed_fixtures import OwnTestbed
+
+_GANGS = ("ray-ours-pg", "ours")
+
+# What no two objects share: identity, time, where it runs.
+_INDIVIDUAL = {
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "startTime",
+    "startedAt",
+    "finishedAt",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "lastHeartbeatTime",
+    "completionTime",
+    "podIP",
+    "podIPs",
+    "hostIP",
+    "hostIPs",
+    "nodeName",
+    "batch.kubernetes.io/controller-uid",
+    "controller-uid",
+}
+
+
+def _same(value: Any, namespace: str) -> Any:  # noqa: ANN401 - any part of a manifest
+    """A manifest without what no two objects share."""
+    if isinstance(value, dict):
+        return {key: _same(item, namespace) for key, item in value.items() if key not in _INDIVIDUAL}
+    if isinstance(value, list):
+        return [_same(item, namespace) for item in value]
+    if isinstance(value, str):
+        text = value.replace(namespace, "NAMESPACE")
+        return re.sub(
+            r"^(kube-api-access|[a-z-]*-head|[a-z-]*-worker|\w+-deployment-\w+|\w+-job)-\w{5}$", r"\1-*", text
+        )
+    return value
+
+
+def _make_everything(scene: Scene) -> list[Manifest]:
+    """Create what is none of muster's business and return its pods and itself, when all of it runs."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m"}}}
+    scene.apply(
+        builders.pod("alone"),
+        builders.deployment("some-deployment", replicas=2),
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "some-job"},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+        },
+        ray_cluster("silent").label("team", "blue").workers(2),
+        pytorch_job("silent").workers(1),
+    )
+    expected = 1 + 2 + 1 + 3 + 2
+    done = {"Running", "Succeeded"}
+    scene.wait("all pods to run", lambda: sum(phase(pod) in done for pod in scene.pods()) == expected)
+    # Its end takes the finalizer off its pod.
+    scene.wait(
+        "the Job to be complete", lambda: [has_condition(j, "Complete") for j in scene.recorder.now(JOBS)] == [True]
+    )
+    scene.recorder.settle()
+    specs: list[Manifest] = []
+    for kind in (PODS, DEPLOYMENTS, JOBS, RAY_CLUSTERS, PYTORCH_JOBS):
+        items = [_same(item, scene.namespace) for item in scene.recorder.now(kind)]
+        # A workload's status depends on the moment; its pods have come to rest.
+        specs += sorted(
+            (item if kind == PODS else {**item, "status": None} for item in items),
+            key=lambda item: (item["metadata"]["name"], str(item)),
+        )
+    return specs
+
+
+def test_equal_with_and_without_muster(own_testbed: OwnTestbed) -> None:
+    """RayCluster and PyTorchJob without intent, a Deployment, a Job, a pod: equal to those made before muster came."""
+    testbed = own_testbed()
+    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, DEPLOYMENTS, JOBS)
+    with open_scene(testbed, "without-muster", kinds) as scene:
+        # The Training operator says that it is ready a moment before its own webhook serves.
+        scene.wait("the operator's webhook", lambda: scene.accepts(pytorch_job("probe")))
+        without = _make_everything(scene)
+    install(testbed, values=VALUES, controllers=1).wait_ready(PATIENCE)
+    with open_scene(testbed, "with-muster", kinds) as scene:
+        with_muster = _make_everything(scene)
+    assert len(without) == 9 + 4
+    for after, before in zip(with_muster, without, strict=True):
+        assert after == before
+
+
+@pytest.fixture
+def ours(scene: Scene) -> Scene:
+    """A scene with a running RayCluster and a running PyTorchJob of muster's."""
+    queue = scene.queue(cpu="8")
+    scene.apply(
+        ray_cluster("ours").label(QUEUE_LABEL, queue).workers(1),
+        pytorch_job("ours").workers(1).policy(queue=queue),
+    )
+    for gang in _GANGS:
+        scene.await_running(gang, 2)
+    return scene
+
+
+def test_outage_of_the_webhook_delays_gangs_and_nobody_else(
+    ours: Scene,
+    muster: MusterInstall,
+    record_property: Callable[[str, object], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All else is created as ever; pods of gangs come when the webhook is back, without anybody doing anything."""
+    scene = ours
+    muster.stop_webhooks()
+    lost = {gang: _lose_a_worker(scene, gang) for gang in _GANGS}
+
+    scene.apply(builders.pod("alone"), builders.deployment("some-deployment", replicas=2))
+    scene.wait(
+        "others to run", lambda: sum(phase(pod) == "Running" and GANG not in _labels(pod) for pod in scene.pods()) == 3
+    )
+    said = scene.try_apply(ray_cluster("late").label(QUEUE_LABEL, "default"))
+    assert 'failed calling webhook "workloads.muster.dev"' in said
+    # Both operators have tried, and could not.
+    scene.wait("the operators to be refused", lambda: len(_refused(scene)) == len(_GANGS))
+    assert [len(scene.pods(gang)) for gang in _GANGS] == [1, 1]
+
+    muster.start_webhook()
+    muster.wait_ready(90)
+    back = time.monotonic()
+    scene.wait("both to be whole", lambda: all(len(scene.pods(gang)) == 2 for gang in _GANGS), 150)
+    for gang in _GANGS:
+        scene.await_running(gang, 2)
+        uids = {pod["metadata"]["uid"] for pod in scene.pods(gang)}
+        came = [s.at for s in scene.recorder.history(PODS) if s.object["metadata"]["uid"] in uids and s.at > back]
+        delay = round(min(came, default=back) - back, 1)
+        record_property(f"seconds until {gang} was whole", delay)
+        with capsys.disabled():
+            sys.stdout.write(f" [{gang} was whole {delay} s after the webhook was back]")
+        assert lost[gang] not in uids
+
+
+def _lose_a_worker(scene: Scene, gang: str) -> str:
+    """Take away a worker's pod, wait until it is gone, and return its UID."""
+    worker = next(pod for pod in scene.pods(gang) if "worker" in pod["metadata"]["name"])
+    name = worker["metadata"]["name"]
+    scene.delete(PODS, name, wait=False)
+    scene.wait(f"{name} to go", lambda: scene.recorder.get(PODS, name) is None)
+    return str(worker["metadata"]["uid"])
+
+
+def _refused(scene: Scene) -> set[str]:
+    """The kinds whose operator says in an event that a webhook did not answer."""
+    return {
+        event["regarding"]["kind"]
+        for event in scene.recorder.now(EVENTS)
+        if "failed calling webhook" in event.get("note", "")
+    }
+
+
+def _labels(pod: Manifest) -> Manifest:
+    return pod["metadata"].get("labels") or {}

@@ -1,0 +1,1 @@
+"""Tests of the controller: its pure parts, and its work with a recording client."""

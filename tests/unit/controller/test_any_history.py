@@ -1,0 +1,142 @@
+"""The controller through any history of gangs that come and go, writes that fail and leaders that die."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.writer import NotLeaderError
+from muster.kube.errors import ApiError, Unreachable
+from muster.names import ADMITTED
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.unit.builders import made, queue, ray_cluster, ray_pod, workers, workload_store
+from tests.unit.controller.recording import Scene
+
+CAPABILITY = 7
+NAMES = ["a", "b", "c"]
+SIZES = {"a": 1, "b": 3, "c": 6}  # workers beside the head, 1 cpu each
+FAILURES = [Unreachable("silent"), ApiError(500, "", "broken"), ApiError(409, "Conflict", ""), NotLeaderError("lost")]
+
+
+class World:
+    """Three gangs of 2, 4 and 7 cpu in a queue of 7; lives are numbered."""
+
+    def __init__(self) -> None:
+        self.scene = Scene(queues=[queue(cpu=str(CAPABILITY))])
+        self.lives: dict[str, int] = {}
+        self.born = 0
+
+    def comes(self, name: str) -> None:
+        """A workload is applied, or made anew; its operator makes the pods."""
+        if name in self.lives:
+            return
+        self.born += 1
+        self.lives[name] = self.born
+        manifest = ray_cluster(workers(replicas=SIZES[name]), name=name, uid=f"uid-{self.born}")
+        workload_store(self.scene.cluster, RAY_CLUSTER).apply("added", made(RayCluster, manifest))
+        self.pod(name, "headgroup")
+        for _ in range(SIZES[name]):
+            self.pod(name, "workers")
+
+    def pod(self, name: str, role: str) -> None:
+        """The operator makes a pod, held as the webhook makes it."""
+        self.born += 1
+        pod = ray_pod(f"{name}-{self.born}", role, cluster=name, owner_uid=f"uid-{self.lives[name]}")
+        self.scene.client.pods[pod["metadata"]["name"]] = pod
+
+    def goes(self, name: str) -> None:
+        """The workload is deleted and its pods with it; its PodGroup stays behind for a while."""
+        if self.lives.pop(name, None) is None:
+            return
+        store = workload_store(self.scene.cluster, RAY_CLUSTER)
+        found = store.get("team", name)
+        assert found is not None
+        store.apply("deleted", found)
+        for pod in [pod for pod in self.scene.client.pods if pod.startswith(f"{name}-")]:
+            del self.scene.client.pods[pod]
+
+    def crashes(self, name: str) -> None:
+        """A member dies and the operator makes another."""
+        pods = [pod for pod in self.scene.client.pods if pod.startswith(f"{name}-")]
+        if pods:
+            role = self.scene.client.pods.pop(pods[-1])["metadata"]["labels"]["ray.io/group"]
+            self.pod(name, role)
+
+    def grows(self, name: str) -> None:
+        """An autoscaler adds a worker."""
+        if name in self.lives:
+            self.pod(name, "workers")
+
+    def swept(self, name: str) -> None:
+        """The garbage collector takes the PodGroup of a workload that is gone."""
+        if name not in self.lives:
+            self.scene.client.groups.pop(f"ray-{name}-pg", None)
+            self.scene.client.applied.pop(f"ray-{name}-pg", None)
+
+    async def fails(self, number: int, *, effect: bool) -> None:
+        """The writes from the `number`-th on fail until the leader is another one."""
+        client = self.scene.client
+        client.took_effect = effect
+        error = FAILURES[number % len(FAILURES)]
+        client.fails[""] = [error]
+        with contextlib.suppress(ApiError, NotLeaderError):
+            await self.scene.work()
+        client.fails.clear()
+        client.took_effect = False
+        self.scene.watch()
+        if isinstance(error, NotLeaderError):
+            self.scene.restart()
+        for key in self.scene.cluster.gangs():
+            self.scene.queue.add(key)
+
+    def check(self) -> None:
+        """No more is open than the queue has, and no gang is open in part."""
+        client = self.scene.client
+        assert len(self.scene.open_pods()) <= CAPABILITY
+        for name, life in self.lives.items():
+            pods = [pod for pod in client.pods if pod.startswith(f"{name}-")]
+            opened = [pod for pod in pods if pod in self.scene.open_pods()]
+            marked = self.scene.annotations(f"ray-{name}-pg").get(ADMITTED)
+            assert marked in (None, f"uid-{life}")
+            assert (marked is None) is (not opened)
+            assert not opened or len(opened) > SIZES[name]
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["comes", "comes", "goes", "crashes", "grows", "swept", "restart", "fails", "settle", "settle"]
+        ),
+        st.sampled_from(NAMES),
+        st.integers(0, len(FAILURES) - 1),
+        st.booleans(),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=150)
+@given(steps)
+def test_no_history_opens_more_than_there_is_room_for_or_a_gang_in_part(
+    history: list[tuple[str, str, int, bool]],
+) -> None:
+    async def live() -> None:
+        world = World()
+        for step, name, number, effect in history:
+            if step == "restart":
+                world.scene.restart()
+            elif step == "fails":
+                await world.fails(number, effect=effect)
+            elif step == "settle":
+                await world.scene.settle()
+                world.check()
+            else:
+                getattr(world, step)(name)
+                world.scene.watch()
+        await world.scene.settle()
+        world.check()
+
+    asyncio.run(live())

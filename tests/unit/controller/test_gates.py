@@ -1,0 +1,171 @@
+"""Which gates are opened, in which order, and what happens when the apiserver does not take it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.gates import minimum_of, open_gates, plan_opening
+from controller.view import Member
+from controller.writer import NotLeaderError, Writer
+from muster.gang import Role
+from muster.kube.errors import ApiError
+from muster.objects import Pod
+from muster.resources import Resources, total, within
+from tests.unit.builders import amounts, as_client, made, ray_pod
+from tests.unit.controller.recording import RecordingClient
+
+ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
+
+
+def member(name: str, role: str = "workers", *, held: bool = True, cpu: str = "1") -> Member:
+    return Member(made(Pod, ray_pod(name, role, held=held)), role, amounts(cpu=cpu), held)
+
+
+def names(members: list[Member] | tuple[Member, ...]) -> list[str]:
+    return [member.pod.metadata.name for member in members]
+
+
+def never(_: Resources) -> bool:
+    return False
+
+
+HEAD = member("head", "headgroup")
+
+
+def test_the_minimum_is_filled_by_open_members_first_then_by_name() -> None:
+    members = [HEAD, member("w-0"), member("w-1"), member("w-2", held=False)]
+    assert names(minimum_of(members, ROLES)) == ["head", "w-2", "w-0"]
+
+
+def test_a_new_gang_is_opened_whole_role_minimums_first() -> None:
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="4"), never)
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], [])
+
+
+def test_members_beyond_the_minimum_wait_when_the_claim_may_not_grow() -> None:
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b"], ["c"])
+    assert plan.claim == amounts(cpu="3")
+
+
+def test_members_beyond_the_minimum_are_opened_while_the_claim_may_grow() -> None:
+    members = [HEAD, member("a"), member("b"), member("c"), member("d")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], ["d"])
+    assert plan.claim == amounts(cpu="4")
+
+
+def test_a_smaller_surplus_member_passes_one_that_does_not_fit() -> None:
+    members = [HEAD, member("a"), member("b"), member("c", cpu="5"), member("d")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "d"], ["c"])
+
+
+def test_a_replacement_takes_the_place_of_its_predecessor() -> None:
+    """The claim stays although a member died, so the one that comes for it needs no new room."""
+    members = [member("head", "headgroup", held=False), member("a", held=False), member("b-again")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), plan.claim) == (["b-again"], amounts(cpu="3"))
+
+
+def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
+    """A larger claim that was granted for a surplus member is kept by the members that run."""
+    running = [member("head", "headgroup", held=False), *(member(name, held=False) for name in "abc")]
+    plan = plan_opening([*running, member("d")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == ([], ["d"], amounts(cpu="4"))
+
+
+def test_the_minimum_is_opened_whatever_it_asks_for() -> None:
+    """The gang was admitted for it; what its pods really ask for is held from then on."""
+    plan = plan_opening([HEAD, member("a", cpu="9"), member("b")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), plan.claim) == (["head", "a", "b"], amounts(cpu="11"))
+
+
+def test_a_large_base_has_room_for_surplus() -> None:
+    """MinResources that a user wrote larger than the pods need."""
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="8"), never)
+    assert (names(plan.surplus), plan.claim) == ([], amounts(cpu="8"))
+
+
+def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
+    plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="1"), never)
+    assert plan.claim == amounts(cpu="2")
+
+
+members_of_any_kind = st.lists(
+    st.builds(
+        lambda role, held, cpu: (role, held, str(cpu)),
+        *(st.sampled_from(["headgroup", "workers", "other"]), st.booleans(), st.integers(0, 4)),
+    ),
+    max_size=8,
+).map(lambda all_: [member(f"p-{n}", role, held=held, cpu=cpu) for n, (role, held, cpu) in enumerate(all_)])
+
+
+@given(members_of_any_kind, st.integers(0, 8), st.integers(0, 16))
+def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_is_open(
+    members: list[Member], base: int, room: int
+) -> None:
+    plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room))))
+    already = [one for one in members if not one.held]
+    assert sorted(names([*already, *plan.members, *plan.surplus])) == sorted(names(members))
+    used = total(one.requests for one in (*already, *plan.members))
+    assert within(used, plan.claim)
+    assert within(amounts(cpu=str(base)), plan.claim)
+    assert set(names(minimum_of(members, ROLES))) <= {*names(already), *names(plan.members)}
+
+
+@given(members_of_any_kind, st.integers(0, 8), st.integers(0, 16))
+def test_the_claim_grows_beyond_what_is_due_only_with_permission(members: list[Member], base: int, room: int) -> None:
+    allowed = amounts(cpu=str(room))
+    least = plan_opening(members, ROLES, amounts(cpu=str(base)), never).claim
+    plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, allowed))
+    assert plan.claim == least or within(plan.claim, allowed)
+
+
+def pods_of(client: RecordingClient, *held: str) -> list[Member]:
+    for name in held:
+        client.pods[name] = ray_pod(name)
+    return [member(name) for name in held]
+
+
+def writer(client: RecordingClient, budget: float = 60.0) -> Writer:
+    return Writer(as_client(client), lambda: budget)
+
+
+async def test_a_gate_is_taken_off_by_name_and_uid() -> None:
+    """No index that may be stale by now, and never another pod of the same name."""
+    client = RecordingClient()
+    assert await open_gates(writer(client), pods_of(client, "a")) == ["uid-a"]
+    assert client.writes[0].body == {
+        "metadata": {"uid": "uid-a"},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": "muster.dev/gang"}]},
+    }
+
+
+async def test_gates_are_opened_in_the_order_of_the_plan() -> None:
+    client = RecordingClient()
+    await open_gates(writer(client), pods_of(client, "c", "a", "b"))
+    assert [write.name for write in client.writes] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+async def test_a_pod_that_is_gone_or_another_is_passed_over_and_not_counted_as_open(status: int) -> None:
+    """A conflict may also come of many writers at once: then the gate is still there and must be tried again."""
+    client = RecordingClient(fails={"patch a": [ApiError(status, "", "")]})
+    assert await open_gates(writer(client), pods_of(client, "a", "b")) == ["uid-b"]
+
+
+async def test_one_failure_does_not_keep_the_others_from_being_tried() -> None:
+    client = RecordingClient(fails={"patch a": [ApiError(500, "", "broken")]})
+    with pytest.raises(ApiError, match="broken"):
+        await open_gates(writer(client), pods_of(client, "a", "b", "c"))
+    assert [write.name for write in client.writes] == ["a", "b", "c"]
+
+
+async def test_nothing_is_opened_without_the_lease() -> None:
+    client = RecordingClient()
+    with pytest.raises(NotLeaderError):
+        await open_gates(writer(client, 0.0), pods_of(client, "a", "b"))
+    assert client.writes == []

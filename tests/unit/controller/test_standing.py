@@ -1,0 +1,272 @@
+"""What a gang is to the ledger in every phase of its life."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller.standing import Phase, Standing, candidate, enter
+from controller.view import View, observe
+from muster.ledger import Candidate, Ledger
+from muster.queues import QueueView
+from tests.unit.builders import (
+    DEFAULTS,
+    JSON,
+    KEY,
+    amounts,
+    filled,
+    pod_group,
+    pytorch_job,
+    pytorch_pod,
+    ray_cluster,
+    ray_pod,
+    template,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from muster.resources import Resources
+
+HELD = [ray_pod("head", "headgroup"), ray_pod("w-0"), ray_pod("w-1")]
+OPEN = [ray_pod("head", "headgroup", held=False), ray_pod("w-0", held=False), ray_pod("w-1", held=False)]
+DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
+BROKEN = ray_cluster(workers(replicas=-1))
+NOT_OURS = ray_cluster(labels={})
+
+
+def seen(workload: JSON | None, pods: list[JSON], group: JSON | None = None, classes: list[JSON] | None = None) -> View:
+    cluster = filled(
+        workloads=[workload] if workload else [],
+        pods=pods,
+        groups=[group] if group else [],
+        classes=classes or [],
+    )
+    return observe(KEY, cluster, DEFAULTS)
+
+
+def books(**limit: str) -> Ledger:
+    ledger = Ledger()
+    ledger.set_queue(QueueView("q", "Open", amounts(**limit)))
+    return ledger
+
+
+def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Standing:
+    return enter(view, ledger or books(), {"": 0}, marked)
+
+
+@pytest.mark.parametrize(
+    ("workload", "pods", "group", "marked", "phase"),
+    [
+        pytest.param(None, [], None, "", Phase.GONE, id="nothing there"),
+        pytest.param(None, [], pod_group(), "", Phase.GONE, id="our group without its workload"),
+        pytest.param(ray_cluster(meta=DELETING), HELD, pod_group(), "", Phase.GONE, id="workload being deleted"),
+        pytest.param(None, [], pod_group(ours=False), "", Phase.FOREIGN, id="somebody's group"),
+        pytest.param(ray_cluster(), HELD, pod_group(ours=False), "", Phase.FOREIGN, id="somebody's group in the way"),
+        pytest.param(
+            ray_cluster(meta=DELETING), [], pod_group(ours=False), "", Phase.FOREIGN, id="somebody's group stays"
+        ),
+        pytest.param(
+            ray_cluster(),
+            HELD,
+            pod_group(owner_uid="uid-old", admitted="uid-old"),
+            "",
+            Phase.STALE,
+            id="group of a former life, its mark too",
+        ),
+        pytest.param(BROKEN, HELD, None, "", Phase.INVALID, id="numbers that make no gang"),
+        pytest.param(BROKEN, HELD, pod_group(owner_uid="uid-old"), "", Phase.STALE, id="stale before invalid"),
+        pytest.param(NOT_OURS, HELD, pod_group(), "", Phase.RELEASED, id="taken out of muster's hands"),
+        pytest.param(ray_cluster(suspend=True), [], pod_group(), "", Phase.INACTIVE, id="suspended"),
+        pytest.param(
+            ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), "", Phase.INACTIVE, id="being suspended"
+        ),
+        pytest.param(ray_cluster(), [], None, "", Phase.GONE, id="neither pods nor group yet: not a gang to anybody"),
+        pytest.param(ray_cluster(), [], pod_group(), "", Phase.ASSEMBLING, id="no pods yet"),
+        pytest.param(ray_cluster(), HELD[:2], None, "", Phase.ASSEMBLING, id="a pod lacks"),
+        pytest.param(ray_cluster(), HELD, None, "", Phase.WAITING, id="assembled"),
+        pytest.param(ray_cluster(), HELD, pod_group(), "", Phase.WAITING, id="assembled, group there"),
+        pytest.param(
+            ray_cluster(), HELD, pod_group(admitted="uid-old"), "", Phase.WAITING, id="the mark of a former life"
+        ),
+        pytest.param(ray_cluster(), HELD, pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="marked"),
+        pytest.param(ray_cluster(), HELD, pod_group(), "uid-demo", Phase.ADMITTED, id="marked by us a moment ago"),
+        pytest.param(ray_cluster(), HELD, pod_group(), "uid-old", Phase.WAITING, id="marked by us in a former life"),
+        pytest.param(
+            ray_cluster(), [*HELD[:2], OPEN[2]], pod_group(), "", Phase.ADMITTED, id="an open member: the mark was lost"
+        ),
+        pytest.param(
+            ray_cluster(), [OPEN[0]], pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="admitted, members crashed"
+        ),
+        pytest.param(ray_cluster(), [], pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="admitted, no members"),
+    ],
+)
+def test_where_a_gang_stands(
+    workload: JSON | None, pods: list[JSON], group: JSON | None, marked: str, phase: Phase
+) -> None:
+    assert entered(seen(workload, pods, group), marked=marked).phase is phase
+
+
+def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
+    """A job whose replicas were all set to 0 lacks nothing, but there is nothing to let go either."""
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 0}})
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
+    cluster = filled(workloads=[job], groups=[pod_group("train", owner=owner)])
+    assert entered(observe(KEY._replace(name="train"), cluster, DEFAULTS)).phase is Phase.ASSEMBLING
+
+
+@pytest.mark.parametrize(
+    ("workload", "pods", "group", "claim"),
+    [
+        pytest.param(ray_cluster(), HELD, pod_group(admitted="uid-demo"), "3", id="admitted: its minResources"),
+        pytest.param(
+            ray_cluster(),
+            [*OPEN, ray_pod("w-2", held=False)],
+            pod_group(admitted="uid-demo"),
+            "4",
+            id="admitted: what is open, where that is more",
+        ),
+        pytest.param(
+            ray_cluster(),
+            OPEN[:1],
+            pod_group(admitted="uid-demo"),
+            "3",
+            id="admitted: the place of the crashed is kept",
+        ),
+        pytest.param(ray_cluster(), OPEN, None, "3", id="admitted: the group was deleted by somebody"),
+        pytest.param(ray_cluster(), HELD, pod_group(), None, id="waiting"),
+        pytest.param(ray_cluster(), HELD[:1], pod_group(), None, id="assembling"),
+        pytest.param(ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), None, id="suspended"),
+        pytest.param(None, [], pod_group(), None, id="gone"),
+        pytest.param(None, OPEN[:2], pod_group(), "2", id="gone, its pods not yet"),
+        pytest.param(None, HELD[:2], pod_group(), None, id="gone, its pods held"),
+        pytest.param(BROKEN, HELD, pod_group(), None, id="invalid before it was admitted"),
+        pytest.param(BROKEN, OPEN[:1], pod_group(admitted="uid-demo"), "3", id="invalid by an edit while it runs"),
+        pytest.param(BROKEN, OPEN[:1], pod_group(), "1", id="invalid, the mark lost"),
+        pytest.param(None, [], pod_group(ours=False, phase="Inqueue"), "3", id="foreign, Volcano keeps room"),
+        pytest.param(None, [], pod_group(ours=False, phase="Running"), "3", id="foreign, runs"),
+        pytest.param(None, [], pod_group(ours=False, phase="Unknown"), "3", id="foreign, runs in part"),
+        pytest.param(None, [], pod_group(ours=False, phase="Pending"), None, id="foreign, waits"),
+        pytest.param(None, [], pod_group(ours=False, phase="Completed"), None, id="foreign, ended"),
+    ],
+)
+def test_what_a_gang_holds(workload: JSON | None, pods: list[JSON], group: JSON | None, claim: str | None) -> None:
+    ledger = books()
+    entered(seen(workload, pods, group), ledger)
+    held = ledger.holds(KEY)
+    assert (held["cpu"] if held else None) == (amounts(cpu=claim)["cpu"] if claim else None)
+
+
+@pytest.mark.parametrize(
+    ("pods", "claim"),
+    [
+        pytest.param([], None, id="all have ended"),
+        pytest.param([pytorch_pod("m", "master", held=False, phase="Succeeded")], None, id="the last has ended"),
+        pytest.param([pytorch_pod("w", held=False, phase="Running")], {"cpu": "1", "memory": "1Gi"}, id="one runs on"),
+        pytest.param([pytorch_pod("w")], None, id="one was never let go"),
+    ],
+)
+def test_of_a_finished_workload_only_what_runs_is_held(pods: list[JSON], claim: dict[str, str] | None) -> None:
+    """With cleanPodPolicy None pods outlive their job."""
+    key = KEY._replace(name="train")
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
+    cluster = filled(
+        workloads=[pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}])],
+        pods=pods,
+        groups=[pod_group("train", owner=owner, admitted="uid-train")],
+    )
+    ledger = books()
+    standing = entered(observe(key, cluster, DEFAULTS), ledger)
+    assert standing.phase is Phase.INACTIVE
+    assert ledger.holds(key) == (amounts(**claim) if claim else None)
+
+
+def test_the_queue_of_an_admitted_gang_is_that_of_its_group() -> None:
+    """An edit of the workload's queue acts at the next admission."""
+    ledger = books()
+    view = seen(ray_cluster(labels={"volcano.sh/queue-name": "r"}), HELD, pod_group(admitted="uid-demo"))
+    entered(view, ledger)
+    assert ledger.queue_of(KEY) == "q"
+
+
+def test_the_queue_of_a_waiting_gang_is_that_of_its_workload() -> None:
+    ledger = books()
+    entered(seen(ray_cluster(labels={"volcano.sh/queue-name": "r"}), HELD, pod_group()), ledger)
+    assert ledger.queue_of(KEY) == "r"
+
+
+def test_a_foreign_group_without_a_queue_stands_in_volcanos_default() -> None:
+    ledger = books()
+    entered(seen(None, [], pod_group(ours=False, phase="Running", queue="")), ledger)
+    assert ledger.queue_of(KEY) == "default"
+
+
+@pytest.mark.parametrize(
+    ("limit", "opens", "waits", "claim"),
+    [
+        pytest.param("5", ["w-2", "w-3"], [], "5", id="room for all"),
+        pytest.param("4", ["w-2"], ["w-3"], "4", id="room for one"),
+        pytest.param("3", [], ["w-2", "w-3"], "3", id="no room"),
+    ],
+)
+def test_members_beyond_the_minimum_are_opened_where_the_queue_has_room(
+    limit: str, opens: list[str], waits: list[str], claim: str
+) -> None:
+    pods = [*OPEN, ray_pod("w-2"), ray_pod("w-3")]
+    ledger = books(cpu=limit)
+    opening = entered(seen(ray_cluster(), pods, pod_group(admitted="uid-demo")), ledger).opening
+    assert opening is not None
+    assert [member.pod.metadata.name for member in opening.members] == opens
+    assert [member.pod.metadata.name for member in opening.surplus] == waits
+    assert (ledger.holds(KEY) or {})["cpu"] == amounts(cpu=claim)["cpu"]
+
+
+def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
+    """Scaled up from two workers to four in a full queue: the two new ones wait, whatever the workload's minimum is."""
+    pods = [*OPEN, ray_pod("w-2"), ray_pod("w-3")]
+    view = seen(ray_cluster(workers(replicas=4)), pods, pod_group(admitted="uid-demo"))
+    opening = entered(view, books(cpu="3")).opening
+    assert opening is not None
+    assert [member.pod.metadata.name for member in opening.surplus] == ["w-2", "w-3"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "changed"),
+    [
+        pytest.param(HELD, HELD, False, id="nothing"),
+        pytest.param(HELD[:2], HELD, True, id="comes to wait"),
+        pytest.param(HELD, OPEN, True, id="comes to hold"),
+        pytest.param(OPEN, OPEN[:1], False, id="a member crashes: its place is kept"),
+        pytest.param(OPEN, [*OPEN, ray_pod("w-2", held=False)], True, id="comes to hold more"),
+    ],
+)
+def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[JSON], changed: bool) -> None:  # noqa: FBT001
+    ledger = books()
+    entered(seen(ray_cluster(), first, pod_group()), ledger)
+    assert entered(seen(ray_cluster(), second, pod_group()), ledger).changed is changed
+
+
+def need(workload: JSON, *pods: JSON) -> Resources:
+    return candidate(seen(workload, list(pods)), {"": 0}).need
+
+
+def test_a_candidate_has_priority_age_and_need() -> None:
+    workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
+    assert candidate(seen(workload, HELD), {"": 0, "high": 1000}) == Candidate(
+        key=KEY, queue="q", priority=1000, since="2026-11-21T10:00:00Z", need=amounts(cpu="3", memory="3Gi")
+    )
+
+
+def test_a_candidate_needs_what_its_pods_really_ask_for() -> None:
+    """KubeRay adds the autoscaler's container to the head; a template does not show it."""
+    assert need(ray_cluster(), ray_pod("head", "headgroup", **template("2")["spec"]), *HELD[1:]) == amounts(
+        cpu="4", memory="3Gi"
+    )
+
+
+def test_a_candidate_needs_what_its_template_says_where_pods_ask_for_less() -> None:
+    assert need(ray_cluster(head=template("5")), *HELD) == amounts(cpu="7", memory="3Gi")
+
+
+def test_pods_beyond_the_minimum_are_not_needed() -> None:
+    assert need(ray_cluster(), *HELD, ray_pod("w-2")) == amounts(cpu="3", memory="3Gi")

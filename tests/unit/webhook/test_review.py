@@ -1,0 +1,94 @@
+"""AdmissionReviews in and out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.admission import Reason, Refusal
+from tests.unit.builders import as_json, pod, ray_cluster
+from tests.unit.webhook.reviews import answered, patch_of, review
+from webhook.review import InvalidReviewError, allow, decode_review, deny, encode_answer
+
+WHOLE = as_json(review(pod("a")))
+
+
+def test_a_request_is_read_whole() -> None:
+    request = decode_review(as_json(review(ray_cluster(), old=ray_cluster(), operation="UPDATE")).encode())
+    assert (request.operation, request.namespace, request.dry_run) == ("UPDATE", "team", False)
+    assert (request.kind.api_version, request.kind.kind) == ("ray.io/v1", "RayCluster")
+    assert json.loads(bytes(request.object)) == ray_cluster()
+    assert json.loads(bytes(request.old_object)) == ray_cluster()
+
+
+def test_the_core_group_has_no_slash() -> None:
+    assert decode_review(WHOLE.encode()).kind.api_version == "v1"
+
+
+def test_a_pod_with_a_generated_name_comes_without_any() -> None:
+    assert decode_review(WHOLE.encode()).name == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        pytest.param(b"", "not an AdmissionReview: ", id="empty"),
+        pytest.param(b"{", "not an AdmissionReview: ", id="broken"),
+        pytest.param(b"[]", "not an AdmissionReview: ", id="a list"),
+        pytest.param(b"{}", "not an AdmissionReview: ", id="nothing in it"),
+        pytest.param(b'{"kind": "\xff"}', "not an AdmissionReview: ", id="not UTF-8"),
+        pytest.param(b'{"x": ' + b"[" * 100_000, "not an AdmissionReview: ", id="too deep"),
+        pytest.param(
+            b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": null}',
+            "not an AdmissionReview: ",
+            id="no request",
+        ),
+        pytest.param(WHOLE.replace('"uid"', '"uuid"').encode(), "not an AdmissionReview: ", id="a request without uid"),
+        pytest.param(
+            WHOLE.replace("k8s.io/v1", "k8s.io/v1beta1").encode(),
+            "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1beta1 AdmissionReview",
+            id="another version",
+        ),
+        pytest.param(
+            WHOLE.replace("AdmissionReview", "ConversionReview").encode(),
+            "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1 ConversionReview",
+            id="another kind",
+        ),
+    ],
+)
+def test_a_body_that_is_no_review_is_refused(body: bytes, found: str) -> None:
+    with pytest.raises(InvalidReviewError) as refused:
+        decode_review(body)
+    assert str(refused.value).startswith(found)
+
+
+def test_an_answer_carries_the_uid_and_no_patch_where_nothing_changes() -> None:
+    """A patchType without a patch is an error to the apiserver."""
+    assert json.loads(encode_answer("the-uid", allow())) == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "the-uid", "allowed": True},
+    }
+
+
+def test_a_patch_is_base64_of_json() -> None:
+    operations = [{"op": "add", "path": "/metadata/labels", "value": {"ä": "b"}}]
+    assert patch_of(allow(operations)) == operations
+
+
+def test_a_refusal_is_a_status_with_a_cause_for_each_reason() -> None:
+    refusals = [Refusal(Reason.QUEUE_NOT_FOUND, "a.b", "a.b: gone"), Refusal(Reason.INVALID, "c", "c: wrong")]
+    response = answered(deny(refusals))
+    assert (response["allowed"], "patch" in response) == (False, False)
+    assert (response["status"]["code"], response["status"]["reason"]) == (422, "QueueNotFound")
+    assert response["status"]["message"] == "a.b: gone; c: wrong"
+    assert [(cause["reason"], cause["field"]) for cause in response["status"]["details"]["causes"]] == [
+        ("QueueNotFound", "a.b"),
+        ("Invalid", "c"),
+    ]
+
+
+def test_warnings_are_cut_to_what_the_apiserver_passes_on() -> None:
+    warnings = answered(allow(warnings=["short", "x" * 300]))["warnings"]
+    assert [len(warning) for warning in warnings] == [5, 256]

@@ -1,0 +1,149 @@
+"""Reviews of workloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.errors import ApiError, Unreachable
+from tests.unit.builders import DEFAULTS, JSON, priority_class, pytorch_job, queue, ray_cluster, template, workers
+from tests.unit.webhook.reviews import Reader, answered, knowing, request
+from webhook.workloads import review_workload
+
+if TYPE_CHECKING:
+    from webhook.knowledge import Knowledge
+
+SMALL = queue(cpu="4")
+LARGE = ray_cluster(head=template("4"))
+DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
+
+
+async def created(manifest: JSON, knowledge: Knowledge | None = None) -> JSON:
+    return answered(await review_workload(request(manifest), knowledge or knowing(queues=[SMALL]), DEFAULTS))
+
+
+async def updated(old: JSON, new: JSON, knowledge: Knowledge | None = None) -> JSON:
+    asked = request(new, old=old, operation="UPDATE")
+    return answered(await review_workload(asked, knowledge or knowing(queues=[SMALL]), DEFAULTS))
+
+
+async def test_what_fits_passes() -> None:
+    assert await created(ray_cluster()) == {"uid": "u", "allowed": True}
+
+
+async def test_what_can_never_fit_is_refused_with_numbers() -> None:
+    response = await created(LARGE)
+    assert not response["allowed"]
+    assert response["status"]["message"] == (
+        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 6, queue "q" has capability cpu 4; '
+        "lower the replicas or use a larger queue"
+    )
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(ray_cluster(labels={}, head=template("99")), id="says nothing"),
+        pytest.param(ray_cluster(meta=DELETING, head=template("99")), id="being deleted"),
+        pytest.param({**LARGE, "kind": "RayJob"}, id="another kind"),
+        pytest.param({**LARGE, "apiVersion": "ray.io/v9"}, id="another version"),
+    ],
+)
+async def test_what_is_not_musters_passes(manifest: JSON) -> None:
+    assert (await created(manifest))["allowed"]
+
+
+async def test_warnings_come_with_the_yes() -> None:
+    response = await created(ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}))
+    assert response["allowed"]
+    assert 'scheduler "volcanoo"' in response["warnings"][0]
+
+
+async def test_an_edit_that_makes_it_too_large_is_refused() -> None:
+    assert not (await updated(ray_cluster(), LARGE))["allowed"]
+
+
+async def test_what_was_wrong_before_stays_editable_with_a_warning() -> None:
+    """Else it could never be put right in steps."""
+    response = await updated(LARGE, ray_cluster(head=template("3")))
+    assert response["allowed"]
+    assert "needs cpu 5" in response["warnings"][0]
+
+
+async def test_a_second_mistake_is_refused_for_itself() -> None:
+    worse = ray_cluster(head=template("4"), labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"})
+    response = await updated(LARGE, worse)
+    assert [cause["reason"] for cause in response["status"]["details"]["causes"]] == ["UnknownPriorityClass"]
+
+
+async def test_an_edit_of_a_workload_that_was_not_musters_is_judged_as_new() -> None:
+    assert not (await updated(ray_cluster(labels={}, head=template("4")), LARGE))["allowed"]
+
+
+async def test_an_edit_that_breaks_the_numbers_is_refused() -> None:
+    response = await updated(ray_cluster(), ray_cluster(workers(minReplicas=2, maxReplicas=1)))
+    assert response["status"]["reason"] == "Invalid"
+
+
+@pytest.mark.parametrize(
+    ("reader", "allowed"),
+    [
+        pytest.param(Reader({"queues/q": SMALL}), True, id="applied a moment before"),
+        pytest.param(Reader(), False, id="not there"),
+    ],
+)
+async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+    assert (await created(ray_cluster(), knowing(reader)))["allowed"] is allowed
+    assert reader.reads == ["queues/q"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "allowed"),
+    [
+        pytest.param(Reader({"priorityclasses/high": priority_class("high", 7)}), True, id="applied a moment before"),
+        pytest.param(Reader(), False, id="not there"),
+    ],
+)
+async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+    job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
+    assert (await created(job, knowing(reader, queues=[SMALL])))["allowed"] is allowed
+    assert reader.reads == ["priorityclasses/high"]
+
+
+async def test_what_the_watch_knows_is_not_read() -> None:
+    reader = Reader()
+    job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
+    await created(job, knowing(reader, queues=[SMALL], classes=[priority_class("high", 7)]))
+    assert reader.reads == []
+
+
+async def test_nothing_is_read_for_what_says_nothing() -> None:
+    reader = Reader()
+    await created(ray_cluster(labels={}), knowing(reader))
+    assert reader.reads == []
+
+
+@pytest.mark.parametrize("error", [Unreachable("silent"), ApiError(429, "TooManyRequests", "later")])
+async def test_a_queue_that_cannot_be_read_decides_nothing(error: ApiError) -> None:
+    with pytest.raises(ApiError):
+        await created(ray_cluster(), knowing(Reader({"queues/q": error})))
+
+
+async def test_a_queue_whose_capability_cannot_be_read_takes_nobody() -> None:
+    assert not (await created(ray_cluster(), knowing(queues=[queue(cpu="four")])))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(LARGE, ray_cluster(head=template("9")), id="larger than the one that was too large"),
+        pytest.param(
+            ray_cluster(labels={"volcano.sh/queue-name": "nowhere"}),
+            ray_cluster(labels={"volcano.sh/queue-name": "elsewhere"}),
+            id="from one missing queue to another",
+        ),
+    ],
+)
+async def test_an_edit_that_makes_a_fault_worse_is_refused(old: JSON, new: JSON) -> None:
+    assert not (await updated(old, new))["allowed"]
