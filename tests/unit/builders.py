@@ -12,7 +12,7 @@ from muster.ledger import GangKey
 from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER
 from muster.objects import Pod, PodGroup, PriorityClass, Queue, decode
 from muster.resources import parse_resources
-from muster.workloads.kubeflow import PYTORCH_JOB, PyTorchJob
+from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def filled(
         if item["kind"] == "RayCluster":
             by_kind[RAY_CLUSTER].append(made(RayCluster, item))
         else:
-            by_kind[PYTORCH_JOB].append(made(PyTorchJob, item))
+            by_kind[PYTORCH_JOB].append(made(TrainingJob, item))
     for kind, objects in by_kind.items():
         workload_store(cluster, kind).replace_all(objects)
     return cluster
@@ -299,7 +299,7 @@ def read(manifest: JSON) -> Workload:
     """The workload of a manifest."""
     ray = manifest["kind"] == "RayCluster"
     kind = RAY_CLUSTER if ray else PYTORCH_JOB
-    return kind.read(made(RayCluster if ray else PyTorchJob, manifest))
+    return kind.read(made(RayCluster if ray else TrainingJob, manifest))
 
 
 def gang_and_intent(manifest: JSON, priorities: Mapping[str, int] | None = None) -> tuple[Gang, Intent]:

@@ -12,7 +12,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
 from muster.names import ADMITTED, MESSAGE, STATE
 from muster.objects import Pod
-from muster.workloads.kubeflow import PYTORCH_JOB, PyTorchJob
+from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.unit.builders import (
     JSON,
@@ -384,7 +384,7 @@ async def test_a_finished_job_says_so_and_gives_its_mark_back() -> None:
     await scene.settle()
     assert scene.open_pods() == ["m", "w-0", "w-1"]
     done = pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}])
-    workload_store(scene.cluster, PYTORCH_JOB).apply("modified", made(PyTorchJob, done))
+    workload_store(scene.cluster, PYTORCH_JOB).apply("modified", made(TrainingJob, done))
     await scene.settle()
     assert (scene.annotations("train")[STATE], scene.annotations("train").get(ADMITTED)) == ("Finished", None)
 

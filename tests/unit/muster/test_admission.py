@@ -181,10 +181,10 @@ def test_what_is_left_alone_is_not_judged(manifest: JSON, warnings: tuple[str, .
 
 
 def test_pods_without_requests_get_a_warning() -> None:
-    found = verdict(ray_cluster(workers(template=template(""))), context(SMALL))
+    found = verdict(ray_cluster(head=template("")), context(SMALL))
     assert found.allowed
     assert found.warnings == (
-        'gang "ray-demo-pg": pods of workers request nothing, so no queue can keep room for them',
+        'gang "ray-demo-pg": pods of headgroup request nothing, so no queue can keep room for them',
     )
 
 

@@ -54,8 +54,9 @@ def test_a_ray_cluster_of_the_story_needs_all_its_pods() -> None:
 
 
 def test_with_autoscaling_only_the_least_is_needed() -> None:
+    """And the autoscaler's own container in the head."""
     found = gang(ray_cluster(workers(replicas=8, minReplicas=2), enableInTreeAutoscaling=True))
-    assert (found.min_member, found.min_resources) == (3, amounts(cpu="3", memory="3Gi"))
+    assert (found.min_member, found.min_resources) == (3, amounts(cpu="3500m", memory="3584Mi"))
 
 
 def test_a_suspended_group_needs_nothing_and_has_no_minimum() -> None:
@@ -261,5 +262,7 @@ def test_a_ray_gang_is_the_head_and_what_ray_keeps(groups: list[JSON], autoscali
     )
     found = gang(manifest)
     assert found.min_member == 1 + sum(role.minimum for role in found.roles if not role.leads)
-    assert found.min_resources == amounts(cpu=str(found.min_member), memory=f"{found.min_member}Gi")
+    each = amounts(cpu=str(found.min_member), memory=f"{found.min_member}Gi")
+    autoscaler = amounts(cpu="500m", memory="512Mi") if autoscaling else {}
+    assert found.min_resources == total((each, autoscaler))
     assert all(0 <= role.minimum <= role.replicas for role in found.roles)

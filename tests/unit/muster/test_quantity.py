@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from decimal import Decimal
 from fractions import Fraction

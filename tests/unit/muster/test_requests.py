@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.objects import InvalidObjectError, PodSpec
+from muster.objects import InvalidObjectError, PodSpec, PodStatus
 from muster.quantity import ZERO
 from muster.requests import pod_requests
 from muster.resources import as_text
@@ -171,6 +171,80 @@ def test_an_amount_that_is_none_is_named_with_its_field(spec: JSON, line: str) -
     with pytest.raises(InvalidObjectError) as refused:
         pod_requests(made(PodSpec, spec), path="T")
     assert str(refused.value) == line
+
+
+def got(name: str = "c", allocated: JSON | None = None, **in_force: str) -> JSON:
+    return {"name": name, "resources": {"requests": in_force}, "allocatedResources": allocated or {}}
+
+
+def resize(reason: str) -> list[JSON]:
+    return [{"type": "PodResizePending", "status": "True", "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        pytest.param({}, "2", id="the kubelet has said nothing"),
+        pytest.param({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "9"}}]}, "2", id="not started"),
+        pytest.param({"containerStatuses": [got(cpu="1")]}, "2", id="growing: what is wanted"),
+        pytest.param({"containerStatuses": [got(cpu="3")]}, "3", id="shrinking: what is in force"),
+        pytest.param({"containerStatuses": [got(cpu="1", allocated={"cpu": "4"})]}, "4", id="what is promised"),
+        pytest.param({"containerStatuses": [got("other", cpu="9")]}, "2", id="another container"),
+        pytest.param(
+            {"containerStatuses": [got(cpu="1")], "conditions": resize("Deferred")}, "2", id="deferred still counts"
+        ),
+        pytest.param(
+            {"containerStatuses": [got(cpu="1")], "conditions": resize("Infeasible")}, "1", id="never to be had"
+        ),
+        pytest.param(
+            {"containerStatuses": [got(cpu="1", allocated={"cpu": "1500m"})], "conditions": resize("Infeasible")},
+            "1500m",
+            id="never to be had, but more is promised than in force",
+        ),
+    ],
+)
+def test_a_live_pod_holds_the_most_of_wanted_promised_and_in_force(status: JSON, cpu: str) -> None:
+    spec = made(PodSpec, {"containers": [{"name": "c", **asks(cpu="2")}]})
+    assert as_text(pod_requests(spec, status=made(PodStatus, status))) == {"cpu": cpu}
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "cpu"), [pytest.param(True, "6", id="sidecar"), pytest.param(False, "3", id="init container")]
+)
+def test_of_the_init_containers_only_sidecars_are_resized(sidecar: bool, cpu: str) -> None:  # noqa: FBT001
+    inits = [{"name": "i", **asks(cpu="3", sidecar=sidecar)}]
+    spec = made(PodSpec, {"containers": [{"name": "c", **asks(cpu="1")}], "initContainers": inits})
+    status = made(PodStatus, {"initContainerStatuses": [got("i", cpu="5")]})
+    assert as_text(pod_requests(spec, status=status)) == {"cpu": cpu}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"allocatedResources": {"cpu": "9"}}, {"cpu": "4"}, id="not started"),
+        pytest.param({"resources": {"requests": {"cpu": "5"}}}, {"cpu": "5"}, id="in force"),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "6"}}, {"cpu": "6"}, id="promised"
+        ),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "1"}}, "conditions": resize("Infeasible")}, {"cpu": "1"}, id="never"
+        ),
+        pytest.param({"resources": {}, "conditions": resize("Infeasible")}, {"cpu": "0"}, id="never, and nothing else"),
+        pytest.param(
+            {"resources": {"requests": {"memory": "1Gi"}}}, {"cpu": "4"}, id="what the pod as a whole does not ask for"
+        ),
+    ],
+)
+def test_a_live_pod_holds_what_it_was_given_as_a_whole(status: JSON, expected: dict[str, str]) -> None:
+    spec = made(PodSpec, {"containers": [asks(cpu="1")], "resources": {"requests": {"cpu": "4"}}})
+    assert as_text(pod_requests(spec, status=made(PodStatus, status))) == expected
+
+
+def test_an_amount_in_a_status_that_is_none_is_named_with_its_field() -> None:
+    spec = made(PodSpec, {"containers": [{"name": "c"}]})
+    status = made(PodStatus, {"containerStatuses": [got(allocated={"cpu": "much"})]})
+    with pytest.raises(InvalidObjectError, match=r"^status\.containerStatuses\[0\]\.allocatedResources\.cpu: "):
+        pod_requests(spec, status=status)
 
 
 resource_lists = st.dictionaries(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.objects import PriorityClass, Queue
-from muster.workloads.kubeflow import PYTORCH_JOB, PyTorchJob
+from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.unit.builders import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made
 from webhook.knowledge import Knowledge
@@ -56,7 +56,7 @@ def knowing(
     rays = [item for item in workloads if item["kind"] == "RayCluster"]
     jobs = [item for item in workloads if item["kind"] == "PyTorchJob"]
     knowledge._workloads[RAY_CLUSTER].replace_all([made(RayCluster, item) for item in rays])
-    knowledge._workloads[PYTORCH_JOB].replace_all([made(PyTorchJob, item) for item in jobs])
+    knowledge._workloads[PYTORCH_JOB].replace_all([made(TrainingJob, item) for item in jobs])
     knowledge._queues.replace_all([made(Queue, item) for item in queues])
     knowledge._priorities.replace_all([made(PriorityClass, item) for item in classes])
     return knowledge

@@ -46,7 +46,7 @@ async def test_what_can_never_fit_is_refused_with_numbers() -> None:
     [
         pytest.param(ray_cluster(labels={}, head=template("99")), id="says nothing"),
         pytest.param(ray_cluster(meta=DELETING, head=template("99")), id="being deleted"),
-        pytest.param({**LARGE, "kind": "RayJob"}, id="another kind"),
+        pytest.param({**LARGE, "kind": "RayShop"}, id="another kind"),
         pytest.param({**LARGE, "apiVersion": "ray.io/v9"}, id="another version"),
     ],
 )
