@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from muster.gang import Gang, gang_of, priority_value, priority_values
 from muster.intent import find_intent
 from muster.objects import InvalidObjectError, PriorityClass
-from muster.resources import as_text
+from muster.resources import as_text, total
 from tests.unit.builders import (
     DEFAULTS,
     JSON,
