@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LIMIT_RANGES", "OVERHEADS", "Shape", "shapes"]
+__all__ = ["LIMIT_RANGES", "OVERHEADS", "Shape", "resized", "shapes"]
 
 JSON = dict[str, Any]
 
@@ -67,7 +67,7 @@ LIMIT_RANGES: dict[str, list[JSON]] = {
     "shapes-bounds": [
         {
             "type": "Container",
-            "min": {"memory": "1m"},
+            "min": {"memory": "1m", "ephemeral-storage": "1"},
             "max": {"cpu": "16"},
             "default": {"memory": "30Gi"},
             "defaultRequest": {"cpu": "0.7"},
@@ -154,3 +154,35 @@ def _pod_level(chance: random.Random) -> JSON:
     if chance.random() < 0.2:
         limits["hugepages-2Mi"] = "16Mi"
     return {"requests": requests, "limits": limits}
+
+
+def resized(seed: int, shape: Shape) -> JSON:
+    """The status of a pod of this shape in the midst of a resize in place, as a kubelet reports it."""
+    chance = random.Random(seed)  # noqa: S311 (no secret)
+    status: JSON = {
+        "phase": "Running",
+        "containerStatuses": [_status(chance, one["name"]) for one in shape.spec["containers"]],
+        "initContainerStatuses": [_status(chance, one["name"]) for one in shape.spec["initContainers"]],
+    }
+    if reason := chance.choice(("", "", "Deferred", "Infeasible")):
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    if "resources" in shape.spec and chance.random() < 0.7:
+        status |= {"resources": {"requests": _given(chance)}, "allocatedResources": _given(chance)}
+    return status
+
+
+def _status(chance: random.Random, name: str) -> JSON:
+    status: JSON = {"name": name, "image": "none", "imageID": "none", "ready": True, "restartCount": 0}
+    if chance.random() < 0.8:
+        status["resources"] = {"requests": _given(chance)}
+    if chance.random() < 0.7:
+        status["allocatedResources"] = _given(chance)
+    return status
+
+
+def _given(chance: random.Random) -> JSON:
+    return {
+        resource: chance.choice(texts)
+        for resource, texts in (("cpu", _CPU), ("memory", _MEMORY))
+        if chance.random() < 0.8
+    }

@@ -18,12 +18,12 @@ from hack.testbed import Nodes, Testbed
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import wait_for
 from muster.limits import with_limit_ranges
-from muster.objects import LimitRange, PodSpec, convert
+from muster.objects import LimitRange, Pod, PodSpec, convert
 from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
-from muster.resources import Resources, as_text
+from muster.resources import Resources, as_text, parse_resources, total
 from tests.apiserver.calls import Calls
-from tests.apiserver.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, shapes
+from tests.apiserver.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,6 +37,12 @@ _LEAST_SHAPES = 300
 _MILLI = parse_quantity("1m")
 _ONE = parse_quantity("1")
 
+# How many pods are resized, what is left beside each, and what is the least bit more.
+_RESIZED = 100
+_LEFT = {"cpu": "10m", "memory": "10"}
+_TOO_MUCH = {"cpu": "11m", "memory": "11"}
+
+PLAIN = "shapes-plain"
 SCHEDULED = "scheduled"
 
 
@@ -150,6 +156,46 @@ def test_a_pod_fits_where_there_is_room_for_what_we_computed_and_not_with_one_un
     said = answers(prepared, trials)
     wrong = [(trial, said[trial.name]) for trial in trials if said[trial.name] != trial.expected]
     assert wrong == []
+
+
+def test_a_pod_in_the_midst_of_a_resize_holds_what_we_computed_and_nothing_more(
+    prepared: Calls, accepted: list[tuple[Shape, JSON]]
+) -> None:
+    """Beside it there is room for a small pod of the size that is left on its node, and for none that is larger."""
+    shapes_resized = [shape for shape, _ in accepted if shape.namespace == PLAIN][:_RESIZED]
+    holders = dict(enumerate(shapes_resized))
+    held = dict(zip(holders, prepared.each(lambda n: hold(prepared, f"held-{n}", n, holders[n]), holders), strict=True))
+    rooms = {n: total((held[n], parse_resources(_LEFT, path="left"))) for n in holders}
+    prepared.each(lambda n: prepared.done("POST", "/api/v1/nodes", node(f"held-{n}", rooms[n], pods=9)), holders)
+
+    def beside(n: int, name: str, asks: JSON, expected: str) -> Trial:
+        container = {"name": "c", "image": "none", "resources": {"requests": asks}}
+        return Trial(f"beside-{n}-{name}", Shape(PLAIN, {"containers": [container]}), {f"held-{n}": rooms[n]}, expected)
+
+    too_large = [
+        beside(n, resource, _LEFT | {resource: amount}, lacking([resource]))
+        for n in holders
+        for resource, amount in _TOO_MUCH.items()
+    ]
+    fitting = [beside(n, "exact", _LEFT, SCHEDULED) for n in holders]
+    wrong = []
+    # One after the other: where the fitting pod is, nothing else fits anyway.
+    for trials in (too_large, fitting):
+        prepared.each(lambda trial: create(prepared, trial), trials)
+        said = answers(prepared, trials)
+        wrong += [(trial, said[trial.name]) for trial in trials if said[trial.name] != trial.expected]
+    assert wrong == []
+
+
+def hold(calls: Calls, name: str, seed: int, shape: Shape) -> Resources:
+    """Bind a pod to the node of its name, report a resize in its status, and return what it holds now."""
+    pods = f"/api/v1/namespaces/{shape.namespace}/pods"
+    bound = manifest(shape, name)
+    bound["spec"]["nodeName"] = name
+    calls.done("POST", pods, bound)
+    pod = calls.done("PATCH", f"{pods}/{name}/status", {"status": resized(seed, shape)}, patch="merge")
+    live = convert(pod, Pod)
+    return pod_requests(live.spec, status=live.status)
 
 
 def trials_of(name: str, shape: Shape) -> Iterable[Trial]:
