@@ -102,7 +102,7 @@ def observe(
         if role is None or owner is None or owner.uid != decoded.metadata.uid:
             continue
         try:
-            requests = pod_requests(pod.spec)
+            requests = pod_requests(pod.spec, status=pod.status)
         except InvalidObjectError as problem:
             error = f"pod {pod.metadata.name}: {problem}"
             continue
@@ -136,7 +136,7 @@ def _orphans(pods: list[Pod]) -> Iterable[Member]:
     for pod in pods:
         # The apiserver has checked the quantities of what is a pod.
         with suppress(InvalidObjectError):
-            yield Member(pod, "", pod_requests(pod.spec), pod.gated(GATE))
+            yield Member(pod, "", pod_requests(pod.spec, status=pod.status), pod.gated(GATE))
 
 
 def _workload(

@@ -17,8 +17,9 @@ from muster.queues import QueueView, exceeding
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from muster.objects import LimitRange
     from muster.workloads import Decoded, Kind, Workload
 
 
@@ -70,13 +71,14 @@ class Context:
 
     `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
     then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
-    what may speak for the one workload that is judged.
+    what may speak for the one workload that is judged, `ranges` the LimitRanges of its namespace.
     """
 
     queue: Callable[[str], QueueView | None] | None = None
     priorities: Mapping[str, int] | None = None
     defaults: Defaults = field(default_factory=Defaults)
     around: Surroundings = field(default_factory=Surroundings)
+    ranges: Sequence[LimitRange] = ()
 
 
 def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
@@ -89,7 +91,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         intent = find_intent(workload, context.defaults, around)
         if intent is None or not workload.roles:
             return Verdict(workload, warnings=_left_alone(workload, context))
-        gang = gang_of(workload, intent, context.priorities or {})
+        gang = gang_of(workload, intent, context.priorities or {}, context.ranges)
     except InvalidObjectError as error:
         path, colon, _ = str(error).partition(": ")
         return Verdict(refusals=(Refusal(Reason.INVALID, path if colon else "", str(error)),))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from muster.limits import with_limit_ranges
 from muster.names import label_value
 from muster.objects import InvalidObjectError
 from muster.requests import pod_requests
 from muster.resources import Resources, parse_resources, times, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from muster.intent import Intent
-    from muster.objects import PriorityClass
+    from muster.objects import LimitRange, PriorityClass
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
@@ -81,11 +82,17 @@ def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
     return values | {"": min((item.value for item in known if item.global_default), default=0)}
 
 
-def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -> Gang:
+def gang_of(
+    workload: Workload,
+    intent: Intent,
+    priorities: Mapping[str, int],
+    ranges: Sequence[LimitRange] = (),
+) -> Gang:
     """The gang of a workload.
 
-    `priorities` maps PriorityClass names to values. Raises InvalidObjectError, with the field's path, for numbers that
-    make no gang: amounts that are no quantities, minAvailable below 1 or above the pods that there are.
+    `priorities` maps PriorityClass names to values; `ranges` are the LimitRanges of the namespace, whose defaults its
+    pods will get. Raises InvalidObjectError, with the field's path, for numbers that make no gang: amounts that are no
+    quantities, minAvailable below 1 or above the pods that there are.
     """
 
     def order(spec: RoleSpec) -> tuple[int, bool]:
@@ -100,7 +107,7 @@ def gang_of(workload: Workload, intent: Intent, priorities: Mapping[str, int]) -
     if available is not None:
         # A pod that comes only when the others run cannot be one of those that they wait for.
         least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs if spec.gated))
-    roles = tuple(_roles(specs, least, from_user=available is not None))
+    roles = tuple(_roles(specs, least, ranges, from_user=available is not None))
     if workload.policy.min_resources is not None:
         min_resources = parse_resources(
             workload.policy.min_resources,
@@ -130,11 +137,11 @@ def _checked_min_available(available: int, workload: Workload, replicas: int) ->
     return available
 
 
-def _roles(specs: list[RoleSpec], least: int, *, from_user: bool) -> list[Role]:
+def _roles(specs: list[RoleSpec], least: int, ranges: Sequence[LimitRange], *, from_user: bool) -> list[Role]:
     roles = []
     for spec in specs:
         minimum = (min(spec.replicas, least) if spec.gated else 0) if from_user else spec.minimum
         least -= minimum
-        requests = pod_requests(spec.template.spec, path=spec.path)
+        requests = pod_requests(with_limit_ranges(spec.template.spec, ranges, path=spec.path), path=spec.path)
         roles.append(Role(spec.name, spec.replicas, minimum, requests, spec.leads, spec.gated, spec.reserved))
     return roles

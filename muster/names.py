@@ -7,6 +7,7 @@ import hashlib
 __all__ = [
     "ADMITTED",
     "GANG",
+    "GANG_SIZE",
     "GATE",
     "GROUP_NAME",
     "MANAGED",
@@ -27,6 +28,7 @@ __all__ = [
 # muster's own
 GATE = "muster.dev/gang"  # scheduling gate on pods
 GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
+GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
 MANAGED = "muster.dev/managed"  # label on workloads: "true" opts in, "false" opts out
 ADMITTED = "muster.dev/admitted"  # annotation on PodGroups: the UID of the workload whose gang is admitted
 STATE = "muster.dev/state"  # annotation on PodGroups: one of the reasons of docs/reasons.md

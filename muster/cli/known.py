@@ -1,4 +1,4 @@
-"""What a plan knows beside the workloads: queues, priority classes and namespaces, of the input or of a cluster."""
+"""What a plan knows beside the workloads: queues, classes, namespaces and LimitRanges, of the input or of a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.admission import Context
 from muster.cli.manifests import Document, InputError
 from muster.gang import priority_values
 from muster.intent import Defaults, Surroundings
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, PriorityClass, Queue, convert
+from muster.objects import InvalidObjectError, LimitRange, LocalObject, ObjectMeta, PriorityClass, Queue, convert
 from muster.queues import read_queue
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Known:
     queues: dict[str, QueueView] = field(default_factory=dict)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     namespaces: dict[str, ObjectMeta] = field(default_factory=dict)
+    ranges: dict[str, list[LimitRange]] = field(default_factory=dict)
 
     def learn(self, document: Document) -> bool:
         """Take in a document; False when it is of no kind that says anything here. Raises InputError."""
@@ -47,6 +48,9 @@ class Known:
                 case "", "Namespace":
                     namespace = convert(document.manifest, _Namespace).metadata
                     self.namespaces[namespace.name] = namespace
+                case "", "LimitRange":
+                    limits = convert(document.manifest, LimitRange)
+                    self.ranges.setdefault(limits.metadata.namespace or "default", []).append(limits)
                 case _:
                     return False
         except InvalidObjectError as error:
@@ -60,21 +64,22 @@ class Known:
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
             around=Surroundings(namespace=self.namespaces.get(namespace, ObjectMeta(name=namespace))),
+            ranges=self.ranges.get(namespace, ()),
         )
 
 
 def from_cluster(kubeconfig: str | None) -> Known:
-    """Queues, priority classes and namespaces of a cluster; raises InputError saying what could not be read."""
+    """Queues, classes, namespaces and LimitRanges of a cluster; raises InputError saying what could not be read."""
     # Only here: without a cluster nobody should pay for the client's start.
     from muster.kube.client import Client  # noqa: PLC0415
     from muster.kube.config import ConfigError  # noqa: PLC0415
     from muster.kube.errors import ApiError  # noqa: PLC0415
-    from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource  # noqa: PLC0415
+    from muster.kube.resource import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource  # noqa: PLC0415
 
     async def read() -> Known:
         known = Known()
         async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
-            for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES):
+            for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES):
                 for item in await _all(client, resource):
                     manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
                     known.learn(Document(f"{resource.full_name} of the cluster", manifest))

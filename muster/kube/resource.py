@@ -8,6 +8,7 @@ from urllib.parse import quote
 __all__ = [
     "EVENTS",
     "LEASES",
+    "LIMIT_RANGES",
     "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NODES",
@@ -69,6 +70,7 @@ def _segment(text: str) -> str:
 
 PODS = Resource("", "v1", "pods", "Pod")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

@@ -11,6 +11,7 @@ from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from muster.workloads.model import Decoded, Kind, RoleSpec, SchedulingPolicy, Workload
 from muster.workloads.mpi import MPI_JOB
+from muster.workloads.plain import PLAIN_JOB, PLAIN_POD
 from muster.workloads.ray import RAY_CLUSTER, RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from muster.workloads.volcano_job import VOLCANO_JOB
 
@@ -43,6 +44,8 @@ KINDS: tuple[Kind, ...] = (
     MPI_JOB,
     JOB_SET,
     VOLCANO_JOB,
+    PLAIN_JOB,
+    PLAIN_POD,
 )
 # Wider with "The controller" and "Admission"; the chart's rules and rights name the same kinds.
 GANG_KINDS: tuple[Kind, ...] = (RAY_CLUSTER, PYTORCH_JOB)

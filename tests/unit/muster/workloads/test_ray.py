@@ -146,7 +146,8 @@ def test_pods_of_a_plan_carry_the_operators_labels() -> None:
         ("kubeflow.org/v1", "PyTorchJob", True),
         ("kubeflow.org/v2beta1", "PyTorchJob", False),
         ("example.com/v1", "RayCluster", False),
-        ("v1", "Pod", False),
+        ("v1", "Pod", True),
+        ("v2", "Pod", False),
         ("", "", False),
     ],
 )

@@ -1,0 +1,134 @@
+"""Pods and batch Jobs that opt in by themselves: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
+
+They stand on the pod, or on a Job's own pod template; nothing broader, so that no other pod is ever looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.names import GANG, GANG_SIZE
+from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PLAIN_JOB", "PLAIN_POD", "PlainJob"]
+
+_ROLE = "member"
+_FINAL = ("Complete", "Failed")
+
+
+class _Spec(LocalObject, frozen=True):
+    parallelism: int = 1
+    completions: int | None = None
+    suspend: bool = False
+    template: PodTemplate = PodTemplate()
+
+
+class _Status(LocalObject, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class PlainJob(LocalObject, frozen=True):
+    """A Job (`batch/v1`)."""
+
+    api_version: str = "batch/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
+    # Something must be said for the workload to be muster's; how many is read, and checked, with the rest.
+    return SchedulingPolicy(min_available=1) if labels.get(GANG) else SchedulingPolicy()
+
+
+def _size(annotations: Mapping[str, str], path: str) -> int:
+    where = f"{path}.annotations[{GANG_SIZE}]"
+    text = annotations.get(GANG_SIZE, "")
+    if not text:
+        raise InvalidObjectError(f"{where}: missing; say how many pods the gang cannot start without")
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise InvalidObjectError(f'{where}: "{text}" is not a number of pods; use 1 or more')
+    return int(text)
+
+
+def _read_job(job: PlainJob) -> Workload:
+    template = job.spec.template
+    path = "spec.template.metadata"
+    size = _size(template.metadata.annotations, path)
+    completions = job.spec.completions
+    pods = job.spec.parallelism if completions is None else min(job.spec.parallelism, completions)
+    if size > pods:
+        raise InvalidObjectError(
+            f"{path}.annotations[{GANG_SIZE}]: {size} is above the {pods} pods that there are at once; "
+            "lower it or raise parallelism and completions",
+        )
+    metadata = msgspec.structs.replace(
+        job.metadata,
+        labels={**template.metadata.labels, **job.metadata.labels},
+        annotations={**template.metadata.annotations, **job.metadata.annotations},
+    )
+    return Workload(
+        kind=PLAIN_JOB,
+        api_version=job.api_version,
+        metadata=metadata,
+        pod_group=template.metadata.labels[GANG],
+        roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
+        policy=SchedulingPolicy(),
+        suspended=job.spec.suspend,
+        finished=any(item.type in _FINAL and item.status == "True" for item in job.status.conditions),
+    )
+
+
+def _read_pod(pod: Pod) -> Workload:
+    size = _size(pod.metadata.annotations, "metadata")
+    return Workload(
+        kind=PLAIN_POD,
+        api_version="v1",
+        metadata=pod.metadata,
+        pod_group=pod.metadata.labels[GANG],
+        roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=pod.spec), "spec"),),
+        policy=SchedulingPolicy(),
+        finished=not pod.living,
+    )
+
+
+def _role_of(pod: Pod) -> str | None:
+    return _ROLE if pod.metadata.labels.get(GANG) else None
+
+
+def _labels_of_job(workload: Workload, _: RoleSpec) -> Mapping[str, str]:
+    return {"batch.kubernetes.io/job-name": workload.metadata.name, "job-name": workload.metadata.name}
+
+
+PLAIN_JOB = Kind(
+    group="batch",
+    versions=("v1",),
+    kind="Job",
+    plural="jobs",
+    pod_label=GANG,
+    pod_group_name=lambda name: name,
+    decoded=PlainJob,
+    policy=lambda job: _said(job.spec.template.metadata.labels),
+    read=_read_job,
+    role_of=_role_of,
+    pod_labels=_labels_of_job,
+)
+PLAIN_POD = Kind(
+    group="",
+    versions=("v1",),
+    kind="Pod",
+    plural="pods",
+    pod_label=GANG,
+    pod_group_name=lambda name: name,
+    decoded=Pod,
+    policy=lambda pod: _said(pod.metadata.labels),
+    read=_read_pod,
+    role_of=_role_of,
+    pod_labels=lambda workload, _: workload.metadata.labels,
+)
