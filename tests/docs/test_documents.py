@@ -51,3 +51,25 @@ def test_make_targets_named_in_documents_exist() -> None:
     }
     assert named
     assert named <= known
+
+
+_WORKED = re.findall(r"```yaml\n(.*?)```\n\n```text\n(.*?)```", (CHECKOUT / "docs/gangs.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(("manifest", "shown"), _WORKED, ids=[shown.split(maxsplit=1)[0] for _, shown in _WORKED])
+def test_the_worked_examples_are_what_muster_plan_says(manifest: str, shown: str) -> None:
+    """docs/gangs.md shows of each kind the plan's lines, up to the patches."""
+    done = subprocess.run(
+        [sys.executable, "-m", "muster.cli", "plan", "-f", "-"],
+        cwd=CHECKOUT,
+        input=manifest,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stdout.splitlines() if not line.startswith(("    ", "  patch of"))]
+    assert said == shown.splitlines()
+
+
+def test_every_family_has_a_worked_example() -> None:
+    assert len(_WORKED) == 6
