@@ -1,0 +1,1 @@
+"""muster's numbers beside those of the operators' own gang flags."""

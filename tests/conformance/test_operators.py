@@ -1,0 +1,105 @@
+"""muster's PodGroups are those of the operators' own gang flags, but for differences that have a number."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from muster.requests import pod_requests
+from muster.resources import as_text
+from tests.conformance.cases import KUBERAY, MPI, TRAINING, cases
+from tests.conformance.document import Row, render, row
+from tests.conformance.groups import Facts, Group
+from tests.conformance.observed import control_plane, observe, observe_pods
+from tests.conformance.rules import RULES, predict, without_pod_level
+
+# The first run compiles the operators.
+pytestmark = pytest.mark.timeout(1800)
+
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """Every case of every operator: MPIJob has two makers, so that there are two control planes, one after another."""
+    seen = []
+    for operators in ((KUBERAY, MPI), (TRAINING,)):
+        with control_plane(*operators) as testbed:
+            for operator in operators:
+                compared = cases(operator)
+                predictions = [predict(case) for case in compared]
+                observed = observe(testbed, compared, predictions)
+                own = [row(*one) for one in zip(compared, predictions, observed, strict=True)]
+                observe_pods(testbed, observed, {one.observed.namespace: _roles(one) for one in own})
+                seen += own
+    return seen
+
+
+def _roles(one: Row) -> set[str]:
+    """The roles that must have a pod, for which nothing is missing on this bare control plane."""
+    if isinstance(one.seen, str) or not isinstance(one.prediction.muster, Group):
+        return set()
+    if '"serviceAccountName": "$' in json.dumps(one.case.manifest):
+        return set()  # a sample to be filled in first: no pod can have such an account
+    late = {"launcher"} if "M1" in one.prediction.rules else set()
+    return {
+        name
+        for name, pods in one.prediction.muster.pods.items()
+        if pods.count and not pods.spec.overhead and name not in late
+    }
+
+
+def test_every_difference_follows_from_a_rule(rows: list[Row]) -> None:
+    unexplained = [
+        f"{one.case.operator.name}, {one.case.title}: seen {one.seen}, rules {one.prediction.rules} lead to "
+        f"{one.prediction.ends or [group.facts for group in one.prediction.groups]}"
+        for one in rows
+        if not one.explained
+    ]
+    assert not unexplained, "\n".join(unexplained)
+
+
+def test_pods_ask_for_what_muster_counts(rows: list[Row]) -> None:
+    """Where muster and an operator differ about requests, the operator's own pods say who is right."""
+    compared = 0
+    for one in rows:
+        if isinstance(one.prediction.muster, Group):
+            for name, pods in one.prediction.muster.pods.items():
+                asked = one.observed.requests.get(name, set())
+                spec = without_pod_level(pods.spec) if "A4" in one.prediction.rules else pods.spec
+                counted = ", ".join(f"{what} {amount}" for what, amount in as_text(pod_requests(spec)).items())
+                assert asked <= {counted}, f"{one.case.operator.name}, {one.case.title}, {name}"
+                compared += len(asked)
+    assert compared > len(rows)
+
+
+def test_every_rule_is_needed(rows: list[Row]) -> None:
+    """A rule that explains nothing any more, because somebody mended something, has to go."""
+    assert {number for one in rows for number in one.prediction.rules} == {rule.number for rule in RULES}
+
+
+def test_rules_explain_nothing_else(rows: list[Row]) -> None:
+    """One pod, one resource, another queue, priority or name more than was seen is not what the rules lead to."""
+    for one in rows:
+        if isinstance(one.seen, Facts):
+            for wrong in (
+                replace(one.seen, min_member=one.seen.min_member + 1),
+                replace(one.seen, min_resources=(*one.seen.min_resources, ("example.com/thing", "1"))),
+                replace(one.seen, queue="elsewhere"),
+                replace(one.seen, priority_class="other"),
+                replace(one.seen, name="other"),
+            ):
+                assert not replace(one, seen=wrong).explained, one.case.title
+
+
+def test_document_shows_what_was_seen(rows: list[Row]) -> None:
+    page = render(rows)
+    if os.environ.get("MUSTER_REWRITE"):
+        _DOCUMENT.write_text(page)
+    assert _DOCUMENT.read_text() == page, (
+        "docs/conformance.md is out of date: MUSTER_REWRITE=1 pytest tests/conformance"
+    )
