@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
@@ -17,7 +17,18 @@ __all__ = ["Document", "InputError", "read_manifests"]
 _SUFFIXES = (".yaml", ".yml", ".json")
 # Well above what the apiserver takes of one object, and far below what would hurt.
 _LARGEST_FILE = 64 * 2**20
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Manifests are a handful of levels deep and have thousands of values, not millions.
+_DEEPEST = 100
+_LARGEST_TREE = 2_000_000
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as kubectl does: safely, in C where there is C, and a time stays the text that it is."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 class InputError(Exception):
@@ -71,18 +82,66 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _documents(source: str, text: str) -> Iterator[Document]:
+    loader = _Loader(text)
+    index = 0
     try:
-        for index, manifest in enumerate(
-            yaml.load_all(text, Loader=_Loader)
-        ):  # the safe loader, in C where there is one
+        while loader.check_node():
+            index += 1
+            node = loader.get_node()
+            where = f"{source}, document {index}"
+            _check(node, where)
+            manifest = loader.construct_document(node)
             if manifest is not None:
-                yield from _objects(f"{source}, document {index + 1}", manifest)
+                yield from _objects(where, manifest)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise InputError(f"{source}{where}: {getattr(error, 'problem', None) or 'not YAML'}") from error
-    except RecursionError as error:
-        raise InputError(f"{source}: nested too deeply") from error
+        at = f", line {mark.line + 1}" if mark else ""
+        raise InputError(f"{source}{at}: {getattr(error, 'problem', None) or 'not YAML'}") from error
+    except (RecursionError, ValueError, OverflowError) as error:
+        raise InputError(f"{source}, document {index}: {error}") from error
+    finally:
+        loader.dispose()
+
+
+def _check(root: yaml.Node, where: str) -> None:
+    """Refuse what would cost more to look at than it can be worth: aliases that multiply, and depth without end.
+
+    Keys that stand twice are refused as well: whichever of the two is meant, the other one was not.
+    """
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        # An alias is the node that it stands for: counted each time it is used, but walked through once.
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        if depth > _DEEPEST:
+            raise InputError(f"{where}, line {node.start_mark.line + 1}: nested more than {_DEEPEST} deep")
+        # A node within itself would never end; it is as large as can be.
+        sizes[id(node)] = _LARGEST_TREE
+        total = 1
+        for child in _children(node, where):
+            total += size(child, depth + 1)
+        sizes[id(node)] = total
+        return total
+
+    if size(root, 0) > _LARGEST_TREE:
+        raise InputError(f"{where}: its aliases stand for more than {_LARGEST_TREE} values")
+
+
+def _children(node: yaml.Node, where: str) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            # `<<` merges, and may stand more than once.
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise InputError(f'{where}, line {key.start_mark.line + 1}: key "{key.value[:80]}" stands twice')
+                seen.add(key.value)
+            yield key
+            yield value
 
 
 def _objects(source: str, manifest: Any) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds

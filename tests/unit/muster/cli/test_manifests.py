@@ -1,0 +1,86 @@
+"""Reading manifests: as kubectl reads them, and hostile ones refused in one line, in bounded time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.cli.manifests import InputError, read_manifests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POD = "apiVersion: v1\nkind: Pod\n"
+
+
+def kinds(folder: Path, text: str, name: str = "input.yaml") -> list[str]:
+    path = folder / name
+    path.write_text(text)
+    return [document.kind for document in read_manifests([str(path)])]
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        kinds(folder, text)
+    message = str(caught.value).removeprefix(str(folder / "input.yaml"))
+    assert "\n" not in message
+    return message
+
+
+def test_documents_lists_and_json_are_read_in_order(tmp_path: Path) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": kind} for kind in ("A", "B")]}
+    text = f"---\n{POD}---\n---\n{json.dumps(listed)}\n---\n{POD}"
+    assert kinds(tmp_path, text) == ["Pod", "A", "B", "Pod"]
+
+
+def test_a_folder_is_read_by_file_name_and_without_what_is_no_manifest(tmp_path: Path) -> None:
+    for name, kind in (("b.yaml", "B"), ("a.json", '"A"'), ("c.txt", "C")):
+        (tmp_path / name).write_text(
+            f'{{"apiVersion": "v1", "kind": {kind}}}' if "json" in name else f"apiVersion: v1\nkind: {kind}"
+        )
+    assert [document.kind for document in read_manifests([str(tmp_path)])] == ["A", "B"]
+
+
+def test_a_time_stays_text(tmp_path: Path) -> None:
+    """As for kubectl; a date object fits into no field."""
+    path = tmp_path / "input.yaml"
+    path.write_text(f"{POD}metadata: {{creationTimestamp: 2026-11-21T10:00:00Z}}\n")
+    (document,) = read_manifests([str(path)])
+    assert document.manifest["metadata"]["creationTimestamp"] == "2026-11-21T10:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("a: [", ", line 2: did not find expected node content", id="broken YAML"),
+        pytest.param("just text", ", document 1: an object was expected, found str", id="no object"),
+        pytest.param("a: 1", ", document 1: no apiVersion and kind; is this a Kubernetes manifest?", id="no kind"),
+        pytest.param(f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: key "a" stands twice', id="a key twice"),
+        pytest.param(f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep", id="deep"),
+        pytest.param(
+            f"{POD}a: &a [*a]", ", document 1: its aliases stand for more than 2000000 values", id="in itself"
+        ),
+        pytest.param(f"{POD}a: !!python/object/apply:os.system [id]", None, id="a tag that runs code"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path, text: str, message: str | None) -> None:
+    said = refusal(tmp_path, text)
+    assert said == message or (message is None and said.startswith(", ") and len(said) < 200)
+
+
+def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
+    """Nine lines that stand for a billion values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert "its aliases stand for more than" in refusal(tmp_path, POD + "\n".join(lines))
+
+
+def test_aliases_in_their_everyday_use_are_read(tmp_path: Path) -> None:
+    assert kinds(tmp_path, f"{POD}a: &a {{b: 1}}\nc: *a\nd: {{<<: *a, e: 2}}") == ["Pod"]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.yaml: No such file or directory"):
+        read_manifests([str(tmp_path / "nowhere.yaml")])
