@@ -1,0 +1,106 @@
+"""What the rules cost: `python -m hack.bench.rules`.
+
+Prints, for a RayCluster of five worker groups: decoding it, deciding it (intent, gang, verdict), and patching one of
+its pods, in microseconds, best of several rounds, and beside each the ratio to decoding the same text into plain dicts
+with the standard library in the same run. Then the seconds that `muster plan` takes for a thousand manifests, and to
+start.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import timeit
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muster.admission import Context, judge
+from muster.gang import gang_of
+from muster.injection import inject
+from muster.intent import Defaults, find_intent
+from muster.objects import Pod, decode
+from muster.queues import QueueView
+from muster.resources import parse_resources
+from muster.schedulers import SCHEDULERS
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ROUNDS, _MANIFESTS = 7, 1000
+
+
+def _template(cpu: str) -> dict[str, object]:
+    container = {
+        "name": "ray",
+        "image": "rayproject/ray:2.52.0",
+        "env": [{"name": f"VARIABLE_{number}", "value": "x" * 40} for number in range(20)],
+        "resources": {"requests": {"cpu": cpu, "memory": "2Gi"}, "limits": {"cpu": cpu, "memory": "2Gi"}},
+    }
+    return {"metadata": {"labels": {"app": "bench"}}, "spec": {"containers": [container]}}
+
+
+def _cluster(name: str) -> dict[str, object]:
+    groups = [
+        {"groupName": f"g{index}", "replicas": 3, "minReplicas": 1, "maxReplicas": 9, "template": _template("1500m")}
+        for index in range(5)
+    ]
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": name, "namespace": "default", "uid": "u", "labels": {"volcano.sh/queue-name": "bench"}},
+        "spec": {"headGroupSpec": {"template": _template("2")}, "workerGroupSpecs": groups},
+    }
+
+
+def _microseconds(statement: Callable[[], object]) -> float:
+    number = 200
+    return min(timeit.repeat(statement, number=number, repeat=_ROUNDS)) / number * 1e6
+
+
+def _seconds(argv: list[str]) -> float:
+    def run() -> None:
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+
+    return min(timeit.repeat(run, number=1, repeat=3))
+
+
+def main() -> None:
+    """Measure and print."""
+    text = json.dumps(_cluster("bench"))
+    limit = parse_resources({"cpu": "100", "memory": "100Gi"}, path="")
+    view = QueueView("bench", "Open", limit)
+    context = Context(queue={"bench": view}.get, priorities={"": 0})
+    decoded = decode(text, RayCluster)
+    workload = RAY_CLUSTER.read(decoded)
+    intent = find_intent(workload, Defaults())
+    if intent is None:
+        raise AssertionError("the cluster of the benchmark asks for nothing")
+    gang = gang_of(workload, intent, {})
+    role = workload.roles[1]
+    pod = Pod(spec=role.template.spec)
+    scheduler = SCHEDULERS[intent.scheduler]
+
+    plain = _microseconds(lambda: json.loads(text))
+    figures = {
+        "standard library: decode into dicts": plain,
+        "decode into projections": _microseconds(lambda: decode(text, RayCluster)),
+        "decide (intent, gang, verdict)": _microseconds(lambda: judge(RAY_CLUSTER, decoded, context)),
+        "patch of one pod": _microseconds(lambda: inject(pod, role, gang, intent, scheduler)),
+    }
+    print(f"a RayCluster of five groups, {len(text)} bytes")
+    for name, microseconds in figures.items():
+        print(f"  {name:<40} {microseconds:8.1f} us  {microseconds / plain:6.2f} of the first")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "many.yaml")
+        path.write_text("---\n".join(json.dumps(_cluster(f"c{number}")) + "\n" for number in range(_MANIFESTS)))
+        command = [sys.executable, "-m", "muster.cli", "plan", "-o", "json", "-f"]
+        print(f"muster plan of {_MANIFESTS} manifests: {_seconds([*command, str(path)]):.2f} s")
+        Path(folder, "one.yaml").write_text(text)
+        print(f"muster plan of one manifest: {_seconds([*command, str(Path(folder, 'one.yaml'))]):.2f} s")
+
+
+if __name__ == "__main__":
+    main()
