@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from muster.gang import priority_values
+from muster.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.kube.store import Change, Store
 from muster.kube.workloads import resource_of
 from muster.ledger import GangKey
-from muster.names import GANG, GROUP_NAME
+from muster.names import GROUP_NAME
 from muster.objects import LocalObject, Pod, PodGroup, PriorityClass, Queue, decode
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
 
@@ -50,8 +51,8 @@ class Cluster:
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            # Only the pods that the webhook labelled: a large cluster has many others.
-            Reflector(client, PODS, Pod, self.pods, label_selector=GANG),
+            # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
+            Reflector(client, PODS, Pod, self.pods, field_selector=f"spec.schedulerName={Defaults().scheduler}"),
             Reflector(client, POD_GROUPS, PodGroup, self.pod_groups),
             Reflector(client, QUEUES, Queue, self.queues),
             Reflector(client, PRIORITY_CLASSES, PriorityClass, self.priority_classes),
@@ -114,8 +115,8 @@ class Cluster:
         keys = {GangKey(group.metadata.namespace, group.metadata.name) for group in self.pod_groups}
         return keys.union(*(_gangs_of_pod(pod) for pod in self.pods))
 
-    def members(self, key: GangKey) -> list[Pod]:
-        """The pods that are bound to the gang's PodGroup and carry muster's label."""
+    def pods_of(self, key: GangKey) -> list[Pod]:
+        """The pods that are bound to the PodGroup, whoever bound them."""
         return self.pods.by_index("gang", key)
 
     def pod_group(self, key: GangKey) -> PodGroup | None:

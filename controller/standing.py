@@ -70,7 +70,9 @@ def _left_over(view: View, phase: Phase, marked: str) -> Resources:
     """What is held by a gang that neither waits nor is admitted."""
     group = view.pod_group
     if phase is Phase.FOREIGN:
-        return claim_of(group) if group is not None and group.status.phase in _HOLDING else {}
+        # Volcano keeps room for its minResources; what runs may be more.
+        kept = claim_of(group) if group is not None and group.status.phase in _HOLDING else {}
+        return largest(kept, view.placed)
     if phase is Phase.RELEASED:
         # Its gates are being opened, whatever the queue says: that is what the user asked for.
         return total(member.requests for member in view.members)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
-from muster.names import ADMITTED, GATE, MANAGED_BY, MUSTER
+from muster.names import ADMITTED, GANG, GATE, MANAGED_BY, MUSTER
 from muster.objects import InvalidObjectError, Pod, PodGroup
 from muster.requests import pod_requests
+from muster.resources import total
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -40,7 +41,8 @@ class View:
 
     `decoded` is None when no living workload owns the gang; its members are then pods that outlived theirs. `workload`,
     `intent` and `gang` are None together when the workload is not muster's (`intent` alone None) or its numbers make no
-    gang (`error` says why).
+    gang (`error` says why). `placed` is what the pods of a PodGroup that muster did not make ask for, as far as they
+    have a node.
     """
 
     key: GangKey
@@ -52,6 +54,7 @@ class View:
     intent: Intent | None = None
     gang: Gang | None = None
     error: str = ""
+    placed: Resources = field(default_factory=dict)
 
     @property
     def ours(self) -> bool:
@@ -89,7 +92,24 @@ def observe(
     (Between writing something and seeing it in the watch there is a moment.)
     """
     group = _newer(cluster.pod_group(key), written)
-    pods = [pod for pod in cluster.members(key) if pod.living]
+    bound = [pod for pod in cluster.pods_of(key) if pod.living]
+    view = _seen(
+        key, cluster, defaults, opened, group=group, pods=[pod for pod in bound if GANG in pod.metadata.labels]
+    )
+    if group is None or view.ours:
+        return view
+    return replace(view, placed=total(other.requests for other in _orphans(bound) if other.pod.spec.node_name))
+
+
+def _seen(
+    key: GangKey,
+    cluster: Cluster,
+    defaults: Defaults,
+    opened: Collection[str],
+    *,
+    group: PodGroup | None,
+    pods: list[Pod],
+) -> View:
     found = _workload(key, cluster, pods, group)
     if found is None:
         return View(key, group, tuple(_orphans(pods)))

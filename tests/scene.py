@@ -106,11 +106,6 @@ class Scene:
         assert done.returncode, f"accepted: {done.stdout}"
         return done.stderr.strip()
 
-    def accepts(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> bool:
-        """Tell whether the apiserver would create it now; nothing is stored."""
-        done = self.kubectl("create", "--dry-run=server", "-f-", text=_text(manifest), check=False)
-        return done.returncode == 0
-
     def delete(self, resource: Resource, name: str, *, wait: bool = True) -> None:
         """`kubectl delete`."""
         self.kubectl("delete", resource.full_name, name, f"--wait={str(wait).lower()}")

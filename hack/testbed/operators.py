@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority
@@ -15,7 +16,7 @@ from hack.testbed.pki import Authority
 if TYPE_CHECKING:
     from hack.testbed.site import Site
 
-__all__ = ["kuberay", "prepare_training", "training", "training_mpi"]
+__all__ = ["kuberay", "prepare_training", "training", "training_mpi", "training_serves"]
 
 _TRAINING = "training-operator"
 _TRAINING_NAMESPACE = "kubeflow"
@@ -80,6 +81,22 @@ def prepare_training(site: Site) -> None:
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/" + configuration["metadata"]["name"],
         configuration,
     )
+
+
+def training_serves(site: Site) -> bool:
+    """Tell whether the operator's own webhook takes jobs, which comes a moment after it says that it is ready."""
+    container = {"name": "pytorch", "image": "none"}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "probe"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}},
+    }
+    try:
+        site.api.create("/apis/kubeflow.org/v1/namespaces/default/pytorchjobs?dryRun=All", job)
+    except TestbedError:
+        return False
+    return True
 
 
 def training(site: Site) -> Launch:

@@ -121,6 +121,7 @@ _TABLE = (
         crds=("manifests/base/crds/kubeflow.org_[!m]*.yaml",),
         prepare=operators.prepare_training,
         launch=operators.training,
+        settled=operators.training_serves,
     ),
     Part(
         name="training-mpi",

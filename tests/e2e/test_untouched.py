@@ -103,8 +103,6 @@ def test_equal_with_and_without_muster(own_testbed: OwnTestbed) -> None:
     testbed = own_testbed()
     kinds = (RAY_CLUSTERS, PYTORCH_JOBS, DEPLOYMENTS, JOBS)
     with open_scene(testbed, "without-muster", kinds) as scene:
-        # The Training operator says that it is ready a moment before its own webhook serves.
-        scene.wait("the operator's webhook", lambda: scene.accepts(pytorch_job("probe")))
         without = _make_everything(scene)
     install(testbed, values=VALUES, controllers=1).wait_ready(PATIENCE)
     with open_scene(testbed, "with-muster", kinds) as scene:

@@ -72,7 +72,6 @@ def test_what_a_volcano_job_holds_counts(testbed: Testbed) -> None:
 
 
 @pytest.mark.usefixtures("muster")
-@pytest.mark.xfail(strict=True, reason="the ledger counts minResources of a foreign group, not yet its pods (DESIGN 6)")
 def test_what_a_volcano_job_holds_above_its_minimum_counts(testbed: Testbed) -> None:
     """Of a VolcanoJob with minAvailable 1 all three running pods take room."""
     with open_scene(testbed, "volcano-job-of-three", kinds=(VOLCANO_JOBS,)) as scene:

@@ -17,6 +17,7 @@ from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.unit.builders import (
     JSON,
     made,
+    pod,
     pod_group,
     priority_class,
     pytorch_job,
@@ -572,8 +573,8 @@ async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it(
     demo_store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     await scene.work()
     assert ADMITTED not in scene.annotations(GROUP)
-    for pod in members():
-        scene.client.pods[pod["metadata"]["name"]] = pod
+    for member in members():
+        scene.client.pods[member["metadata"]["name"]] = member
     scene.cluster.pods.replace_all([made(Pod, item) for item in scene.client.pods.values()])
     demo_store.apply("modified", made(RayCluster, ray_cluster()))
     await scene.work()
@@ -588,3 +589,15 @@ async def test_a_gang_taken_out_of_musters_hands_keeps_its_place() -> None:
     workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(labels={})))
     await scene.settle()
     assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_what_pods_of_others_hold_above_their_minimum_is_not_given_away() -> None:
+    """A group of Volcano's own whose minResources say 1 cpu, and whose pods take 3."""
+    others = [
+        pod(f"job-1-{number}", annotations={"scheduling.k8s.io/group-name": "job-1"}, nodeName="n")
+        for number in range(3)
+    ]
+    foreign = pod_group(name="job-1", ours=False, phase="Running", minResources={"cpu": "1"})
+    scene = demo(pods=[*members(), *others], groups=[foreign])
+    await scene.settle()
+    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
