@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,8 @@ class Case:
     source: str
     variant: str
     manifest: Manifest
+    generated: bool = False
+    """Whether it was put together by chance; the document only counts those."""
 
     @property
     def title(self) -> str:
@@ -82,7 +85,7 @@ class Case:
 
 
 def cases(operator: Operator) -> list[Case]:
-    """All cases of an operator, samples first, always in one order."""
+    """All cases of an operator: samples, variants, and several variants at once; always the same, in one order."""
     samples = list(_samples(operator))
     by_source = {sample.source: sample for sample in samples}
     made = []
@@ -91,7 +94,20 @@ def cases(operator: Operator) -> list[Case]:
             manifest = copy.deepcopy(by_source[source].manifest)
             edit(manifest)
             made.append(Case(operator, source, variant, manifest))
-    return samples + made
+    return samples + made + list(_together(operator, by_source))
+
+
+def _together(operator: Operator, by_source: Mapping[str, Case]) -> Iterator[Case]:
+    """Three variants of a sample at once, chosen by chance that is the same every time."""
+    chance = random.Random(operator.part)  # noqa: S311 (no secret)
+    source = next(iter(_VARIANTS[operator.part]))
+    edits = {name: edit for name, edit in _VARIANTS[operator.part][source].items() if name not in _ALONE}
+    for _ in range(_GENERATED):
+        manifest = copy.deepcopy(by_source[source].manifest)
+        names = chance.sample(sorted(edits), 3)
+        for name in names:
+            edits[name](manifest)
+        yield Case(operator, source, " + ".join(names), manifest, generated=True)
 
 
 def _samples(operator: Operator) -> Iterator[Case]:
@@ -264,7 +280,7 @@ _SHAPES: dict[str, Callable[[Manifest], None]] = {
     "a large init container": _pods(initContainers=[_INIT]),
     "a sidecar among the init containers": _pods(initContainers=[_SIDECAR]),
     "pod overhead": _pods(overhead={"cpu": "100m", "memory": "64Mi"}),
-    "pod-level requests": _pods(resources={"requests": {"cpu": "7", "memory": "7Gi"}}),
+    "pod-level requests": _pods(resources={"requests": {"cpu": "12", "memory": "12Gi"}}),
     "a priority class in every template": _pods(priorityClassName="urgent"),
     "another scheduler in the templates": _pods(schedulerName="my-scheduler"),
 }
@@ -372,6 +388,21 @@ def _parts(leader: str) -> dict[str, Callable[[Manifest], None]]:
     }
 
 
+_GENERATED = 40
+# Not together with others: they take away what those change, or are refused in company.
+_ALONE = frozenset(
+    {
+        "suspended",
+        "a suspended group",
+        "autoscaling, two groups",
+        "no worker group",
+        "minReplicas above maxReplicas",
+        "no worker",
+        "no replica of the workers",
+        "replicas of the workers left out",
+        "launcher works alone",
+    }
+)
 _WAITING = _spec(launcherCreationPolicy="WaitForWorkersReady")
 _VARIANTS: dict[str, dict[str, dict[str, Callable[[Manifest], None]]]] = {
     "kuberay": {

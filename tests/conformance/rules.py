@@ -37,8 +37,8 @@ class Rule:
     better: str
     says: str
     change: Callable[[Case, Group], Iterable[Group]]
-    asked: Callable[[Case], Manifest | None] = lambda _: None
-    """Where muster makes no group: the manifest for which it makes the one to go on from."""
+    asked: Callable[[Manifest], Manifest | None] = lambda _: None
+    """Where muster makes no group: the manifest for which it makes the one to go on from, if the rule knows one."""
     ends: Callable[[Case], str | None] = lambda _: None
     """Where the operator makes no group: NONE."""
 
@@ -61,11 +61,11 @@ def predict(case: Case) -> Prediction:
     rules = [rule for rule in RULES if case.operator in rule.operators]
     muster = muster_says(case.manifest)
     fired: list[str] = []
-    start = muster
+    start, manifest = muster, case.manifest
     for rule in rules:
-        if isinstance(start, str) and (manifest := rule.asked(case)) is not None:
+        if isinstance(start, str) and (other := rule.asked(manifest)) is not None:
             fired.append(rule.number)
-            start = muster_says(manifest)
+            start, manifest = muster_says(other), other
     for rule in rules:
         if (end := rule.ends(case)) is not None:
             return Prediction(muster, (), end, (*fired, rule.number))
@@ -151,12 +151,12 @@ def _priority(pods: Pods) -> int:
 # --- all operators --------------------------------------------------------------------------------------------------
 
 
-def _without_other_scheduler(case: Case) -> Manifest | None:
-    manifest = copy.deepcopy(case.manifest)
+def _without_other_scheduler(original: Manifest) -> Manifest | None:
+    manifest = copy.deepcopy(original)
     manifest["metadata"].get("labels", {}).pop("ray.io/scheduler-name", None)
     for template in _all_templates(manifest):
         template.pop("schedulerName", None)
-    return None if manifest == case.manifest else manifest
+    return None if manifest == original else manifest
 
 
 def _all_templates(manifest: Manifest) -> Iterator[Manifest]:
@@ -234,13 +234,18 @@ def _policy_priority(case: Case, group: Group) -> Iterator[Group]:
     yield replace(group, priority_class=_policy(case).get("priorityClass", ""))
 
 
-def _possible_min_available(case: Case) -> Manifest | None:
+def _possible_min_available(original: Manifest) -> Manifest | None:
     """With every pod in place of a minAvailable that no gang can have."""
-    if "minAvailable" not in _policy(case):
+    manifest = copy.deepcopy(original)
+    policy = manifest["spec"].get("runPolicy", {}).get("schedulingPolicy", {})
+    if "minAvailable" not in policy:
         return None
-    manifest = copy.deepcopy(case.manifest)
-    policy = manifest["spec"]["runPolicy"]["schedulingPolicy"]
-    policy["minAvailable"] = sum(spec.get("replicas", 1) for spec in _replica_specs(manifest).values())
+    waiting = manifest["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
+    policy["minAvailable"] = sum(
+        spec.get("replicas", 1)
+        for role, spec in _replica_specs(manifest).items()
+        if not (waiting and role == "Launcher")
+    )
     return manifest
 
 
@@ -291,7 +296,7 @@ def _launcher_counts(case: Case, group: Group) -> Iterator[Group]:
     available = _policy(case).get("minAvailable")
     workers = group.pods["worker"].replicas
     member = workers + 1 if available is None else available
-    yield replace(group, min_member=member).counting({"launcher": 1, "worker": min(workers, member - 1)})
+    yield replace(group, min_member=member).counting({"launcher": 1, "worker": max(min(workers, member - 1), 0)})
 
 
 def _workers_first(case: Case, group: Group) -> Iterator[Group]:
