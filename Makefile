@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | sh
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint test-unit test-apiserver test-e2e test-testbed build lock clean
+.PHONY: help setup demo test lint test-unit test-apiserver test-e2e test-conformance test-testbed build build-all lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -21,13 +21,16 @@ $(STAMP):
 
 setup: $(STAMP) ## Make the virtual environment
 
-build: setup ## Build the testbed's programs (a quarter of an hour when nothing is cached)
+build: setup ## Build the programs of the testbed's usual parts (a quarter of an hour when nothing is cached)
 	@$(BIN)/python -m hack.testbed build
+
+build-all: setup ## Build the programs of all its parts, which `make test` needs
+	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer
 
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
 
-test: lint build ## Lint, then every test
+test: lint build-all ## Lint, then every test
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter
@@ -46,7 +49,10 @@ test-apiserver: build ## Tests on a real kube-apiserver
 test-e2e: build ## Tests on the whole real control plane
 	@$(BIN)/pytest tests/e2e $(PYTEST_ARGS)
 
-test-testbed: build ## Tests of the testbed itself
+test-conformance: build-all ## muster beside the operators' own gang flags
+	@$(BIN)/pytest tests/conformance $(PYTEST_ARGS)
+
+test-testbed: build-all ## Tests of the testbed itself
 	@$(BIN)/pytest tests/testbed $(PYTEST_ARGS)
 
 lock: setup ## Write the locked requirements anew from pyproject.toml

@@ -75,7 +75,6 @@ class _JobSpec(LocalObject, frozen=True):
     ray_cluster_spec: _ClusterSpec | None = None
     cluster_selector: dict[str, str] = {}
     submission_mode: str = "K8sJobMode"
-    submitter_pod_template: PodTemplate = PodTemplate()
     suspend: bool = False
 
 
@@ -180,11 +179,10 @@ def _cluster_of_job(job: _JobSpec, path: str) -> _ClusterSpec | None:
         raise InvalidObjectError(f"{path}.rayClusterSpec: missing; a RayJob makes a cluster or selects one")
     if job.submission_mode != "SidecarMode" or spec.head_group_spec is None:
         return spec
-    own = job.submitter_pod_template.spec.containers
-    submitter = own[0] if own else _SUBMITTER
+    # KubeRay takes no submitterPodTemplate in this mode.
     head = msgspec.structs.replace(
         spec.head_group_spec,
-        template=_with_containers(spec.head_group_spec.template, submitter),
+        template=_with_containers(spec.head_group_spec.template, _SUBMITTER),
     )
     return msgspec.structs.replace(spec, head_group_spec=head)
 
