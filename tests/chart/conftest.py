@@ -36,7 +36,7 @@ def render(helm: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..
 
     def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
         settings = [
-            part for value in ("image.repository=registry.example/muster", *values) for part in ("--set", value)
+            part for value in ("image.repository=own/muster", *values) for part in ("--set", value)
         ]
         done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
         assert not done.returncode, done.stderr

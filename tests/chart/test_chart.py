@@ -75,9 +75,9 @@ def test_without_an_image_one_line_says_what_to_do(helm: Helm, chart: Path) -> N
 @pytest.mark.parametrize(
     ("values", "image"),
     [
-        pytest.param([], f"registry.example/muster:{muster.__version__}", id="the chart's own version"),
-        pytest.param(["image.tag=v2"], "registry.example/muster:v2", id="a tag"),
-        pytest.param(["image.tag=12"], "registry.example/muster:12", id="a tag that looks like a number"),
+        pytest.param([], f"own/muster:{muster.__version__}", id="the chart's own version"),
+        pytest.param(["image.tag=v2"], "own/muster:v2", id="a tag"),
+        pytest.param(["image.tag=12"], "own/muster:12", id="a tag that looks like a number"),
         pytest.param(["image.repository=r:5000/m"], f"r:5000/m:{muster.__version__}", id="a registry with a port"),
     ],
 )
