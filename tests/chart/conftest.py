@@ -35,9 +35,7 @@ def render(helm: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..
     """Render the chart with these `--set` values."""
 
     def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
-        settings = [
-            part for value in ("image.repository=own/muster", *values) for part in ("--set", value)
-        ]
+        settings = [part for value in ("image.repository=own/muster", *values) for part in ("--set", value)]
         done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
         assert not done.returncode, done.stderr
         return Rendered([document for document in yaml.safe_load_all(done.stdout) if document])

@@ -11,7 +11,7 @@ import yaml
 
 import muster
 from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.workloads import KINDS
+from muster.workloads import GANG_KINDS
 
 if TYPE_CHECKING:
     import subprocess
@@ -145,7 +145,7 @@ def test_no_right_is_a_wildcard(default: Rendered) -> None:
 def test_every_kind_of_workload_may_be_read_by_both(default: Rendered) -> None:
     for process in ("muster-webhook", "muster-controller"):
         readable = {(group, resource) for group, resource, _, verbs in rules(default, "ClusterRole", process) if verbs}
-        assert {(kind.group, kind.plural) for kind in KINDS} <= readable
+        assert {(kind.group, kind.plural) for kind in GANG_KINDS} <= readable
 
 
 @pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
@@ -163,9 +163,9 @@ def test_which_webhooks_there_are(default: Rendered) -> None:
     assert set(default.webhooks()) == {"ray.pods.muster.dev", "kubeflow.pods.muster.dev", "workloads.muster.dev"}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: str(kind.kind))
 def test_the_pods_of_every_kind_are_seen_by_their_label(default: Rendered, kind: object) -> None:
-    label = next(known.pod_label for known in KINDS if known is kind)
+    label = next(known.pod_label for known in GANG_KINDS if known is kind)
     selected = [
         expression
         for webhook in default.webhooks().values()
@@ -200,7 +200,7 @@ def test_kuberays_clean_up_pods_are_never_seen(default: Rendered, name: str) -> 
 def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendered) -> None:
     seen = default.webhooks()["workloads.muster.dev"]["rules"]
     assert {(rule["apiGroups"][0], rule["resources"][0]) for rule in seen} == {
-        (kind.group, kind.plural) for kind in KINDS
+        (kind.group, kind.plural) for kind in GANG_KINDS
     }
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in seen)
     assert not [resource for rule in seen for resource in rule["resources"] if "/" in resource]
