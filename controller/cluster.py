@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from muster.kube.store import Change, Store
 from muster.kube.workloads import resource_of
 from muster.ledger import GangKey
 from muster.names import GROUP_NAME
-from muster.objects import LocalObject, Pod, PodGroup, PriorityClass, Queue, decode
+from muster.objects import InvalidObjectError, LocalObject, Pod, PodGroup, PriorityClass, Queue, decode
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster"]
 
+logger = logging.getLogger(__name__)
+
 
 class _ListMeta(LocalObject, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
@@ -34,7 +37,7 @@ class _ListMeta(LocalObject, frozen=True):
 
 class _PodGroupPage(LocalObject, frozen=True):
     metadata: _ListMeta = _ListMeta()
-    items: tuple[PodGroup, ...] = ()
+    items: tuple[msgspec.Raw, ...] = ()
 
 
 class Cluster:
@@ -82,7 +85,12 @@ class Cluster:
                 if error.not_found:
                     return groups
                 raise
-            groups += page.items
+            for item in page.items:
+                try:
+                    groups.append(decode(item, PodGroup))
+                except InvalidObjectError as error:
+                    # One broken object must not keep every leader from leading.
+                    logger.warning("a PodGroup is passed over: %s", error)
             continue_ = page.metadata.continue_
             if not continue_:
                 return groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from muster.names import MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.objects import InvalidObjectError, PodGroup, convert
 from muster.resources import Resources, as_text, parse_resources
 from muster.schedulers import SCHEDULERS
@@ -11,7 +12,7 @@ from muster.schedulers import SCHEDULERS
 if TYPE_CHECKING:
     from controller.view import View
 
-__all__ = ["claim_of", "desired", "up_to_date"]
+__all__ = ["claim_of", "desired", "lenient", "up_to_date"]
 
 
 def desired(view: View, *, admitted: bool) -> dict[str, Any]:
@@ -40,6 +41,34 @@ def desired(view: View, *, admitted: bool) -> dict[str, Any]:
             {name: min(amount, claim[name]) for name, amount in view.gang.min_resources.items() if name in claim},
         )
     return manifest
+
+
+def lenient(view: View) -> dict[str, Any]:
+    """A PodGroup that holds nobody back: for pods that are bound to one, and whose workload is no gang any more."""
+    if view.decoded is None or view.kind is None:
+        raise ValueError(f"{view.key} has no workload to make a PodGroup for")
+    meta = view.decoded.metadata
+    queues = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in view.members)
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": view.key.name,
+            "namespace": view.key.namespace,
+            "labels": {MANAGED_BY: MUSTER},
+            "ownerReferences": [
+                {
+                    "apiVersion": f"{view.kind.group}/{view.kind.versions[0]}",
+                    "kind": view.kind.kind,
+                    "name": meta.name,
+                    "uid": meta.uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                },
+            ],
+        },
+        "spec": {"minMember": 1, "queue": next((queue for queue in queues if queue), "default")},
+    }
 
 
 def up_to_date(group: PodGroup, manifest: dict[str, Any]) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controller.gates import open_gates
-from controller.podgroups import desired, up_to_date
+from controller.podgroups import desired, lenient, up_to_date
 from controller.reports import Reporter
-from controller.standing import Phase, Standing, enter
+from controller.standing import Phase, Standing, enter, former_of
 from controller.view import View, observe
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
@@ -121,7 +121,7 @@ class Reconciler:
             case Phase.INVALID:
                 await self._report(view, view.marked_for, State.INVALID, view.error)
             case Phase.RELEASED:
-                await open_gates(self._writer, [member for member in view.members if member.held])
+                await self._release(view)
             case Phase.INACTIVE:
                 await self._retire(view)
             case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED:
@@ -134,26 +134,56 @@ class Reconciler:
     def _stand(self, view: View) -> Standing:
         """Enter the gang into the ledger, and wake its neighbours when that changes something for them."""
         memory = self._memory.get(view.key)
-        before = self._ledger.queue_of(view.key)
+        keys = (view.key, former_of(view.key))
+        before = {self._ledger.queue_of(key) for key in keys}
         standing = enter(view, self._ledger, self._cluster.priorities(), memory.marked if memory else "")
         if memory is not None:
             memory.surplus = bool(standing.opening and standing.opening.surplus)
         if standing.changed:
-            for queue in {before, self._ledger.queue_of(view.key)} - {None}:
-                self._wake(queue or "", but=view.key)
+            for queue in before | {self._ledger.queue_of(key) for key in keys}:
+                if queue is not None:
+                    self._wake(queue, but=view.key)
         return standing
 
     async def _advance(self, view: View, standing: Standing, memory: _Memory) -> None:
         if not view.members and view.pod_group is None:
             # Made when the first held pod is there, never on sight of the workload.
             return
-        view = await self._ensure_pod_group(view, admitted=standing.phase is Phase.ADMITTED)
+        try:
+            view = await self._ensure_pod_group(view, admitted=standing.phase is Phase.ADMITTED)
+        except ApiError as error:
+            if error.refused and standing.phase is not Phase.ADMITTED:
+                await self._without_pod_group(view, error)
+            raise
         if standing.phase is Phase.ASSEMBLING:
             await self._assemble(view, memory)
         elif standing.phase is Phase.WAITING:
             await self._decide(view, memory)
         else:
             await self._open(view, standing, memory)
+
+    async def _without_pod_group(self, view: View, error: ApiError) -> None:
+        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook), and wait for no room."""
+        decision = self._ledger.decide(view.key)
+        queue = self._ledger.queue_of(view.key)
+        if self._ledger.forget(view.key) and queue is not None:
+            self._wake(queue, but=view.key)
+        if decision is not None and decision.state in (State.QUEUE_NOT_FOUND, State.QUEUE_CLOSED):
+            await self._reporter.tell(view, decision.state, decision.message, self._clock())
+        else:
+            message = f"the PodGroup was refused: {error.message}"
+            await self._reporter.tell(view, State.INVALID, message, self._clock())
+
+    async def _release(self, view: View) -> None:
+        """Let the pods of a workload go that the user took out of muster's hands.
+
+        They are bound to a PodGroup, without which Volcano never looks at them; where there is none yet they get one
+        that asks for nothing.
+        """
+        held = [member for member in view.members if member.held]
+        if held and view.pod_group is None and view.decoded is not None and view.kind is not None:
+            await self._writer.apply(POD_GROUPS, lenient(view), field_manager=WORKLOAD_MANAGER)
+        await open_gates(self._writer, held)
 
     async def _assemble(self, view: View, memory: _Memory) -> None:
         """Say which pods are missing, but not in the moment in which an operator makes them one by one."""

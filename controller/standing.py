@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from controller.gates import minimum_of, plan_opening
 from controller.podgroups import claim_of
 from muster.gang import Gang, priority_value
-from muster.ledger import Candidate, Ledger
+from muster.ledger import Candidate, GangKey, Ledger
 from muster.names import QUEUE_LABEL
 from muster.resources import largest, total
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from controller.view import View
     from muster.resources import Resources
 
-__all__ = ["Phase", "Standing", "candidate", "enter"]
+__all__ = ["Phase", "Standing", "candidate", "enter", "former_of"]
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
@@ -55,6 +55,19 @@ class Standing:
 
 def enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str) -> Standing:
     """Enter the gang into the ledger as what it is; `marked` is the UID that this leader itself marked, or ""."""
+    standing = _enter(view, ledger, priorities, marked)
+    # Beside the gang stand pods of a former workload of its name, until they are gone.
+    former = former_of(view.key)
+    changed = ledger.hold(former, view.former_queue, view.former) if view.former else ledger.forget(former)
+    return replace(standing, changed=standing.changed or changed)
+
+
+def former_of(key: GangKey) -> GangKey:
+    """Under which key the ledger keeps what pods of a former workload of the name hold; no PodGroup is called so."""
+    return GangKey(key.namespace, f"{key.name} (former)")
+
+
+def _enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str) -> Standing:
     phase = _phase(view, marked)
     if phase is Phase.ADMITTED:
         return _enter_admitted(view, ledger)
@@ -80,10 +93,7 @@ def _left_over(view: View, phase: Phase, marked: str) -> Resources:
     if phase is Phase.INVALID and group is not None and _uid(view) in (view.marked_for, marked):
         # Numbers that were broken by an edit end nothing: what runs goes on, and its place is kept.
         return largest(claim_of(group), running)
-    if phase is Phase.INACTIVE and view.workload is not None and not view.workload.finished:
-        # The pods of a suspended workload are on their way out.
-        return {}
-    # Pods outlive a workload that is gone until the garbage collector has come by, and one that ended if it says so.
+    # Pods outlive a workload that is gone, suspended or ended until somebody has deleted them; they use what they use.
     return running
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
-from muster.names import ADMITTED, GANG, GATE, MANAGED_BY, MUSTER
+from muster.names import ADMITTED, GANG, GATE, MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.objects import InvalidObjectError, Pod, PodGroup
 from muster.requests import pod_requests
 from muster.resources import total
@@ -42,7 +42,7 @@ class View:
     `decoded` is None when no living workload owns the gang; its members are then pods that outlived theirs. `workload`,
     `intent` and `gang` are None together when the workload is not muster's (`intent` alone None) or its numbers make no
     gang (`error` says why). `placed` is what the pods of a PodGroup that muster did not make ask for, as far as they
-    have a node.
+    have a node; `former` what pods of a former workload of the same name hold that still run, and `former_queue` where.
     """
 
     key: GangKey
@@ -55,6 +55,8 @@ class View:
     gang: Gang | None = None
     error: str = ""
     placed: Resources = field(default_factory=dict)
+    former: Resources = field(default_factory=dict)
+    former_queue: str = ""
 
     @property
     def ours(self) -> bool:
@@ -116,6 +118,9 @@ def _seen(
     kind, decoded = found
     members = []
     error = ""
+    strangers = [pod for pod in pods if pod.metadata.controller and pod.metadata.controller.uid != decoded.metadata.uid]
+    former = total(stranger.requests for stranger in _orphans(strangers) if not stranger.held)
+    queue = next((pod.metadata.labels[QUEUE_LABEL] for pod in strangers if QUEUE_LABEL in pod.metadata.labels), "")
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         role = kind.role_of(pod)
         owner = pod.metadata.controller
@@ -127,7 +132,7 @@ def _seen(
             error = f"pod {pod.metadata.name}: {problem}"
             continue
         members.append(Member(pod, role, requests, pod.gated(GATE) and pod.metadata.uid not in opened))
-    view = View(key, group, tuple(members), kind, decoded, error=error)
+    view = View(key, group, tuple(members), kind, decoded, error=error, former=former, former_queue=queue)
     if error:
         return view
     try:
@@ -135,8 +140,8 @@ def _seen(
         intent = find_intent(workload, defaults)
         gang = gang_of(workload, intent, cluster.priorities()) if intent else None
     except InvalidObjectError as problem:
-        return View(key, group, tuple(members), kind, decoded, error=str(problem))
-    return View(key, group, tuple(members), kind, decoded, workload, intent, gang)
+        return replace(view, error=str(problem))
+    return replace(view, workload=workload, intent=intent, gang=gang)
 
 
 def _newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:

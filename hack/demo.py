@@ -44,11 +44,13 @@ class Story:
         second, third = _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
 
         _say("Install muster with helm. KubeRay runs without its batch-scheduler flag, and stays so.")
-        _command("helm install muster charts/muster --set image.repository=muster")
+        values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"}
+        settings = " ".join(f"--set {name}={value}" for name, value in values.items())
+        _command(f"helm install muster charts/muster --namespace muster-system --create-namespace {settings}")
         started = time.monotonic()
         install(
             self.testbed,
-            values={"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"},
+            values=values,
             webhooks=2,
             controllers=2,
         ).wait_ready(_PATIENCE)

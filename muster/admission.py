@@ -36,6 +36,7 @@ class Reason(StrEnum):
     INVALID = "Invalid"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
+    QUEUE_NOT_LEAF = "QueueNotLeaf"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
 
@@ -113,6 +114,10 @@ def _queue_refusals(gang: Gang, intent: Intent, context: Context) -> tuple[Refus
             "use an open queue or have this one opened"
         )
         return (Refusal(Reason.QUEUE_CLOSED, path, message),)
+    if not queue.leaf:
+        # Under Volcano's hierarchical capacity one such gang stops the scheduling of the whole cluster.
+        message = f'{path}: queue "{queue.name}" has queues below it and takes no gangs itself; name one of those'
+        return (Refusal(Reason.QUEUE_NOT_LEAF, path, message),)
     over = exceeding(gang.min_resources, queue.limit)
     if over is None:
         return ()

@@ -21,15 +21,17 @@ __all__ = ["QueueView", "exceeding", "read_queue"]
 # Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
 _NEW = ""
 _OPEN = "Open"
+_ROOT = "root"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue as the rules see it; `limit` names only what is limited."""
+    """A queue as the rules see it; `limit` names only what is limited, a `leaf` has no queues below it."""
 
     name: str
     state: str
     limit: Resources
+    leaf: bool = True
 
     @property
     def open(self) -> bool:
@@ -42,12 +44,15 @@ class QueueView:
         return self.state not in (_NEW, _OPEN)
 
 
-def read_queue(queue: Queue) -> QueueView:
-    """The queue as the rules see it; raises InvalidObjectError when its capability is no resource list."""
+def read_queue(queue: Queue, *, leaf: bool = True) -> QueueView:
+    """The queue as the rules see it; whether it is a leaf is for the caller to say, who knows the others.
+
+    Raises InvalidObjectError when its capability is no resource list.
+    """
     capability = parse_resources(queue.spec.capability, path="spec.capability", least=None)
     # As in Volcano, what is not above zero limits nothing.
     limit = {name: amount for name, amount in capability.items() if amount > ZERO}
-    return QueueView(queue.metadata.name, queue.status.state, limit)
+    return QueueView(queue.metadata.name, queue.status.state, limit, leaf and queue.metadata.name != _ROOT)
 
 
 def exceeding(need: Resources, limit: Resources) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Topology", "read_topology"]
 
 _MODES = ("hard", "soft")
+_LONGEST_TIER = 9  # digits; the field is an int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def read_topology(labels: Mapping[str, str]) -> Topology | None:
         return None
     if mode and mode not in _MODES:
         raise InvalidObjectError(f'metadata.labels[{TOPOLOGY_MODE_LABEL}]: "{mode}" is not a mode; use hard or soft')
-    if tier and not (tier.isascii() and tier.isdigit()):
+    if tier and not (tier.isascii() and tier.isdigit() and len(tier) <= _LONGEST_TIER):
         raise InvalidObjectError(f'metadata.labels[{TOPOLOGY_TIER_LABEL}]: "{tier}" is not a tier; use 0 or more')
     # Volcano takes hard where only a tier is said.
     return Topology(mode or "hard", int(tier) if tier else None)

@@ -23,6 +23,8 @@ USER_AGENT = f"muster-webhook/{muster.__version__}"
 # The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then.
 _KEEP_ALIVE_SECONDS = 120.0
 _DRAIN_SECONDS = 8.0
+# Of the time that the apiserver waits: a decision, and within it one read.
+_DECISION_SHARE, _READ_SHARE = 0.8, 0.4
 
 
 def main() -> None:
@@ -40,6 +42,12 @@ def main() -> None:
         default=5.0,
         help="seconds to go on serving after SIGTERM, until no more calls are routed here",
     )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=5.0,
+        help="seconds that the apiserver waits, as in the webhook configurations; decisions stay below it",
+    )
     arguments = parser.parse_args()
     configure_logging(arguments.log_level)
     run("muster-webhook", _run(arguments))
@@ -50,7 +58,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     defaults = Defaults(queue=arguments.default_queue)
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
-        knowledge = Knowledge(client, defaults)
+        knowledge = Knowledge(client, defaults, arguments.timeout * _READ_SHARE)
         trust = Trust(
             client,
             namespace=own.namespace,
@@ -87,7 +95,7 @@ async def _serve(
         loaded.cancel()
         return
     runner = web.AppRunner(
-        make_app(knowledge, defaults),
+        make_app(knowledge, defaults, arguments.timeout * _DECISION_SHARE),
         access_log=None,
         handle_signals=False,
         keepalive_timeout=_KEEP_ALIVE_SECONDS,

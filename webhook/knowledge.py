@@ -27,16 +27,17 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# Well below the timeout that the webhook configuration gives us.
-_DIRECT_READ_SECONDS = 2.0
-
 
 class Knowledge:
-    """The workloads, queues and priority classes of the cluster."""
+    """The workloads, queues and priority classes of the cluster.
 
-    def __init__(self, client: Client, defaults: Defaults) -> None:
+    A direct read may take `read_seconds`, which is to be well below what the apiserver grants the webhook.
+    """
+
+    def __init__(self, client: Client, defaults: Defaults, read_seconds: float = 2.0) -> None:
         self._client = client
         self._defaults = defaults
+        self._read_seconds = read_seconds
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in GANG_KINDS}
         self._queues: Store[Queue] = Store()
         self._priorities: Store[PriorityClass] = Store()
@@ -54,14 +55,21 @@ class Knowledge:
         """Whether everything was listed once."""
         return self._queues.synced and self._priorities.synced and all(s.synced for s in self._workloads.values())
 
-    async def workload(self, kind: Kind, namespace: str, owner: OwnerReference) -> Decoded | None:
-        """The workload that owns a pod, or None when it is gone.
+    async def workload(
+        self,
+        kind: Kind,
+        namespace: str,
+        owner: OwnerReference,
+        *,
+        fresh: bool = False,
+    ) -> Decoded | None:
+        """The workload that owns a pod, or None when it is gone; `fresh` reads it whatever the watch has shown.
 
         Raises ApiError when the watch has not seen it and the apiserver does not answer: then nobody can say whether
         the pod belongs to a gang, and the pod must not be created.
         """
         known = self._workloads[kind].get(namespace, owner.name)
-        if known is None or known.metadata.uid != owner.uid:
+        if fresh or known is None or known.metadata.uid != owner.uid:
             known = await self._read(resource_of(kind), owner.name, kind.decoded, namespace)
         return known if known is not None and known.metadata.uid == owner.uid else None
 
@@ -91,7 +99,7 @@ class Knowledge:
 
     async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
         try:
-            return decode(await self._client.get(resource, name, namespace, deadline=_DIRECT_READ_SECONDS), type_)
+            return decode(await self._client.get(resource, name, namespace, deadline=self._read_seconds), type_)
         except ApiError as error:
             if error.not_found:
                 return None
@@ -99,7 +107,10 @@ class Knowledge:
 
     def _view(self, queue: Queue | None) -> QueueView | None:
         try:
-            return None if queue is None else read_queue(queue)
+            if queue is None:
+                return None
+            name = queue.metadata.name
+            return read_queue(queue, leaf=all(other.spec.parent != name for other in self._queues))
         except InvalidObjectError as error:
             logger.warning("queue %s cannot be read: %s", queue.metadata.name if queue else "", error)
             return None

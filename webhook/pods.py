@@ -14,6 +14,9 @@ from muster.workloads import kind_of_owner
 from webhook.review import Answer, allow, deny
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.workloads import Decoded, Kind
     from webhook.knowledge import Knowledge
     from webhook.review import Request
 
@@ -30,7 +33,23 @@ async def review_pod(request: Request, knowledge: Knowledge, defaults: Defaults)
     kind = kind_of_owner(owner)
     if owner is None or kind is None:
         return allow()
-    decoded = await knowledge.workload(kind, request.namespace, owner)
+    for fresh in (False, True):
+        # A role that the workload has not is one that the watch has not shown yet, perhaps: it is read once.
+        decoded = await knowledge.workload(kind, request.namespace, owner, fresh=fresh)
+        answer = _decide(pod, kind, decoded, knowledge.priorities(), defaults)
+        if answer is not None:
+            return answer
+    return allow()
+
+
+def _decide(
+    pod: Pod,
+    kind: Kind,
+    decoded: Decoded | None,
+    priorities: Mapping[str, int],
+    defaults: Defaults,
+) -> Answer | None:
+    """The answer for a pod of that workload, or None when it has a role that the workload does not know."""
     # Of an owner that is gone the garbage collector takes the pod; nothing is left to wait for.
     if decoded is None or decoded.metadata.deletion_timestamp or not speaks(decoded.metadata, kind.policy(decoded)):
         return allow()
@@ -39,14 +58,17 @@ async def review_pod(request: Request, knowledge: Knowledge, defaults: Defaults)
         intent = find_intent(workload, defaults)
         if intent is None:
             return allow()
-        gang = gang_of(workload, intent, knowledge.priorities())
+        gang = gang_of(workload, intent, priorities)
     except InvalidObjectError as error:
         # It slipped past validation. Without numbers there is no gang, and a part of one must not start.
-        message = f"{kind.kind} {owner.name}: {error}"
+        message = f"{kind.kind} {decoded.metadata.name}: {error}"
         return deny([Refusal(Reason.INVALID, "metadata.ownerReferences", message)])
-    role = workload.role(kind.role_of(pod) or "")
+    name = kind.role_of(pod)
+    role = workload.role(name or "")
+    if role is None:
+        return allow() if name is None else None
     scheduler = SCHEDULERS[intent.scheduler]
-    if role is None or not is_free(pod, gang, scheduler):
+    if not is_free(pod, gang, scheduler):
         named = pod.spec.scheduler_name
         if named not in ("", "default-scheduler", scheduler.name):
             return allow(

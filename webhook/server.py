@@ -30,17 +30,18 @@ logger = logging.getLogger(__name__)
 
 # Two objects of the 3 MiB that the apiserver takes, and the review around them.
 _LARGEST_BODY = 7 * 2**20
-# Below the 5 s that the chart gives the apiserver to wait for us.
-_DECISION_SECONDS = 4.0
 
 
-def make_app(knowledge: Knowledge, defaults: Defaults) -> web.Application:
-    """The two paths that the chart's webhook configurations call."""
+def make_app(knowledge: Knowledge, defaults: Defaults, decision_seconds: float = 4.0) -> web.Application:
+    """The two paths that the chart's webhook configurations call.
+
+    A decision may take `decision_seconds`; when that is less than the apiserver waits it hears why there is none.
+    """
     app = web.Application(client_max_size=_LARGEST_BODY)
     app.add_routes(
         [
-            web.post("/mutate/pods", _handler(review_pod, knowledge, defaults)),
-            web.post("/validate/workloads", _handler(review_workload, knowledge, defaults)),
+            web.post("/mutate/pods", _handler(review_pod, knowledge, defaults, decision_seconds)),
+            web.post("/validate/workloads", _handler(review_workload, knowledge, defaults, decision_seconds)),
         ],
     )
     return app
@@ -50,10 +51,11 @@ def _handler(
     review: Callable[[Request, Knowledge, Defaults], Awaitable[Answer]],
     knowledge: Knowledge,
     defaults: Defaults,
+    decision_seconds: float,
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(http: web.Request) -> web.Response:
         try:
-            async with asyncio.timeout(_DECISION_SECONDS):
+            async with asyncio.timeout(decision_seconds):
                 request = decode_review(await http.read())
                 answer = await review(request, knowledge, defaults)
         except (InvalidReviewError, InvalidObjectError) as error:
@@ -62,7 +64,7 @@ def _handler(
             logger.warning("%s: the apiserver did not say what the decision needs: %s", http.path, error)
             return web.Response(status=503, text="muster cannot read what it needs from the apiserver\n")
         except TimeoutError:
-            return web.Response(status=504, text=f"muster did not decide within {_DECISION_SECONDS} s\n")
+            return web.Response(status=504, text=f"muster did not decide within {decision_seconds} s\n")
         if answer.patch or not answer.allowed:
             logger.info(
                 "%s %s %s/%s: %s",

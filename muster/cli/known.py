@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +30,7 @@ class Known:
     """The context of a plan. Without any queue nothing is judged by queues; without any class none is unknown."""
 
     queues: dict[str, QueueView] = field(default_factory=dict)
+    parents: set[str] = field(default_factory=set)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     namespaces: dict[str, ObjectMeta] = field(default_factory=dict)
     ranges: dict[str, list[LimitRange]] = field(default_factory=dict)
@@ -40,8 +41,9 @@ class Known:
         try:
             match group, document.kind:
                 case "scheduling.volcano.sh", "Queue":
-                    queue = read_queue(convert(document.manifest, Queue))
-                    self.queues[queue.name] = queue
+                    queue = convert(document.manifest, Queue)
+                    self.queues[queue.metadata.name] = read_queue(queue)
+                    self.parents.add(queue.spec.parent)
                 case "scheduling.k8s.io", "PriorityClass":
                     class_ = convert(document.manifest, PriorityClass)
                     self.classes[class_.metadata.name] = class_
@@ -57,10 +59,14 @@ class Known:
             raise InputError(f"{document.source}: {error}") from error
         return True
 
+    def _queue(self, name: str) -> QueueView | None:
+        view = self.queues.get(name)
+        return view and replace(view, leaf=view.leaf and name not in self.parents)
+
     def context(self, namespace: str, defaults: Defaults) -> Context:
         """What the rules need to judge a workload of that namespace."""
         return Context(
-            queue=self.queues.get if self.queues else None,
+            queue=self._queue if self.queues else None,
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
             around=Surroundings(namespace=self.namespaces.get(namespace, ObjectMeta(name=namespace))),

@@ -9,7 +9,7 @@ from controller.cluster import Cluster
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
 from muster.ledger import GangKey
-from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER
+from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.objects import Pod, PodGroup, PriorityClass, Queue, decode
 from muster.resources import parse_resources
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
@@ -199,7 +199,7 @@ def ray_pod(
     return pod(
         name,
         owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster, "uid": owner_uid, "controller": True},
-        labels={"ray.io/cluster": cluster, "ray.io/group": role, GANG: group},
+        labels={"ray.io/cluster": cluster, "ray.io/group": role, GANG: group, QUEUE_LABEL: "q"},
         annotations={GROUP_NAME: group},
         schedulingGates=[{"name": GATE}] if held else [],
         **rest,

@@ -340,8 +340,10 @@ async def test_what_a_foreign_group_holds_is_not_given_away() -> None:
 
 
 async def test_a_workload_taken_out_of_musters_hands_is_let_go() -> None:
+    """They get the PodGroup that they are bound to, or Volcano would never look at them."""
     scene = demo(workloads=[ray_cluster(labels={})], queues=[])
-    assert await scene.settle() == ["patch demo-head", "patch demo-w-0", "patch demo-w-1"]
+    assert await scene.settle() == [f"muster {GROUP}", "patch demo-head", "patch demo-w-0", "patch demo-w-1"]
+    assert scene.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
 
 
 async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
@@ -601,3 +603,51 @@ async def test_what_pods_of_others_hold_above_their_minimum_is_not_given_away() 
     scene = demo(pods=[*members(), *others], groups=[foreign])
     await scene.settle()
     assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+
+
+async def test_a_refused_pod_group_is_said_and_takes_no_room() -> None:
+    """By a quota, say: the next gang must not wait for one that can never start."""
+    scene = two()
+    scene.client.fails = {f"muster {GROUP}": [ApiError(403, "Forbidden", "exceeded quota: podgroups")] * 9}
+    for _ in range(3):
+        try:
+            await scene.settle()
+        except ApiError:
+            scene.queue.add(GangKey("team", GROUP))
+    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    assert ("Warning", "Invalid", "the PodGroup was refused: exceeded quota: podgroups") in scene.events()
+
+
+async def test_a_pod_group_refused_for_its_queue_says_so() -> None:
+    """As Volcano's own webhook refuses it."""
+    scene = demo(queues=[])
+    scene.client.fails = {f"muster {GROUP}": [ApiError(403, "Forbidden", "unable to find queue")]}
+    await until_refused(scene)
+    assert scene.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+
+
+async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
+    """Deleted and made anew under its name: until the garbage collector has come by, its old pods run."""
+    scene = two()
+    await scene.settle()
+    store = workload_store(scene.cluster, RAY_CLUSTER)
+    store.apply("deleted", made(RayCluster, ray_cluster()))
+    store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
+    new = ray_pod("new-head", "headgroup", owner_uid="uid-new")
+    scene.client.pods[new["metadata"]["name"]] = new
+    scene.watch()
+    await scene.settle()
+    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    for name in ("demo-head", "demo-w-0", "demo-w-1"):
+        del scene.client.pods[name]
+    scene.watch()
+    await scene.settle()
+    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+
+
+async def test_a_suspended_workload_keeps_its_place_until_its_pods_go() -> None:
+    scene = two()
+    await scene.settle()
+    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    await scene.settle()
+    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"

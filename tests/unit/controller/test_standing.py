@@ -136,7 +136,10 @@ def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
         pytest.param(ray_cluster(), OPEN, None, "3", id="admitted: the group was deleted by somebody"),
         pytest.param(ray_cluster(), HELD, pod_group(), None, id="waiting"),
         pytest.param(ray_cluster(), HELD[:1], pod_group(), None, id="assembling"),
-        pytest.param(ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), None, id="suspended"),
+        pytest.param(
+            ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), "3", id="suspended, its pods not"
+        ),
+        pytest.param(ray_cluster(suspend=True), [], pod_group(admitted="uid-demo"), None, id="suspended"),
         pytest.param(None, [], pod_group(), None, id="gone"),
         pytest.param(None, OPEN[:2], pod_group(), "2", id="gone, its pods not yet"),
         pytest.param(None, HELD[:2], pod_group(), None, id="gone, its pods held"),

@@ -198,3 +198,12 @@ def test_a_misspelt_opt_in_is_said() -> None:
         True,
         ('metadata.labels[muster.dev/managed]: "yes" is neither "true" nor "false"; it is ignored',),
     )
+
+
+@pytest.mark.parametrize("queue", [QueueView("q", "Open", {}, leaf=False)], ids=["has queues below it"])
+def test_a_queue_that_is_no_leaf_takes_no_gang(queue: QueueView) -> None:
+    assert refusal(ray_cluster(), context(queue)) == (
+        Reason.QUEUE_NOT_LEAF,
+        QUEUE,
+        f'{QUEUE}: queue "q" has queues below it and takes no gangs itself; name one of those',
+    )

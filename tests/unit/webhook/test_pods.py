@@ -165,3 +165,11 @@ async def test_a_pod_that_names_another_scheduler_is_left_alone_and_said() -> No
         "allowed": True,
         "warnings": ['spec.schedulerName: "mine" is not volcano; muster leaves the pod alone'],
     }
+
+
+async def test_a_role_that_the_watch_has_not_shown_yet_is_read() -> None:
+    """A worker group of a moment ago: its first pod is quicker than the watch."""
+    reader = Reader({"rayclusters/demo": ray_cluster(workers(), workers("late"))})
+    answer = await reviewed(new_pod(role="late"), knowing(reader, workloads=[ray_cluster()]))
+    assert answer.patch
+    assert reader.reads == ["rayclusters/demo"]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-import webhook.server
 from muster.kube.errors import Unreachable
 from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster
 from tests.unit.webhook.reviews import Reader, knowing, review
@@ -81,9 +80,8 @@ async def test_an_apiserver_that_does_not_say_is_503_and_tells_nothing_of_it(htt
     assert (answer.status, await answer.text()) == (503, "muster cannot read what it needs from the apiserver\n")
 
 
-async def test_an_apiserver_that_is_silent_is_504_before_the_caller_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook.server, "_DECISION_SECONDS", 0.01)
-    async with TestClient(TestServer(make_app(knowing(Silent()), DEFAULTS))) as client:
+async def test_an_apiserver_that_is_silent_is_504_before_the_caller_gives_up() -> None:
+    async with TestClient(TestServer(make_app(knowing(Silent()), DEFAULTS, decision_seconds=0.01))) as client:
         answer = await client.post("/mutate/pods", data=as_json(review(MEMBER)))
         assert answer.status == 504
 

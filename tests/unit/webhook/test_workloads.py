@@ -147,3 +147,26 @@ async def test_a_queue_whose_capability_cannot_be_read_takes_nobody() -> None:
 )
 async def test_an_edit_that_makes_a_fault_worse_is_refused(old: JSON, new: JSON) -> None:
     assert not (await updated(old, new))["allowed"]
+
+
+@pytest.mark.parametrize(
+    "queues",
+    [
+        pytest.param([{**SMALL, "metadata": {"name": "root"}}], id="root"),
+        pytest.param(
+            [{**SMALL, "metadata": {"name": "root"}}, {"metadata": {"name": "child"}, "spec": {"parent": "root"}}],
+            id="root with a child",
+        ),
+        pytest.param(
+            [
+                {**SMALL, "metadata": {"name": "upper"}},
+                {"metadata": {"name": "lower"}, "spec": {"parent": "upper"}, "status": {"state": "Open"}},
+            ],
+            id="a parent",
+        ),
+    ],
+)
+async def test_a_queue_with_queues_below_it_takes_nobody(queues: list[JSON]) -> None:
+    labels = {"volcano.sh/queue-name": queues[0]["metadata"]["name"]}
+    response = await created(ray_cluster(labels=labels), knowing(queues=queues))
+    assert response["status"]["reason"] == "QueueNotLeaf"
