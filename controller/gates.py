@@ -54,20 +54,19 @@ def plan_opening(
     replaced at once. Further members are opened while all opened ones stay within the claim, `base` at least, or while
     `may_hold` allows the claim to grow.
     """
-    entitled = [*(member for member in members if not member.held)]
+    open_already = [member for member in members if not member.held]
     first = [member for member in minimum_of(members, roles) if member.held]
-    entitled += first
-    claim = largest(base, total(member.requests for member in entitled))
+    entitled = total(member.requests for member in (*open_already, *first))
+    claim = largest(base, entitled)
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
     for member in members:
         if not member.held or member.pod.metadata.uid in chosen:
             continue
-        wanted = total(other.requests for other in (*entitled, member))
+        wanted = total((entitled, member.requests))
         grown = largest(claim, wanted)
         if grown == claim or may_hold(grown):
-            claim = grown
-            entitled.append(member)
+            claim, entitled = grown, wanted
             opening.append(member)
         else:
             surplus.append(member)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from muster.kube.resource import POD_GROUPS
 from muster.names import MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.objects import InvalidObjectError, PodGroup, convert
 from muster.resources import Resources, as_text, parse_resources
-from muster.schedulers import SCHEDULERS
+from muster.schedulers import SCHEDULERS, owner_reference
 
 if TYPE_CHECKING:
     from controller.view import View
@@ -47,25 +48,16 @@ def lenient(view: View) -> dict[str, Any]:
     """A PodGroup that holds nobody back: for pods that are bound to one, and whose workload is no gang any more."""
     if view.decoded is None or view.kind is None:
         raise ValueError(f"{view.key} has no workload to make a PodGroup for")
-    meta = view.decoded.metadata
+    api_version = f"{view.kind.group}/{view.kind.versions[0]}"
     queues = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in view.members)
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
         "metadata": {
             "name": view.key.name,
             "namespace": view.key.namespace,
             "labels": {MANAGED_BY: MUSTER},
-            "ownerReferences": [
-                {
-                    "apiVersion": f"{view.kind.group}/{view.kind.versions[0]}",
-                    "kind": view.kind.kind,
-                    "name": meta.name,
-                    "uid": meta.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                },
-            ],
+            "ownerReferences": [owner_reference(api_version, view.kind, view.decoded.metadata)],
         },
         "spec": {"minMember": 1, "queue": next((queue for queue in queues if queue), "default")},
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import GANG, GATE
+from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ __all__ = ["Operation", "inject", "is_free"]
 
 Operation = dict[str, Any]
 
-_UNNAMED = ("", "default-scheduler")
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -40,7 +39,7 @@ def is_free(pod: Pod, gang: Gang, scheduler: GangScheduler) -> bool:
         return False
     if pod.spec.node_name or _MIRROR in pod.metadata.annotations:
         return False
-    return pod.spec.scheduler_name in (*_UNNAMED, scheduler.name)
+    return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
 
 
 def inject(pod: Pod, role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> list[Operation]:

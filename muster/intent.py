@@ -12,7 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.names import (
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+    UNNAMED_SCHEDULERS,
+)
 from muster.objects import ObjectMeta
 from muster.topology import Topology, read_topology
 from muster.workloads import SchedulingPolicy
@@ -23,9 +30,6 @@ if TYPE_CHECKING:
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["Defaults", "Intent", "Surroundings", "find_intent", "foreign_scheduler", "speaks"]
-
-# The name that the apiserver writes where no scheduler was named.
-_UNNAMED = ("", "default-scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +176,4 @@ def _labels(key: str, workload: Workload, around: Surroundings) -> list[tuple[st
 
 def _named(role: RoleSpec) -> str:
     name = role.template.spec.scheduler_name
-    return "" if name in _UNNAMED else name
+    return "" if name in UNNAMED_SCHEDULERS else name

@@ -22,6 +22,7 @@ __all__ = [
     "TASK_SPEC",
     "TOPOLOGY_MODE_LABEL",
     "TOPOLOGY_TIER_LABEL",
+    "UNNAMED_SCHEDULERS",
     "label_value",
 ]
 
@@ -43,6 +44,9 @@ PRIORITY_CLASS_LABEL = "ray.io/priority-class-name"
 TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+
+# what stands in a pod where nobody named a scheduler: nothing yet, or what the apiserver writes then
+UNNAMED_SCHEDULERS = ("", "default-scheduler")
 
 # what Volcano reads on pods
 GROUP_NAME = "scheduling.k8s.io/group-name"

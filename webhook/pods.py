@@ -8,6 +8,7 @@ from muster.admission import Reason, Refusal
 from muster.gang import gang_of
 from muster.injection import inject, is_free
 from muster.intent import Defaults, find_intent, speaks
+from muster.names import UNNAMED_SCHEDULERS
 from muster.objects import InvalidObjectError, Pod, decode
 from muster.schedulers import SCHEDULERS
 from muster.workloads import kind_of_owner
@@ -70,7 +71,7 @@ def _decide(
     scheduler = SCHEDULERS[intent.scheduler]
     if not is_free(pod, gang, scheduler):
         named = pod.spec.scheduler_name
-        if named not in ("", "default-scheduler", scheduler.name):
+        if named not in (*UNNAMED_SCHEDULERS, scheduler.name):
             return allow(
                 warnings=[f'spec.schedulerName: "{named}" is not {scheduler.name}; muster leaves the pod alone']
             )

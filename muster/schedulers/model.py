@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from muster.gang import Gang
     from muster.intent import Intent
-    from muster.objects import Pod
-    from muster.workloads import Workload
+    from muster.objects import ObjectMeta, Pod
+    from muster.workloads import Kind, Workload
 
-__all__ = ["Binding", "GangScheduler", "group_metadata"]
+__all__ = ["Binding", "GangScheduler", "group_metadata", "owner_reference"]
 
 # Bookkeeping of other tools that says nothing about the gang.
 _NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/")
@@ -54,14 +54,17 @@ def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
         "annotations": {
             key: value for key, value in workload.metadata.annotations.items() if not key.startswith(_NOT_COPIED)
         },
-        "ownerReferences": [
-            {
-                "apiVersion": workload.api_version,
-                "kind": workload.kind.kind,
-                "name": workload.metadata.name,
-                "uid": workload.metadata.uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            },
-        ],
+        "ownerReferences": [owner_reference(workload.api_version, workload.kind, workload.metadata)],
+    }
+
+
+def owner_reference(api_version: str, kind: Kind, metadata: ObjectMeta) -> dict[str, Any]:
+    """What makes a PodGroup a workload's own: the garbage collector takes it with its owner, and not after it."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind.kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
     }
