@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Api", "NotFoundError", "answers"]
 
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND, _BUSY = 404, 429
+_TRIES, _BUSY_SECONDS = 20, 0.5
 
 
 class NotFoundError(TestbedError):
     """The apiserver has no such object."""
+
+
+class _BusyError(TestbedError):
+    """The apiserver could not look at the request now (429)."""
 
 
 class Api:
@@ -46,6 +52,15 @@ class Api:
         return self._call("POST", path, json.dumps(manifest).encode(), {"Content-Type": "application/json"})
 
     def _call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
+        # Of a CRD of a moment ago the apiserver says 429 until its storage is there: nothing was done, so ask again.
+        for _ in range(_TRIES - 1):
+            try:
+                return self._call_once(method, path, body, headers)
+            except _BusyError:
+                time.sleep(_BUSY_SECONDS)
+        return self._call_once(method, path, body, headers)
+
+    def _call_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
         if self._context is None:
             self._context = ssl.create_default_context(cafile=str(self._ca_file))
         request = urllib.request.Request(  # noqa: S310 (always https, always ours)
@@ -58,7 +73,7 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read().decode(errors="replace")
-            kind = NotFoundError if error.code == _NOT_FOUND else TestbedError
+            kind = {_NOT_FOUND: NotFoundError, _BUSY: _BusyError}.get(error.code, TestbedError)
             raise kind(f"{method} {path}: {error.code} {_message(text)}") from error
         except OSError as error:
             raise TestbedError(f"{method} {path}: {error}") from error
