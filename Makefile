@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
 PYTEST_ARGS ?=
+COMMA := ,
+# MUSTER_WITHOUT_NODE=1 leaves out what needs a real node (CONTRIBUTING.md); in CI that is an error.
+NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint test-unit test-apiserver test-e2e test-conformance test-testbed build build-all lock clean
+.PHONY: help setup image demo test lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -25,13 +28,16 @@ build: setup ## Build the programs of the testbed's usual parts (a quarter of an
 	@$(BIN)/python -m hack.testbed build
 
 build-all: setup ## Build the programs of all its parts, which `make test` needs
-	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer
+	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer$(NODE)
+
+image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it
+	@$(BIN)/python -m hack.image $(if $(NAME),--name $(NAME))
 
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
 
-test: lint build-all ## Lint, then every test
-	@$(BIN)/pytest $(PYTEST_ARGS)
+test: lint build-all image ## Lint, then every test, in four parts side by side; MUSTER_WITHOUT_NODE=1 leaves the real node out
+	@$(BIN)/python -m hack.check $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter
 	@echo "== lint"
@@ -43,8 +49,14 @@ lint: setup ## ruff, mypy, import-linter
 test-unit: setup ## Tests without a cluster, in seconds
 	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)
 
+test-image: image ## Tests of the image; needs root, to run it
+	@$(BIN)/pytest tests/image $(PYTEST_ARGS)
+
 test-apiserver: build ## Tests on a real kube-apiserver
 	@$(BIN)/pytest tests/apiserver $(PYTEST_ARGS)
+
+test-faults: build ## muster's client on a real kube-apiserver that fails, or behind a network that does
+	@$(BIN)/pytest tests/faults $(PYTEST_ARGS)
 
 test-e2e: build ## Tests on the whole real control plane
 	@$(BIN)/pytest tests/e2e $(PYTEST_ARGS)
@@ -52,12 +64,25 @@ test-e2e: build ## Tests on the whole real control plane
 test-conformance: build-all ## muster beside the operators' own gang flags
 	@$(BIN)/pytest tests/conformance $(PYTEST_ARGS)
 
+test-node: setup ## Tests on a real node: muster's pods run by a kubelet (root only)
+	@$(BIN)/python -m hack.testbed build --with volcano,kuberay,node
+	@$(BIN)/pytest tests/node $(PYTEST_ARGS)
+
 test-testbed: build-all ## Tests of the testbed itself
 	@$(BIN)/pytest tests/testbed $(PYTEST_ARGS)
+
+fuzz: setup ## Ask the webhook anything for ten minutes (SECONDS=60: for one), and show what was reached of its rules
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
+
+audit-dependencies: setup ## Look the locked requirements up among known vulnerabilities: PyPI's list, or SERVICE=osv
+	@test -x $(VENV)/audit/bin/python || $(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/audit.txt
+	@$(BIN)/python -m hack.audit --program $(VENV)/audit/bin/pip-audit --service $(or $(SERVICE),pypi)
 
 lock: setup ## Write the locked requirements anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --output-file requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --output-file requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group audit --output-file requirements/audit.txt
 
 clean: ## Remove what was made in the checkout
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,17 +8,24 @@ import logging
 import sys
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import muster
 from controller.cluster import Cluster
+from controller.events import Announcer
+from controller.metrics import Metrics, Term
+from controller.nodes import NodeWatch
+from controller.nudges import short_jobs
 from controller.reconciler import Reconciler
 from controller.writer import Writer
 from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.workqueue import WorkQueue, work
-from muster.process import add_common_arguments, configure_logging, identity, run, serve_health, stop_signal
+from muster.logs import configure_logging
+from muster.metrics import Watches, new_registry, unread
+from muster.process import add_common_arguments, identity, run, serve_health, stop_signal
 
 if TYPE_CHECKING:
     from muster.ledger import GangKey
@@ -29,18 +36,23 @@ USER_AGENT = f"muster-controller/{muster.__version__}"
 _WORKERS = 16
 # A gang that failed is looked at again within this many seconds at the latest.
 _LONGEST_RETRY = 30.0
+# How often nodes are counted, and those who wait are told anew how they stand, in seconds.
+_TICK = 1.0
+# What is ready when the process is told to end is worked off for at most so many seconds.
+_DRAIN = 3.0
 
 
 def main() -> None:
     """Work as the leader, or wait to become it, until SIGTERM."""
     parser = argparse.ArgumentParser(prog="muster-controller", description="Controller of muster.")
     add_common_arguments(parser)
+    parser.add_argument("--bound", choices=["", "nodes"], default="", help="no more starts than the nodes can hold")
     parser.add_argument("--lease", default="muster-controller", help="name of the Lease that decides who works")
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
     parser.add_argument("--retry-period", type=float, default=2.0, help="seconds between attempts at the lease")
     arguments = parser.parse_args()
-    configure_logging(arguments.log_level)
+    configure_logging(arguments.log_level, arguments.log_format)
     try:
         run("muster-controller", _run(arguments))
     except* LeaseLost as lost:
@@ -53,6 +65,8 @@ async def _run(arguments: argparse.Namespace) -> None:
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         cluster = Cluster()
+        registry = new_registry("controller")
+        metrics = Metrics(registry)
         timing = LeaseTiming(
             lease=arguments.lease_duration,
             renew=arguments.renew_deadline,
@@ -66,41 +80,81 @@ async def _run(arguments: argparse.Namespace) -> None:
             timing=timing,
         )
 
+        term = Term(cluster, arguments.lease, elector.is_valid, registry)
+        queue: WorkQueue[GangKey] = WorkQueue(cap=_LONGEST_RETRY, waited=metrics.queue_wait.observe)
+
         async def lead() -> None:
             logger.info("leading")
-            queue: WorkQueue[GangKey] = WorkQueue(cap=_LONGEST_RETRY)
+            # Until its lease has run out nobody else may have begun, even when it cannot be renewed any more.
+            writer = Writer(client, lambda: elector.remaining() + timing.margin if elector.is_valid() else 0.0)
+            announcer = Announcer(writer, own.name)
             reconciler = Reconciler(
-                # Until its lease has run out nobody else may have begun, even when it cannot be renewed any more.
-                Writer(client, lambda: elector.remaining() + timing.margin if elector.is_valid() else 0.0),
+                writer,
                 cluster,
                 queue,
-                Defaults(queue=arguments.default_queue),
-                instance=own.name,
+                Defaults(queue=arguments.default_queue, gate=arguments.gate),
+                announcer,
+                jobs=partial(short_jobs, client),
+                metrics=metrics,
                 clock=time.monotonic,
+                wall=time.time,
             )
+            term.begins(queue, announcer)
             cluster.subscribe(gang=queue.add, queue=reconciler.queue_changed)
             reconciler.prime(await cluster.list_pod_groups(client))
-            await work(queue, reconciler.reconcile, _WORKERS)
+            nodes = NodeWatch(client)
+            always = arguments.bound == "nodes"
+            try:
+                # Nothing is decided before it is known how much there is.
+                await _bound(reconciler, nodes, always=always)
+                async with asyncio.TaskGroup() as tasks:
+                    beside = [
+                        tasks.create_task(_tick(reconciler, nodes, always=always)),
+                        tasks.create_task(announcer.run()),
+                    ]
+                    await work(queue, metrics.measured(reconciler.reconcile), _WORKERS)
+                    for task in beside:
+                        task.cancel()
+            finally:
+                await nodes.stop()
 
         async def take_part() -> None:
             await cluster.wait_synced()
             logger.info("all stores synced; standing for leader")
             await elector.run(lead)
 
+        reflectors = cluster.reflectors(client)
+        Watches(reflectors, registry)
+
+        def ready() -> dict[str, str]:
+            return {"stores": unread(reflectors), "running": "ending" if stop.is_set() else ""}
+
         async with (
-            serve_health(
-                arguments.health_bind_address,
-                arguments.health_port,
-                ready=lambda: {"stores": cluster.synced, "running": not stop.is_set()},
-            ),
+            serve_health(arguments.health_bind_address, arguments.health_port, ready=ready, registry=registry),
             asyncio.TaskGroup() as group,
         ):
-            tasks = [group.create_task(reflector.run()) for reflector in cluster.reflectors(client)]
-            tasks.append(group.create_task(take_part()))
+            tasks = [group.create_task(reflector.run()) for reflector in reflectors]
+            taking_part = group.create_task(take_part())
+            tasks.append(taking_part)
             await stop.wait()
             logger.info("stopping")
+            queue.shut_down()
+            if elector.is_valid():
+                # What was begun is finished, and the lease given back, before the stores end.
+                await asyncio.wait({taking_part}, timeout=_DRAIN)
             for task in reversed(tasks):
                 task.cancel()
+
+
+async def _bound(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> None:
+    reconciler.bound(await nodes.room(wanted=always or reconciler.bound_by_nodes))
+
+
+async def _tick(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> None:
+    while True:
+        await asyncio.sleep(_TICK)
+        await _bound(reconciler, nodes, always=always)
+        reconciler.tell_who_waits()
 
 
 if __name__ == "__main__":

@@ -3,97 +3,121 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
+from muster.additions import RuntimeClass
 from muster.gang import priority_values
-from muster.intent import Defaults
+from muster.intent import Defaults, Surroundings
+from muster.kube.added import Added
 from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.outsiders import UNFINISHED, Outsiders
 from muster.kube.reflector import Reflector
-from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from muster.kube.resource import (
+    LIMIT_RANGES,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RUNTIME_CLASSES,
+)
 from muster.kube.store import Change, Store
-from muster.kube.workloads import resource_of
+from muster.kube.workloads import resource_of, resource_of_source
 from muster.ledger import GangKey
-from muster.names import GROUP_NAME
-from muster.objects import InvalidObjectError, LocalObject, Pod, PodGroup, PriorityClass, Queue, decode
-from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
+from muster.limits import LimitRange
+from muster.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
+from muster.objects import InvalidObjectError, Namespace, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.requests import pod_requests
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from muster.kube.client import Client
+    from muster.kube.resource import Resource
     from muster.objects import OwnerReference
+    from muster.resources import Resources
 
-__all__ = ["Cluster"]
-
-logger = logging.getLogger(__name__)
-
-
-class _ListMeta(LocalObject, frozen=True):
-    continue_: str = msgspec.field(default="", name="continue")
+__all__ = ["Cluster", "Watched"]
 
 
-class _PodGroupPage(LocalObject, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: tuple[msgspec.Raw, ...] = ()
+class Watched(NamedTuple):
+    """A store and what it holds: objects of a resource, decoded as a type, that the selectors let pass."""
+
+    resource: Resource
+    type: type[Any]
+    store: Store[Any]
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+# A RayCluster, its RayJob, the RayCronJob of that.
+_MOST_OWNERS = 3
 
 
 class Cluster:
-    """Pods of gangs, PodGroups, workloads, queues and priority classes, as the watches last said."""
+    """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said."""
 
     def __init__(self) -> None:
         self.pods: Store[Pod] = Store()
         self.pod_groups: Store[PodGroup] = Store()
         self.queues: Store[Queue] = Store()
         self.priority_classes: Store[PriorityClass] = Store()
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in GANG_KINDS}
+        self.namespaces: Store[Namespace] = Store()
+        self.outsiders = Outsiders()
+        self.added = Added()
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        for kind in GANG_KINDS:
+            self._workloads[kind].index("gang", _gang_of_workload(kind))
         self.pods.index("gang", _gangs_of_pod)
+        self._requests: dict[str, tuple[Pod, Resources]] = {}
+        self.pods.subscribe(self._forget_requests)
+
+    def watched(self) -> list[Watched]:
+        """Every store, and what it is to hold."""
+        return [
+            # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
+            Watched(PODS, Pod, self.pods, f"spec.schedulerName={Defaults().scheduler}"),
+            Watched(POD_GROUPS, PodGroup, self.pod_groups),
+            Watched(QUEUES, Queue, self.queues),
+            Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
+            Watched(NAMESPACES, Namespace, self.namespaces),
+            Watched(LIMIT_RANGES, LimitRange, self.added.ranges),
+            Watched(RUNTIME_CLASSES, RuntimeClass, self.added.runtimes),
+            *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
+            *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
+            *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.outsiders.stores.items()),
+        ]
 
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
-            Reflector(client, PODS, Pod, self.pods, field_selector=f"spec.schedulerName={Defaults().scheduler}"),
-            Reflector(client, POD_GROUPS, PodGroup, self.pod_groups),
-            Reflector(client, QUEUES, Queue, self.queues),
-            Reflector(client, PRIORITY_CLASSES, PriorityClass, self.priority_classes),
-            *(Reflector(client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in GANG_KINDS),
+            Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels)
+            for resource, type_, store, fields, labels in self.watched()
         ]
 
     @property
     def synced(self) -> bool:
         """Whether everything was listed once."""
-        stores: list[Store[Any]] = [self.pods, self.pod_groups, self.queues, self.priority_classes]
-        return all(store.synced for store in (*stores, *self._workloads.values()))
+        return all(watched.store.synced for watched in self.watched())
 
     async def wait_synced(self, poll: float = 0.05) -> None:
         """Wait until everything was listed once: before that, what is missing may only be unread."""
-        while not self.synced:  # noqa: ASYNC110 - seven stores, once in the life of the process
+        while not self.synced:  # noqa: ASYNC110 - eight stores, once in the life of the process
             await asyncio.sleep(poll)
 
     @staticmethod
     async def list_pod_groups(client: Client) -> list[PodGroup]:
         """All PodGroups as they are now, not as the watch last said. Raises ApiError."""
-        groups: list[PodGroup] = []
-        continue_ = ""
-        while True:
-            try:
-                page = decode(await client.list_page(POD_GROUPS, continue_=continue_), _PodGroupPage)
-            except ApiError as error:
-                if error.not_found:
-                    return groups
-                raise
-            for item in page.items:
-                try:
-                    groups.append(decode(item, PodGroup))
-                except InvalidObjectError as error:
-                    # One broken object must not keep every leader from leading.
-                    logger.warning("a PodGroup is passed over: %s", error)
-            continue_ = page.metadata.continue_
-            if not continue_:
-                return groups
+        try:
+            return await list_objects(client, POD_GROUPS, PodGroup)
+        except ApiError as error:
+            if error.not_found:
+                return []
+            raise
 
     def subscribe(self, *, gang: Callable[[GangKey], None], queue: Callable[[Change[Queue]], None]) -> None:
         """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves."""
@@ -107,25 +131,77 @@ class Cluster:
             meta = change.object.metadata
             gang(GangKey(meta.namespace, meta.name))
 
-        def priorities_changed(_: Change[PriorityClass]) -> None:
-            for key in self.gangs():
+        def namespace_changed(change: Change[Namespace]) -> None:
+            for key in self._gangs_told_by(change):
                 gang(key)
 
+        def counted_anew(namespace: str | None) -> None:
+            for key in self.gangs():
+                if namespace in (None, key.namespace):
+                    gang(key)
+
+        self.added.subscribe(counted_anew)
+        self.priority_classes.subscribe(lambda _: counted_anew(None))
+        self.namespaces.subscribe(namespace_changed)
         self.pods.subscribe(pod_changed)
+        self.outsiders.subscribe(gang)
         self.pod_groups.subscribe(group_changed)
-        self.priority_classes.subscribe(priorities_changed)
         self.queues.subscribe(queue)
-        for kind, store in self._workloads.items():
-            store.subscribe(_workload_changed(kind, gang))
+        self._subscribe_to_workloads(gang)
+
+    def _subscribe_to_workloads(self, gang: Callable[[GangKey], None]) -> None:
+        for kind in GANG_KINDS:
+            self._workloads[kind].subscribe(_workload_changed(kind, gang))
+        for source, found in self._sources.items():
+            found.subscribe(self._source_changed(source, gang))
+
+    def _source_changed(self, source: Source, gang: Callable[[GangKey], None]) -> Callable[[Change[Any]], None]:
+        """Tell the gangs of the workloads that are made from what has changed."""
+
+        def changed(change: Change[Any]) -> None:
+            meta = change.object.metadata
+            reference = Reference(source, meta.namespace, meta.name)
+            for kind, store in self._workloads.items():
+                if kind.origin is None or source not in kind.origin.sources:
+                    continue
+                for workload in store:
+                    if kind.origin.of(workload) == reference:
+                        gang(GangKey(workload.metadata.namespace, kind.pod_group_name(workload.metadata.name)))
+
+        return changed
+
+    def _gangs_told_by(self, change: Change[Namespace]) -> Iterable[GangKey]:
+        """The gangs for which a change of their namespace means something."""
+        if _words(change.old) == _words(change.new):
+            return ()
+        return (key for key in self.gangs() if key.namespace == change.object.metadata.name)
 
     def gangs(self) -> set[GangKey]:
-        """All gangs that have a PodGroup or a pod."""
+        """All gangs of which there is a PodGroup, a pod, or a workload that has neither yet."""
         keys = {GangKey(group.metadata.namespace, group.metadata.name) for group in self.pod_groups}
+        for kind in GANG_KINDS:
+            keys |= {key for workload in self._workloads[kind] for key in _gang_of_workload(kind)(workload)}
         return keys.union(*(_gangs_of_pod(pod) for pod in self.pods))
 
     def pods_of(self, key: GangKey) -> list[Pod]:
         """The pods that are bound to the PodGroup, whoever bound them."""
         return self.pods.by_index("gang", key)
+
+    def requests_of(self, pod: Pod) -> Resources:
+        """What a pod of the store asks for; raises InvalidObjectError.
+
+        Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
+        """
+        known = self._requests.get(pod.metadata.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        requests = pod_requests(pod.spec, status=pod.status)
+        self._requests[pod.metadata.uid] = pod, requests
+        return requests
+
+    def _forget_requests(self, change: Change[Pod]) -> None:
+        if change.old is not None:
+            self._requests.pop(change.old.metadata.uid, None)
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name."""
@@ -137,9 +213,51 @@ class Cluster:
         found = self._workloads[kind].get(namespace, owner.name) if kind else None
         return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
 
+    def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
+        """The workload with what it is made from; raises InvalidObjectError when that is not there."""
+        return kind.whole(decoded, self._origin)
+
+    def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
+        """What speaks for the workload beside itself."""
+        meta, whole = decoded.metadata, decoded
+        with suppress(InvalidObjectError):
+            whole = self.whole(kind, decoded)
+        return Surroundings(kind.voices(whole), self._owners(meta), self.namespace(meta.namespace))
+
+    def _owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
+        above: list[ObjectMeta] = []
+        made = workload
+        while made.controller is not None and len(above) < _MOST_OWNERS:
+            found = self.workload(workload.namespace, made.controller)
+            if found is None:
+                break
+            made = found[1].metadata
+            above.append(made)
+        return tuple(above)
+
+    def _origin(self, reference: Reference) -> object | None:
+        return self._sources[reference.source].get(reference.namespace, reference.name)
+
+    def namespace(self, name: str) -> ObjectMeta:
+        """What is written on the namespace."""
+        found = self.namespaces.get("", name)
+        return found.metadata if found else ObjectMeta(name=name)
+
+    def workload_of(self, key: GangKey) -> tuple[Kind, Decoded] | None:
+        """The workload whose PodGroup has, or would have, that name; of several the oldest."""
+        found = [(kind, one) for kind in GANG_KINDS for one in self._workloads[kind].by_index("gang", key)]
+        return min(found, key=lambda one: (one[1].metadata.creation_timestamp, one[1].metadata.uid), default=None)
+
     def priorities(self) -> dict[str, int]:
         """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
         return priority_values(self.priority_classes)
+
+
+def _words(namespace: Namespace | None) -> tuple[object, ...]:
+    """What a namespace says of its gangs."""
+    meta = namespace.metadata if namespace else ObjectMeta()
+    # By its labels queues are open to it.
+    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE))
 
 
 def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
@@ -147,9 +265,19 @@ def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
     return (GangKey(pod.metadata.namespace, group),) if group else ()
 
 
+def _gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:
+    def gang(workload: Decoded) -> Iterable[GangKey]:
+        meta = workload.metadata
+        above = kind_of_owner(meta.controller)
+        # The pods of a JobSet that a TrainJob controls are the TrainJob's gang.
+        return () if above in GANG_KINDS else (GangKey(meta.namespace, kind.pod_group_name(meta.name)),)
+
+    return gang
+
+
 def _workload_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
     def changed(change: Change[Decoded]) -> None:
-        meta = change.object.metadata
-        gang(GangKey(meta.namespace, kind.pod_group_name(meta.name)))
+        for key in _gang_of_workload(kind)(change.object):
+            gang(key)
 
     return changed

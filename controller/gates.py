@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.injection import opening
+from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
-from muster.names import GATE
 from muster.resources import Resources, largest, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from controller.view import Member
     from controller.writer import Writer
     from muster.gang import Role
 
-__all__ = ["Opening", "minimum_of", "open_gates", "plan_opening"]
-
-# The apiserver's own limits (429) are obeyed by the client; this only bounds what is under way at once.
-_CONCURRENT = 32
+__all__ = ["Opening", "minimum_of", "open_gates", "plan_opening", "plan_pause"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The members to open now in this order, what the gang then holds, and the members that must wait for room."""
+    """The members to open now in this order, what the gang then holds, and the members that must wait for room.
+
+    `grows` tells that some of them are more than the gang was admitted for. `lacking` has of roles that start together,
+    and of which not all pods are there yet, how many are lacking; these wait for them and not for room. `next_claim` is
+    what the gang would hold with the first role that starts together and waits for room, empty without one.
+    """
 
     members: tuple[Member, ...]
     claim: Resources
     surplus: tuple[Member, ...]
+    grows: bool = False
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    next_claim: Resources = field(default_factory=dict)
 
 
 def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:
@@ -47,30 +52,54 @@ def plan_opening(
     roles: Sequence[Role],
     base: Resources,
     may_hold: Callable[[Resources], bool],
+    ended: Collection[str] = (),
+    *,
+    outgrown: bool = False,
 ) -> Opening:
-    """What to open of an admitted gang.
+    """What to open of an admitted gang, of which pods of the roles `ended` have finished.
 
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
-    replaced at once. Further members are opened while all opened ones stay within the claim, `base` at least, or while
-    `may_hold` allows the claim to grow.
+    replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
+    are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
+    grow: one by one, or all of a role that starts together.
     """
     open_already = [member for member in members if not member.held]
-    first = [member for member in minimum_of(members, roles) if member.held]
+    wanted = [member for member in minimum_of(members, roles) if member.held]
+    first = [] if outgrown else wanted
     entitled = total(member.requests for member in (*open_already, *first))
-    claim = largest(base, entitled)
+    claim = before = largest(base, entitled)
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
-    for member in members:
-        if not member.held or member.pod.metadata.uid in chosen:
+    # Of a role that has begun a pod that comes now is a successor.
+    begun = {*ended, *(member.role for member in open_already)}
+    whole = {role.name: role.replicas for role in roles if role.together and role.name not in begun}
+    batches: dict[str, list[Member]] = {}
+    ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
+    for uid, member in ordered.items():
+        if uid not in chosen:
+            batches.setdefault(f"role {member.role}" if member.role in whole else uid, []).append(member)
+    lacking = {}
+    next_claim: Resources = {}
+    for batch in batches.values():
+        role = batch[0].role
+        if len(batch) < whole.get(role, 0):
+            lacking[role] = whole[role] - len(batch)
             continue
-        wanted = total((entitled, member.requests))
-        grown = largest(claim, wanted)
+        together = total((entitled, *(member.requests for member in batch)))
+        grown = largest(claim, together)
         if grown == claim or may_hold(grown):
-            claim, entitled = grown, wanted
-            opening.append(member)
+            claim, entitled = grown, together
+            opening += batch
         else:
-            surplus.append(member)
-    return Opening(tuple(opening), claim, tuple(surplus))
+            surplus += batch
+            next_claim = next_claim or (grown if role in whole else {})
+    return Opening(tuple(opening), claim, tuple(surplus), claim != before, lacking, next_claim)
+
+
+def plan_pause(members: Sequence[Member], base: Resources) -> Opening:
+    """What an admitted gang holds, `base` at least, while no more of its gates are opened."""
+    running = total(member.requests for member in members if not member.held)
+    return Opening((), largest(base, running), tuple(member for member in members if member.held))
 
 
 async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
@@ -79,29 +108,15 @@ async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
     Gives the UIDs of those that are open now. A pod that is gone, or is another one by now, is passed over: the watch
     will tell of it. Raises the first ApiError after all were tried.
     """
-    limit = asyncio.Semaphore(_CONCURRENT)
 
     async def open_one(member: Member) -> str:
         meta = member.pod.metadata
-        # A strategic merge needs no index and does no harm when the gate is gone; the UID keeps it to this very pod.
-        patch = {
-            "metadata": {"uid": meta.uid},
-            "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
-        }
-        async with limit:
-            try:
-                await writer.patch(PODS, meta.name, meta.namespace, patch)
-            except ApiError as error:
-                if not (error.not_found or error.conflict):
-                    raise
-                return ""
+        try:
+            await writer.patch(PODS, meta.name, meta.namespace, opening(meta))
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+            return ""
         return meta.uid
 
-    results = await asyncio.gather(*(open_one(member) for member in members), return_exceptions=True)
-    opened = []
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        if result:
-            opened.append(result)
-    return opened
+    return [uid for uid in await burst(open_one, members) if uid]

@@ -7,54 +7,55 @@ The order within one gang is what makes it safe to die at any moment: the PodGro
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from controller.deadlines import Deadlines
+from controller.evictions import Evictions
 from controller.gates import open_gates
-from controller.podgroups import desired, lenient, up_to_date
+from controller.keeper import Keeper
+from controller.line import Line
+from controller.memory import Memory
+from controller.nudges import Nudges
+from controller.passing import Passing
+from controller.podgroups import RESERVING, deferred, desired, lenient, unreserved
 from controller.reports import Reporter
-from controller.standing import Phase, Standing, enter, former_of
-from controller.view import View, observe
+from controller.requeue import delete_unplaced, leaving
+from controller.standing import Look, Phase, Standing, queue_held
+from controller.terms import admitted_for
+from controller.view import Mark, Member, View, observe
+from controller.words import TAKEN_OUT, at_rest, beyond, in_the_way, lacking, left_alone, of_the_scheduler, too_large
 from muster.kube.errors import ApiError
-from muster.kube.resource import POD_GROUPS
-from muster.ledger import GangKey, Ledger
-from muster.names import ADMITTED, GATE, STATE
-from muster.objects import InvalidObjectError, PodGroup, Queue, decode
-from muster.queues import read_queue
+from muster.ledger import GangKey, queue_not_found
+from muster.names import GATE, REQUEUE_AFTER, STATE
 from muster.reasons import State
-from muster.resources import describe, total
+from muster.resources import describe
+from muster.times import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from controller.cluster import Cluster
+    from controller.events import Announcer
+    from controller.metrics import Metrics
     from controller.writer import Writer
     from muster.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
+    from muster.objects import ObjectMeta, PodGroup, Queue
+    from muster.resources import Resources
 
 __all__ = ["Reconciler"]
 
 logger = logging.getLogger(__name__)
 
-WORKLOAD_MANAGER = "muster"
 # Seconds for which a gang may lack pods before it is said.
 _ASSEMBLING_SILENCE = 5.0
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What this leader did and the watches may not show yet."""
-
-    marked: str = ""
-    written: PodGroup | None = None
-    opened: set[str] = field(default_factory=set)
-    surplus: bool = False
-    assembling_since: float | None = None
+_WANTS_PODS = frozenset({Phase.ASSEMBLING, Phase.WAITING, Phase.ADMITTED})
 
 
 class Reconciler:
-    """One leader's term: a ledger made from the cluster, and the work on each gang."""
+    """One leader's term: a ledger made from the cluster, and the work on each gang; `jobs` as `Nudges` has it."""
 
     def __init__(
         self,
@@ -62,18 +63,30 @@ class Reconciler:
         cluster: Cluster,
         queue: WorkQueue[GangKey],
         defaults: Defaults,
+        announcer: Announcer,
         *,
-        instance: str,
+        jobs: Callable[[str, str], Awaitable[list[ObjectMeta]]],
+        metrics: Metrics,
         clock: Callable[[], float],
+        wall: Callable[[], float],
     ) -> None:
         self._writer = writer
+        self._metrics = metrics
         self._cluster = cluster
         self._queue = queue
         self._defaults = defaults
         self._clock = clock
-        self._ledger = Ledger()
-        self._reporter = Reporter(writer, instance)
-        self._memory: dict[GangKey, _Memory] = {}
+        self._wall = wall
+        self._line = Line(queue.add, clock=clock, wall=wall)
+        self._ledger = self._line.ledger
+        self._reporter = Reporter(writer, announcer)
+        self._keeper = Keeper(writer, self._reporter, queue.add_after, clock=clock)
+        self._memory: dict[GangKey, Memory] = {}
+        self._passing = Passing(self._ledger, self._memory, queue.add)
+        self._deadlines = Deadlines(self._line, self._reporter, queue.add_after)
+        self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
+        self._evictions = Evictions(clock)
+        cluster.pods.subscribe(self._evictions.note)
 
     def prime(self, groups: Iterable[PodGroup] = ()) -> None:
         """Enter everything that is in the cluster before the first decision, and queue all of it for work.
@@ -82,226 +95,305 @@ class Reconciler:
         before us wrote last.
         """
         for queue in self._cluster.queues:
-            self._enter_queue(queue)
+            self._line.set_queue(queue)
         for group in groups:
             key = GangKey(group.metadata.namespace, group.metadata.name)
-            self._memory[key] = _Memory(written=group)
+            self._memory[key] = Memory(written=group)
         for key in self._cluster.gangs() | self._memory.keys():
-            self._stand(self._observe(key))
+            self._line.enter(self._observe(key), Look(self._wall(), self._cluster.priorities(), grow=False))
             self._queue.add(key)
 
+    def tell_who_waits(self) -> None:
+        """Have those told anew how they stand for whom the words have changed; to be called about every second."""
+        self._line.tell()
+
     def queue_changed(self, change: Change[Queue]) -> None:
-        """Take a queue's change into the ledger and look again at everybody who waits there."""
+        """Take a queue's change into the ledger and look again at everybody for whom it may mean something."""
         name = change.object.metadata.name
+        terms = self._line.terms(name)
         if change.new is None:
-            self._ledger.drop_queue(name)
+            changed = self._ledger.drop_queue(name)
+            self._metrics.forget(name)
         else:
-            self._enter_queue(change.new)
-        self._wake(name)
+            changed = self._line.set_queue(change.new)
+        if changed:
+            self._line.wake_all()
+        if self._line.terms(name) != terms:
+            # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
+            for key in self._cluster.gangs():
+                self._queue.add(key)
+
+    @property
+    def bound_by_nodes(self) -> bool:
+        """Whether the root queue asks for no more to start than the nodes can hold."""
+        return self._ledger.tree.bound_by_nodes
+
+    def bound(self, nodes: Resources | None) -> None:
+        """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
+        self._line.bound(nodes)
 
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
-        memory = self._memory.setdefault(key, _Memory())
+        memory = self._memory.setdefault(key, Memory())
+        left = memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)
+        if left > 0:
+            self._queue.add_after(key, left)
         view = self._observe(key)
-        # What the watch shows by now need not be remembered.
-        memory.opened &= {member.pod.metadata.uid for member in view.members if member.pod.gated(GATE)}
-        memory.written = None if view.pod_group is not memory.written else memory.written
+        gated = {pod.metadata.uid for pod in self._cluster.pods_of(key) if pod.gated(GATE)}
+        self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
+        if standing.changed:
+            self._line.give_turn(key)
         if standing.phase is not Phase.ASSEMBLING:
             memory.assembling_since = None
+        self._reporter.tell_rivals(view, self._clock())
+        if view.evicted:
+            self._queue.add_after(key, self._evictions.wait(key))
+        again = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
+        if again is not None:
+            self._queue.add_after(key, again)
+        await self._step(view, standing, memory)
+
+    async def _step(self, view: View, standing: Standing, memory: Memory) -> None:
         match standing.phase:
             case Phase.GONE:
-                self._forget(view)
+                await self._leave(view)
             case Phase.FOREIGN:
-                if view.members:
-                    message = f'a PodGroup "{key.name}" that muster did not make is in the way; delete or rename it'
-                    await self._report(view, "", State.FOREIGN_POD_GROUP, message)
+                if view.members or (view.outsiders and view.gang is not None):
+                    self._reporter.tell(view, *in_the_way(view), self._clock())
             case Phase.STALE:
-                await self._delete_stale(view)
+                logger.info("%s: the PodGroup is of a former workload of this name", view.key)
+                await self._keeper.delete(view)
             case Phase.INVALID:
-                await self._report(view, view.marked_for, State.INVALID, view.error)
-            case Phase.RELEASED:
-                await self._release(view)
+                await self._keeper.report(view, memory, view.mark, State.INVALID, view.error)
+            case Phase.RELEASED | Phase.NOT_MANAGED:
+                await self._release(view, standing, memory)
             case Phase.INACTIVE:
-                await self._retire(view)
-            case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED:
+                await self._retire(view, memory)
+            case Phase.OUTGROWN:
+                await self._queue_again(view, memory)
+            case Phase.ASSEMBLING | Phase.WAITING | Phase.ADMITTED | Phase.REQUEUED:
                 await self._advance(view, standing, memory)
 
     def _observe(self, key: GangKey) -> View:
-        memory = self._memory.get(key) or _Memory()
-        return observe(key, self._cluster, self._defaults, memory.opened, memory.written)
+        memory = self._memory.get(key) or Memory()
+        view = memory.completed(observe(key, self._cluster, self._defaults, memory.opened, memory.written))
+        return replace(view, evicted=True) if self._evictions.wait(key) > 0 else view
 
     def _stand(self, view: View) -> Standing:
-        """Enter the gang into the ledger, and wake its neighbours when that changes something for them."""
-        memory = self._memory.get(view.key)
-        keys = (view.key, former_of(view.key))
-        before = {self._ledger.queue_of(key) for key in keys}
-        standing = enter(view, self._ledger, self._cluster.priorities(), memory.marked if memory else "")
-        if memory is not None:
-            memory.surplus = bool(standing.opening and standing.opening.surplus)
-        if standing.changed:
-            for queue in before | {self._ledger.queue_of(key) for key in keys}:
-                if queue is not None:
-                    self._wake(queue, but=view.key)
+        lost = view.key in self._line.lost
+        standing = self._line.stand(view, self._look(view.key))
+        if lost and not standing.lost:
+            # Its queue is there now, for others too: who is first is decided among all of them.
+            for key in tuple(self._line.lost):
+                self._line.enter(self._observe(key), replace(self._look(key), grow=False))
         return standing
 
-    async def _advance(self, view: View, standing: Standing, memory: _Memory) -> None:
-        if not view.members and view.pod_group is None:
-            # Made when the first held pod is there, never on sight of the workload.
+    def _look(self, key: GangKey) -> Look:
+        memory = self._memory.get(key) or Memory()
+        return Look(self._wall(), self._cluster.priorities(), memory.mark, memory.unplaced_since)
+
+    async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
+        if view.pod_group is None and not self._may_have_pod_group(view, standing):
             return
         try:
-            view = await self._ensure_pod_group(view, admitted=standing.phase is Phase.ADMITTED)
+            wanted = standing.wanted or desired(view, admitted=standing.phase is Phase.ADMITTED)
+            memory.terms = wanted.group.spec
+            if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= _ASSEMBLING_SILENCE:
+                wanted = unreserved(view, wanted)
+            view = await self._keeper.ensure(replace(view, terms=memory.terms), memory, wanted)
         except ApiError as error:
-            if error.refused and standing.phase is not Phase.ADMITTED:
-                await self._without_pod_group(view, error)
+            if error.conflict:
+                # Another PodGroup of that name, or none any more: the watch will tell.
+                memory.written = None
+            elif error.refused and self._without_pod_group(view, standing, error):
+                return
             raise
+        if view.pod_group is None:
+            return
         if standing.phase is Phase.ASSEMBLING:
             await self._assemble(view, memory)
         elif standing.phase is Phase.WAITING:
-            await self._decide(view, memory)
+            await self._decide(view, standing, memory)
+        elif standing.phase is Phase.REQUEUED:
+            await delete_unplaced(self._writer, leaving(view, view.mark.requeued_at or memory.mark.requeued_at))
         else:
             await self._open(view, standing, memory)
 
-    async def _without_pod_group(self, view: View, error: ApiError) -> None:
-        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook), and wait for no room."""
-        decision = self._ledger.decide(view.key)
-        queue = self._ledger.queue_of(view.key)
-        if self._ledger.forget(view.key) and queue is not None:
-            self._wake(queue, but=view.key)
-        if decision is not None and decision.state in (State.QUEUE_NOT_FOUND, State.QUEUE_CLOSED):
-            await self._reporter.tell(view, decision.state, decision.message, self._clock())
-        else:
-            message = f"the PodGroup was refused: {error.message}"
-            await self._reporter.tell(view, State.INVALID, message, self._clock())
+    def _may_have_pod_group(self, view: View, standing: Standing) -> bool:
+        """It is made when the first held pod is there, never on sight of the workload.
 
-    async def _release(self, view: View) -> None:
-        """Let the pods of a workload go that the user took out of muster's hands.
-
-        They are bound to a PodGroup, without which Volcano never looks at them; where there is none yet they get one
-        that asks for nothing.
+        And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
+        where there is none for it: Volcano would keep room for it in a queue that is not its own.
         """
-        held = [member for member in view.members if member.held]
-        if held and view.pod_group is None and view.decoded is not None and view.kind is not None:
-            await self._writer.apply(POD_GROUPS, lenient(view), field_manager=WORKLOAD_MANAGER)
-        await open_gates(self._writer, held)
+        waits = view.members and standing.phase is not Phase.ADMITTED
+        refusal = self._line.refusal(view, self._look(view.key)) if waits else None
+        if refusal is None or refusal.state not in (State.QUEUE_NOT_LEAF, State.QUEUE_NOT_FOUND):
+            return bool(view.members)
+        self._reporter.tell(view, refusal.state, refusal.message, self._clock())
+        return False
 
-    async def _assemble(self, view: View, memory: _Memory) -> None:
+    def _without_pod_group(self, view: View, standing: Standing, error: ApiError) -> bool:
+        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook).
+
+        True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
+        is refused for anything else waits for no room, or would keep it from all behind it.
+        """
+        decision = self._line.refusal(view, self._look(view.key))
+        if decision is not None and decision.state in (State.QUEUE_NOT_FOUND, State.QUEUE_CLOSED):
+            self._reporter.tell(view, decision.state, decision.message, self._clock())
+            return standing.phase is Phase.WAITING
+        if standing.phase is not Phase.ADMITTED:
+            self._line.leave(view.key)
+        self._reporter.tell(view, State.INVALID, f"the PodGroup was refused: {error.message}", self._clock())
+        return False
+
+    async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
+        """Let the pods of a workload go that is not, or not yet, in muster's hands.
+
+        They are bound to a PodGroup, without which Volcano never looks at them, and one that asks for the whole gang
+        would keep them: they get one that asks for nothing. Not in a queue that is not for them: there they stay held.
+        """
+        memory.mark, memory.terms = Mark(), None
+        state, message = left_alone(view) if standing.phase is Phase.NOT_MANAGED else (State.NOT_MANAGED, TAKEN_OUT)
+        if standing.lost and view.members:
+            state, message = State.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
+        elif view.members:
+            view = await self._keeper.ensure(view, memory, lenient(view))
+            held = [member for member in view.members if member.held]
+            memory.opened |= set(await self._open_gates(held))
+        # A workload that asks for nothing, and that muster has nothing of, is none of its business.
+        if view.pod_group is not None or view.gang is not None or standing.lost:
+            await self._keeper.report(view, memory, Mark(), state, message)
+
+    async def _assemble(self, view: View, memory: Memory) -> None:
         """Say which pods are missing, but not in the moment in which an operator makes them one by one."""
         now = self._clock()
         if memory.assembling_since is None:
             memory.assembling_since = now
-        wait = memory.assembling_since + _ASSEMBLING_SILENCE - now
+        wait = _ASSEMBLING_SILENCE - memory.assembling_for(now)
         if wait > 0:
             self._queue.add_after(view.key, wait)
             return
-        await self._report(view, "", State.ASSEMBLING, _missing(view))
+        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, lacking(view))
 
-    async def _decide(self, view: View, memory: _Memory) -> None:
-        """Admit the gang if the ledger says so, else write down why it waits."""
-        decision = self._ledger.decide(view.key)
+    async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
+        """Admit the gang if it may start, else write down why it waits."""
+        now = self._wall()
+        decision = self._line.decide(view, standing, now)
         if decision is None:
             return
         if not decision.fits:
-            await self._report(view, "", decision.state, decision.message)
+            message = decision.message + self._deadlines.heed(view, decision.state, memory, now)
+            # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
+            if memory.said[0] == decision.state and not self._line.take_turn(view.key):
+                message = memory.said[1]
+            await self._keeper.report(view, memory, memory.still_waiting(view), decision.state, message)
             return
+        passed = self._passing.by(view.key, now)
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
-        memory.marked = view.decoded.metadata.uid if view.decoded else ""
+        mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(memory.terms))
+        before, memory.mark, memory.said = memory.mark, mark, ("", "")
         standing = self._stand(view)
         try:
-            memory.written = await self._reporter.mark(view, memory.marked, State.ADMITTED, decision.message)
+            memory.written = await self._reporter.mark(view, memory.mark, State.ADMITTED, decision.message)
         except ApiError as error:
             if error.refused:
-                memory.marked = ""
+                memory.mark = before
                 self._stand(view)
-            # Otherwise nobody knows whether the mark is there: the room stays taken until the next round writes it.
+            else:
+                # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
+                self._passing.note(passed, now)
             raise
-        await self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
+        self._passing.note(passed, now)
+        self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
+        self._metrics.admitted(self._ledger.queue_of(view.key) or "", now - (view.since or now))
         await self._open(replace(view, pod_group=memory.written), standing, memory)
 
-    async def _open(self, view: View, standing: Standing, memory: _Memory) -> None:
+    async def _open(self, view: View, standing: Standing, memory: Memory) -> None:
         """Open the gates of an admitted gang, the mark first."""
-        uid = view.decoded.metadata.uid if view.decoded else ""
+        now = self._wall()
         claim = self._ledger.holds(view.key) or {}
         message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
-        if view.marked_for != uid:
-            memory.written = await self._reporter.mark(view, uid, State.ADMITTED, message)
-            view = replace(view, pod_group=memory.written)
-        memory.marked = uid
+        mark = memory.admitted(view, standing.wave, now)
+        if view.marked_for != view.uid and standing.opening is not None and standing.opening.members:
+            view = await self._keeper.write(view, memory, mark, State.ADMITTED, message)
+        if standing.requeues is not None:
+            if standing.requeues <= now:
+                await self._requeue(view, memory)
+                return
+            self._queue.add_after(view.key, standing.requeues - now)
         opening = standing.opening
         if opening is not None and opening.members:
-            memory.opened |= set(await open_gates(self._writer, opening.members))
-        if opening is not None and opening.surplus:
-            names = ", ".join(member.pod.metadata.name for member in opening.surplus)
-            message += f"; no room yet for {describe(total(m.requests for m in opening.surplus))} more ({names})"
-        running = view.pod_group is not None and view.pod_group.status.phase == "Running"
-        await self._report(view, uid, State.RUNNING if running else State.ADMITTED, message)
+            if opening.grows:
+                memory.unplaced_since = now
+                self._passing.note(self._passing.by(view.key, now), now)
+            memory.opened |= set(await self._open_gates(opening.members))
+        if opening is not None:
+            message += beyond(opening)
+        if later := deferred(view):
+            message += f"; {later}"
+        state = State.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else State.ADMITTED
+        if standing.softens is not None and not standing.soft:
+            self._queue.add_after(view.key, standing.softens - now)
+        elif standing.soft and not (view.members and all(member.held for member in view.members)):
+            state, message = State.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
+        await self._keeper.report(view, memory, memory.mark, state, message)
 
-    async def _report(self, view: View, admitted: str, state: State, message: str) -> None:
-        group = await self._reporter.report(view, admitted, state, message, self._clock())
-        if group is not view.pod_group:
-            self._memory.setdefault(view.key, _Memory()).written = group
+    async def _requeue(self, view: View, memory: Memory) -> None:
+        """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.
 
-    async def _ensure_pod_group(self, view: View, *, admitted: bool) -> View:
-        manifest = desired(view, admitted=admitted)
-        if view.pod_group is not None and up_to_date(view.pod_group, manifest):
-            return view
-        data = await self._writer.apply(POD_GROUPS, manifest, field_manager=WORKLOAD_MANAGER)
-        group = decode(data, PodGroup)
-        self._memory.setdefault(view.key, _Memory()).written = group
-        return replace(view, pod_group=group)
+        Its operator makes them anew, held by the gate, and the gang queues again behind those who waited meanwhile.
+        """
+        asked = view.decoded.metadata.annotations[REQUEUE_AFTER] if view.decoded else ""
+        message = f"no pod found a node within {asked}, so that the place is given back; {of_the_scheduler(view)}"
+        mark = Mark(requeued_at=text_of(self._wall()))
+        memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
+        memory.mark = mark
+        view = replace(view, pod_group=memory.written)
+        self._reporter.tell(view, State.REQUEUED, message, self._clock())
+        self._stand(view)
+        await delete_unplaced(self._writer, leaving(view, mark.requeued_at))
 
-    async def _delete_stale(self, view: View) -> None:
-        """Take away the PodGroup of a former workload of this name; its deletion brings the gang back here."""
-        if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
-            return
-        meta = view.pod_group.metadata
-        logger.info("%s: deleting the PodGroup of a former workload of this name", view.key)
-        await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+    async def _queue_again(self, view: View, memory: Memory) -> None:
+        """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""
+        memory.mark = Mark(requeued_at=view.mark.requeued_at)
+        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, too_large(view))
 
-    async def _retire(self, view: View) -> None:
+    async def _open_gates(self, members: Sequence[Member]) -> list[str]:
+        """Open the gates of these pods; gives the UIDs of those that are open now."""
+        started = self._clock()
+        opened = await open_gates(self._writer, members)
+        if opened:
+            self._metrics.opened(len(opened), self._clock() - started)
+        return opened
+
+    async def _retire(self, view: View, memory: Memory) -> None:
         """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
-        memory = self._memory.setdefault(view.key, _Memory())
-        memory.marked = ""
-        memory.opened.clear()
+        memory.mark = Mark()
         if view.pod_group is None or view.workload is None:
             return
-        said = view.pod_group.metadata.annotations
-        if view.workload.finished:
-            state, message = State.FINISHED, "the workload has ended"
-        else:
-            state, message = State.SUSPENDED, "the workload is suspended"
-        if ADMITTED in said or said.get(STATE) != state:
-            await self._report(view, "", state, message)
+        state, message = at_rest(view.workload)
+        if view.mark != Mark() or view.pod_group.metadata.annotations.get(STATE) != state:
+            await self._keeper.report(view, memory, Mark(), state, message)
+            # Without the mark its place is free.
+            view = self._observe(view.key)
+            self._stand(view)
+        if view.pod_group is not None and view.pod_group.status.phase in RESERVING:
+            await self._keeper.ensure(view, memory, unreserved(view, desired(view, admitted=True)))
 
-    def _forget(self, view: View) -> None:
-        self._memory.pop(view.key, None)
+    async def _leave(self, view: View) -> None:
+        """Nobody is left to work for."""
+        if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
+            # Nobody owns the PodGroup of plain pods: it goes when the last of them has gone.
+            await self._keeper.delete(view)
+        memory = self._memory.pop(view.key, Memory())
+        if memory.opened:
+            # Pods of it may run which the watch still shows as held.
+            self._memory[view.key] = Memory(opened=memory.opened)
+        self._reporter.forget(memory.workload)
+        self._nudges.forget(view.key)
+        self._evictions.forget(view.key)
+        self._line.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)
-
-    def _enter_queue(self, queue: Queue) -> None:
-        try:
-            self._ledger.set_queue(read_queue(queue))
-        except InvalidObjectError as error:
-            logger.warning("queue %s cannot be read, nothing new starts there: %s", queue.metadata.name, error)
-            self._ledger.drop_queue(queue.metadata.name)
-
-    def _wake(self, queue: str, but: GangKey | None = None) -> None:
-        """Look again at all who wait for room in a queue."""
-        for key in self._ledger.waiting(queue):
-            if key != but:
-                self._queue.add(key)
-        for key, memory in self._memory.items():
-            if memory.surplus and key != but and self._ledger.queue_of(key) == queue:
-                self._queue.add(key)
-
-
-def _missing(view: View) -> str:
-    """Which pods the gang still lacks, in words."""
-    if view.gang is None:
-        return ""
-    lacking = []
-    for role in view.gang.roles:
-        there = sum(member.role == role.name for member in view.members)
-        if there < role.minimum:
-            lacking.append(f"{role.name} {there} of {role.minimum}")
-    return f"waiting for its pods: {', '.join(lacking)}"

@@ -1,24 +1,28 @@
-"""Says why: the gang's state as annotations of its PodGroup, and events on the workload where people look first."""
+"""Says why: the gang's state as annotations of its PodGroup, and events on the workload where people look first.
+
+The same words are never said twice; the same state with other numbers is said less and less often.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
-import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from muster.kube.errors import ApiError
-from muster.kube.resource import EVENTS, POD_GROUPS
-from muster.names import ADMITTED, MESSAGE, STATE
+from controller.events import Announcer, Budget
+from controller.words import to_a_rival
+from muster.kube.events import Regarding
+from muster.kube.resource import POD_GROUPS
+from muster.kube.workloads import resource_of
+from muster.names import MESSAGE, STATE
 from muster.objects import PodGroup, decode
 from muster.reasons import State
 
 if TYPE_CHECKING:
-    from controller.view import View
+    from controller.view import Mark, View
     from controller.writer import Writer
 
-__all__ = ["Reporter"]
+__all__ = ["Reporter", "annotations_of", "says"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,41 +32,72 @@ _WARNINGS = frozenset(
         State.EXCEEDS_CAPABILITY,
         State.QUEUE_NOT_FOUND,
         State.QUEUE_CLOSED,
+        State.QUEUE_NOT_LEAF,
+        State.DEADLINE_PASSED,
+        State.UNSCHEDULABLE,
         State.INVALID,
         State.FOREIGN_POD_GROUP,
+        State.DEADLINE_NEAR,
+        State.DEADLINE_PASSED,
+        State.REQUEUED,
     },
 )
-# The same state with other numbers is worth an event only so often, in seconds; the annotation always has the latest.
-_EVENT_INTERVAL = 30.0
-_LONGEST_NOTE = 1024  # bytes
+# The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
+# annotation always has the latest.
+_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 30.0, 600.0
+# A gang that goes to and fro between states says so ten times in a row, and then once a minute.
+_GANG_PER_SECOND, _GANG_AT_ONCE = 1 / 60, 10
 
 
 @dataclass(slots=True)
-class _Last:
-    state: str
-    message: str
-    event_at: float
+class _Said:
+    """The last event on a gang: when, and how long the same state stays unsaid."""
+
+    state: str = ""
+    message: str = ""
+    at: float = 0.0
+    interval: float = _SHORTEST_INTERVAL
+    budget: Budget = field(default_factory=lambda: Budget(_GANG_PER_SECOND, _GANG_AT_ONCE))
+
+    def worth_saying(self, state: State, message: str, now: float) -> bool:
+        """Whether to say this now; it then counts as said."""
+        if self.state == state and (self.message == message or now < self.at + self.interval):
+            self.message = message
+            return False
+        if self.budget.take(now):
+            return False
+        self.interval = min(2 * self.interval, _LONGEST_INTERVAL) if self.state == state else _SHORTEST_INTERVAL
+        self.state, self.message, self.at = str(state), message, now
+        return True
+
+
+def annotations_of(mark: Mark, state: State, message: str) -> dict[str, str]:
+    """What was decided, and why, as annotations of the gang's PodGroup."""
+    return {**mark.annotations, STATE: str(state), MESSAGE: message}
+
+
+def says(view: View, mark: Mark, state: State, message: str) -> bool:
+    """Whether the gang's PodGroup says what was decided, and why."""
+    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    return view.mark == mark and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
 
 
 class Reporter:
-    """Writes marks, states and events; `instance` names this process in events."""
+    """Writes marks and states, and has `announcer` write events."""
 
-    def __init__(self, writer: Writer, instance: str) -> None:
+    def __init__(self, writer: Writer, announcer: Announcer) -> None:
         self._writer = writer
-        self._instance = instance
-        self._last: dict[str, _Last] = {}
+        self._announcer = announcer
+        self._said: dict[str, _Said] = {}
 
-    async def mark(self, view: View, admitted: str, state: State, message: str) -> PodGroup:
-        """Write `muster.dev/admitted` (the workload's UID, or "" for not admitted) together with the state.
+    async def mark(self, view: View, mark: Mark, state: State, message: str) -> PodGroup:
+        """Write what was decided together with the state and the sentence for people.
 
         Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced meanwhile.
         """
         group = view.pod_group
         if group is None:
             raise ValueError(f"{view.key} has no PodGroup to mark")
-        annotations = {STATE: str(state), MESSAGE: message}
-        if admitted:
-            annotations[ADMITTED] = admitted
         body: dict[str, Any] = {
             "apiVersion": POD_GROUPS.api_version,
             "kind": POD_GROUPS.kind,
@@ -71,67 +106,47 @@ class Reporter:
                 "name": group.metadata.name,
                 "namespace": group.metadata.namespace,
                 "uid": group.metadata.uid,
-                "annotations": annotations,
+                "annotations": annotations_of(mark, state, message),
             },
         }
         return decode(await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER), PodGroup)
 
-    async def report(self, view: View, admitted: str, state: State, message: str, now: float) -> PodGroup | None:
-        """Bring annotations and events up to date; nothing is written when nothing changed. Gives the PodGroup."""
-        group = view.pod_group
-        if group is not None and view.ours:
-            annotations = group.metadata.annotations
-            said = (annotations.get(ADMITTED, ""), annotations.get(STATE), annotations.get(MESSAGE))
-            if said != (admitted, str(state), message):
-                group = await self.mark(view, admitted, state, message)
-        await self.tell(view, state, message, now)
-        return group
+    def tell_rivals(self, view: View, now: float) -> None:
+        """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs."""
+        if not view.ours:
+            return
+        for kind, decoded in view.rivals:
+            rival = replace(view, pod_group=None, kind=kind, decoded=decoded)
+            self.tell(rival, State.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""
-        self._last.pop(uid, None)
+        self._said.pop(uid, None)
 
-    async def tell(self, view: View, state: State, message: str, now: float) -> None:
-        """Write an event on the workload, unless this was said before; `now` is seconds of a monotonic clock."""
+    def tell(self, view: View, state: State, message: str, now: float) -> None:
+        """Have it said on the workload and its PodGroup, unless it was before; `now` is of a monotonic clock."""
         if view.decoded is None or view.kind is None:
             return
-        meta = view.decoded.metadata
-        last = self._last.get(meta.uid)
-        if last is None and view.pod_group is not None:
+        meta, group = view.decoded.metadata, view.pod_group
+        said = self._said.get(meta.uid)
+        if said is None:
             # After a restart the annotations remember what was said before.
-            before = view.pod_group.metadata.annotations
-            if (before.get(STATE), before.get(MESSAGE)) == (str(state), message):
-                last = _Last(str(state), message, now)
-        if (
-            last is not None
-            and last.state == state
-            and (last.message == message or now < last.event_at + _EVENT_INTERVAL)
-        ):
-            self._last[meta.uid] = _Last(str(state), message, last.event_at)
+            before = group.metadata.annotations if group is not None else {}
+            known = (before.get(STATE), before.get(MESSAGE)) == (str(state), message)
+            said = self._said[meta.uid] = _Said(str(state), message, now) if known else _Said()
+        if said.worth_saying(state, message, now):
+            self.remark(view, state, message)
+
+    def remark(self, view: View, state: State, message: str) -> None:
+        """Have it said on the workload and its PodGroup, whatever was said before."""
+        if view.decoded is None or view.kind is None:
             return
-        self._last[meta.uid] = _Last(str(state), message, now)
+        meta, group = view.decoded.metadata, view.pod_group
         logger.info("%s %s: %s", view.key, state, message)
-        event = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": f"{meta.name[:200]}.{uuid.uuid4().hex[:16]}", "namespace": meta.namespace},
-            "eventTime": dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": "muster.dev/controller",
-            "reportingInstance": self._instance,
-            "action": "GangScheduling",
-            "reason": str(state),
-            "type": "Warning" if state in _WARNINGS else "Normal",
-            "note": message.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
-            "regarding": {
-                "apiVersion": f"{view.kind.group}/{view.kind.versions[0]}",
-                "kind": view.kind.kind,
-                "namespace": meta.namespace,
-                "name": meta.name,
-                "uid": meta.uid,
-            },
-        }
-        try:
-            await self._writer.create(EVENTS, event)
-        except ApiError as error:
-            # An event is a courtesy; scheduling must not wait for it.
-            logger.warning("%s: no event written: %s", view.key, error)
+        api_version = resource_of(view.kind).api_version
+        about = [Regarding(api_version, view.kind.kind, meta.namespace, meta.name, meta.uid)]
+        if group is not None and view.ours:
+            own = group.metadata
+            about.append(Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid))
+        for one in about:
+            self._announcer.say(one, str(state), message, warning=state in _WARNINGS)

@@ -6,26 +6,36 @@ gangs at the beginning of a leader's term.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from controller.gates import minimum_of, plan_opening
-from controller.podgroups import claim_of
+from controller.gates import minimum_of, plan_opening, plan_pause
+from controller.podgroups import claim_of, desired, outgrown, own_claim
+from controller.requeue import leaving
+from controller.terms import terms_of
+from controller.view import Mark
 from muster.gang import Gang, priority_value
 from muster.ledger import Candidate, GangKey, Ledger
+from muster.modes import GateMode
 from muster.names import QUEUE_LABEL
-from muster.resources import largest, total
+from muster.resources import largest, minus, total
+from muster.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.gates import Opening
+    from controller.podgroups import Wanted
     from controller.view import View
+    from muster.intent import Intent
     from muster.resources import Resources
 
-__all__ = ["Phase", "Standing", "candidate", "enter", "former_of"]
+__all__ = ["Look", "Phase", "Standing", "beside", "candidate", "enter", "passed_since", "queue_held"]
 
+# Seconds for which an admitted gang may be nowhere before others are admitted past it; the scheduler stays
+# all-or-nothing, so that this is safe.
+_GRACE = 60.0
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
 
@@ -38,45 +48,112 @@ class Phase(Enum):
     STALE = auto()  # the PodGroup is of a former workload of the same name
     INVALID = auto()  # the numbers make no gang
     RELEASED = auto()  # the user took the workload out of muster's hands: held pods are let go
+    NOT_MANAGED = auto()  # pods of it came without muster: it is left alone, and held pods are let go
     INACTIVE = auto()  # finished or suspended
     ASSEMBLING = auto()
     WAITING = auto()
     ADMITTED = auto()
+    OUTGROWN = auto()  # all its pods were made anew, and ask for more than it was admitted for: it queues again
+    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be made anew
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a gang stands; `changed` tells whether that changed anything for the others of its queue."""
+    """Where a gang stands; `changed` tells whether that changed anything for the others of its queue.
+
+    `softens` is when the claim of an admitted gang of which nothing has a node ceases to stand in the way of others,
+    `soft` that it has ceased to, and `requeues` when it is to give its place back. `gate` is what holds it back while
+    it waits; `lost` tells that the queue for which it waits does not exist, or not for its namespace. `wanted` is the
+    PodGroup of an admitted gang where it was worked out to know what was said, `wave` its next wave where that waits
+    for room.
+    """
 
     phase: Phase
     changed: bool
     opening: Opening | None = None
+    softens: float | None = None
+    soft: bool = False
+    requeues: float | None = None
+    gate: GateMode = GateMode.QUEUE
+    lost: bool = False
+    wanted: Wanted | None = None
+    wave: Candidate | None = None
 
 
-def enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str) -> Standing:
-    """Enter the gang into the ledger as what it is; `marked` is the UID that this leader itself marked, or ""."""
-    standing = _enter(view, ledger, priorities, marked)
-    # Beside the gang stand pods of a former workload of its name, until they are gone.
-    former = former_of(view.key)
-    changed = ledger.hold(former, view.former_queue, view.former) if view.former else ledger.forget(former)
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a gang: at what time (seconds of the wall clock), by which priorities, and what is known beside.
+
+    `mark` is what this leader itself decided, whether the PodGroup says it already or not; `unplaced_since` is when it
+    saw the last node of an admitted gang go, so that one that crashed has its minute as a new one has. Without `grow`
+    nothing is claimed that is not held already: before all gangs are in the ledger, room that seems free may be
+    somebody's.
+    """
+
+    now: float
+    priorities: Mapping[str, int]
+    mark: Mark = field(default_factory=Mark)
+    unplaced_since: float = 0.0
+    grow: bool = True
+
+
+def enter(view: View, ledger: Ledger, look: Look) -> Standing:
+    """Enter the gang into the ledger as what it is, after what stands beside it: what that leaves it may use."""
+    former, bound, _ = beside(view.key)
+    by_themselves = view.placed if view.ours else {}
+    changed = _hold(ledger, former, view.former_queue, view.former)
+    changed = _hold(ledger, bound, queue_held(view), by_themselves) or changed
+    standing = _enter(view, ledger, look)
+    _, _, wave = beside(view.key)
+    changed = (ledger.wait(standing.wave) if standing.wave else ledger.forget(wave)) or changed
     return replace(standing, changed=standing.changed or changed)
 
 
-def former_of(key: GangKey) -> GangKey:
-    """Under which key the ledger keeps what pods of a former workload of the name hold; no PodGroup is called so."""
-    return GangKey(key.namespace, f"{key.name} (former)")
+def beside(key: GangKey) -> tuple[GangKey, GangKey, GangKey]:
+    """Under which keys the ledger keeps what stands beside the gang.
+
+    What is held by pods of a former workload of the name until they are gone, and by pods that bound themselves to the
+    PodGroup; and its next wave, which waits.
+    """
+    return key.beside("former"), key.beside("bound"), key.beside("wave")
 
 
-def _enter(view: View, ledger: Ledger, priorities: Mapping[str, int], marked: str) -> Standing:
-    phase = _phase(view, marked)
+def _hold(ledger: Ledger, key: GangKey, queue: str, claim: Resources) -> bool:
+    return ledger.hold(key, queue, claim) if claim else ledger.forget(key)
+
+
+def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
+    mark, priorities = look.mark, look.priorities
+    queue = view.intent.queue if view.intent else queue_held(view)
+    lost = bool(queue) and not ledger.tree.open_to(queue, view.namespace)
+    gate = _gate(view, ledger, queue, lost=lost)
+    phase = _phase(view, mark, gate)
     if phase is Phase.ADMITTED:
-        return _enter_admitted(view, ledger)
+        return _enter_admitted(view, ledger, look)
     if phase is Phase.WAITING:
-        return Standing(phase, ledger.wait(candidate(view, priorities)))
-    claim = _left_over(view, phase, marked)
+        # One that waits for nobody's room stands in no line, nor does one that is to have none.
+        queues = gate is GateMode.QUEUE and not lost
+        changed = ledger.wait(candidate(view, priorities, mark)) if queues else ledger.forget(view.key)
+        return Standing(phase, changed, gate=gate, lost=lost)
+    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
+        # What runs already goes on.
+        lost = lost and all(member.held for member in view.members)
+    if lost and phase in (Phase.ASSEMBLING, Phase.RELEASED, Phase.NOT_MANAGED):
+        return Standing(phase, ledger.forget(view.key), lost=True)
+    claim = _left_over(view, phase, mark.admitted)
     if claim:
-        return Standing(phase, ledger.hold(view.key, _queue_held(view), claim))
+        # Whom Volcano may preempt for another it knows by the PodGroup.
+        urgency = view.pod_group.spec.priority_class_name if view.pod_group else ""
+        priority = priority_value(urgency, priorities)
+        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=priority))
     return Standing(phase, ledger.forget(view.key))
+
+
+def _gate(view: View, ledger: Ledger, queue: str, *, lost: bool) -> GateMode:
+    """What holds the gang back in that queue; one that is not there is waited for, whatever else is said."""
+    known = ledger.tree.get(queue)
+    gate = (known.gate if known else None) or view.gate
+    return GateMode.QUEUE if lost else gate
 
 
 def _left_over(view: View, phase: Phase, marked: str) -> Resources:
@@ -84,55 +161,103 @@ def _left_over(view: View, phase: Phase, marked: str) -> Resources:
     group = view.pod_group
     if phase is Phase.FOREIGN:
         # Volcano keeps room for its minResources; what runs may be more.
-        kept = claim_of(group) if group is not None and group.status.phase in _HOLDING else {}
+        kept = claim_of(group.spec) if group is not None and group.status.phase in _HOLDING else {}
         return largest(kept, view.placed)
-    if phase is Phase.RELEASED:
-        # Its gates are being opened, whatever the queue says: that is what the user asked for.
+    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
+        # Its gates are being opened, whatever the queue says: nobody can hold a part of it.
         return total(member.requests for member in view.members)
     running = total(member.requests for member in view.members if not member.held)
-    if phase is Phase.INVALID and group is not None and _uid(view) in (view.marked_for, marked):
-        # Numbers that were broken by an edit end nothing: what runs goes on, and its place is kept.
-        return largest(claim_of(group), running)
+    if group is not None and _keeps_its_place(view, phase, marked):
+        said = terms_of(view)
+        return largest(own_claim(group) if said is None else claim_of(said), running)
     # Pods outlive a workload that is gone, suspended or ended until somebody has deleted them; they use what they use.
     return running
 
 
-def _queue_held(view: View) -> str:
+def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
+    """Whether what it was admitted for is still the gang's; where it is to end, until the mark is gone."""
+    if phase is Phase.INVALID:
+        # Numbers that were broken by an edit end nothing.
+        return view.uid in (view.marked_for, marked)
+    # A suspended one that is resumed would be admitted by the mark.
+    return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))
+
+
+def _finished(view: View) -> bool:
+    return view.workload is not None and view.workload.finished
+
+
+def queue_held(view: View) -> str:
+    """Where what is there of the gang is, or would be, whatever its workload says by now; "" where nothing is."""
     if view.pod_group is not None:
         return view.pod_group.spec.queue or "default"
     return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
 
 
-def _uid(view: View) -> str:
-    return view.decoded.metadata.uid if view.decoded else ""
+def _since(view: View, requeued_at: str = "") -> str:
+    """From when on the gang counts as waiting: who gave a place back stands behind those who waited meanwhile."""
+    return max(view.decoded.metadata.creation_timestamp if view.decoded else "", requeued_at)
 
 
-def candidate(view: View, priorities: Mapping[str, int]) -> Candidate:
+def passed_since(view: View, mark: Mark, queue: str) -> str:
+    """Since when smaller gangs pass this one in the queue in which it waits now (RFC 3339); "" where they do not."""
+    return next((one.passed_since for one in (view.mark, mark) if one.passed_in == queue), "")
+
+
+def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
     """The gang as one that waits.
 
     It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them.
     """
-    gang, intent, workload = _known(view), view.intent, view.workload
-    if intent is None or workload is None:
-        raise ValueError(f"{view.key} has no workload that could wait")
+    gang, intent = _known(view)
     actual = total(member.requests for member in minimum_of(view.members, gang.roles))
     return Candidate(
         key=view.key,
         queue=intent.queue,
         priority=priority_value(intent.priority_class, priorities),
-        since=workload.metadata.creation_timestamp,
+        since=_since(view, view.mark.requeued_at or mark.requeued_at),
         need=largest(gang.min_resources, actual),
+        passed_since=seconds_of(passed_since(view, mark, intent.queue)),
+        deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
     )
 
 
-def _phase(view: View, marked: str) -> Phase:
+def _phase(view: View, mark: Mark, gate: GateMode) -> Phase:
+    return _aside(view) or _phase_of_active(view, mark, gate)
+
+
+def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:
+    if view.uid and view.uid in (view.marked_for, mark.admitted):
+        return Phase.OUTGROWN if _comes_back_larger(view) else Phase.ADMITTED
+    if leaving(view, view.mark.requeued_at or mark.requeued_at):
+        return Phase.REQUEUED
+    # A member that runs, or may, says more than a mark: a lost mark is written again.
+    if any(not member.held for member in view.members):
+        return Phase.ADMITTED
+    if gate is GateMode.OFF and view.members:
+        # Held before the gate was turned off: nothing is left to wait for.
+        return Phase.ADMITTED
+    return Phase.WAITING if view.assembled and view.members else Phase.ASSEMBLING
+
+
+def _comes_back_larger(view: View) -> bool:
+    """Whether nothing is left of what was admitted, and what is there instead asks for more.
+
+    So it is with a RayCluster whose upgrade strategy is Recreate. It starts as a whole or not at all, as any gang does.
+    """
+    if view.pod_group is None or not view.members or not all(member.held for member in view.members):
+        return False
+    return outgrown(view, view.terms or desired(view, admitted=True).group.spec)
+
+
+def _aside(view: View) -> Phase | None:
+    """Why the gang is neither waiting nor admitted, or None where it is one of them."""
     if view.decoded is None or view.decoded.metadata.deletion_timestamp:
         return Phase.FOREIGN if view.pod_group is not None and not view.ours else Phase.GONE
-    uid = view.decoded.metadata.uid
     if view.pod_group is not None:
         if not view.ours:
             return Phase.FOREIGN
-        if view.group_owner is None or view.group_owner.uid != uid:
+        if view.stale:
             return Phase.STALE
     if view.error:
         return Phase.INVALID
@@ -140,27 +265,65 @@ def _phase(view: View, marked: str) -> Phase:
         return Phase.RELEASED
     if not view.workload.active:
         return Phase.INACTIVE
-    # A member that runs, or may, says more than a mark: a lost mark is written again.
-    if uid in (view.marked_for, marked) or any(not member.held for member in view.members):
-        return Phase.ADMITTED
-    return Phase.WAITING if view.assembled and view.members else Phase.ASSEMBLING
+    return Phase.NOT_MANAGED if view.outsiders else None
 
 
-def _enter_admitted(view: View, ledger: Ledger) -> Standing:
-    gang, group = _known(view), view.pod_group
-    roles = gang.roles
-    if group is not None:
-        queue, base = group.spec.queue, claim_of(group)
+def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
+    (gang, intent), group = _known(view), view.pod_group
+    roles, now = gang.roles, look.now
+    # What stands in the PodGroup may be anybody's: of that only what muster wrote counts, and what the workload says.
+    wanted = desired(view, admitted=True) if view.terms is None and group is not None else None
+    said = wanted.group.spec if wanted is not None else view.terms
+    if said is not None:
+        queue, base, urgency = said.queue, claim_of(said), said.priority_class_name
         # It was admitted for these minimums; what the workload has come to want since is growth, and growth needs room.
-        owed = group.spec.min_task_member
+        owed = said.min_task_member
         roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in roles)
     else:
-        queue, base = (view.intent.queue if view.intent else ""), gang.min_resources
-    plan = plan_opening(view.members, roles, base, lambda claim: ledger.fits_more(view.key, queue, claim))
-    return Standing(Phase.ADMITTED, ledger.hold(view.key, queue, plan.claim), plan)
+        queue, base, urgency = intent.queue, gang.min_resources, intent.priority_class
+    lost = not ledger.tree.open_to(queue, view.namespace)
+    gate = _gate(view, ledger, queue, lost=False)
+    if gate is GateMode.OFF:
+        roles = tuple(replace(role, together=False) for role in roles)
+    if view.evicted:
+        plan = plan_pause(view.members, base)
+    else:
+        plan = plan_opening(
+            view.members,
+            roles,
+            base,
+            lambda claim: (
+                look.grow
+                and not lost
+                and (gate is not GateMode.QUEUE or ledger.fits_more(view.key, queue, claim, now, beside(view.key)[2]))
+            ),
+            view.ended,
+            outgrown=said is not None and outgrown(view, said),
+        )
+    admitted_at = seconds_of(view.mark.admitted_at)
+    admitted_at = seconds_of(look.mark.admitted_at) if admitted_at is None else admitted_at
+    unused_since = max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
+    if plan.grows and unused_since is not None:
+        # What it is given now it could not have used before.
+        unused_since = now
+    softens = None if unused_since is None else unused_since + _GRACE
+    soft = softens is not None and softens <= now
+    after = view.requeue_after
+    requeues = None if unused_since is None or after is None else unused_since + after
+    priority = priority_value(urgency, look.priorities)
+    changed = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view), soft=soft)
+    wave = None
+    if plan.next_claim and gate is GateMode.QUEUE and not lost:
+        # It is as much of the work as the first one, and has its place in line; a soft claim is nothing to begin with.
+        need = plan.next_claim if soft else minus(plan.next_claim, plan.claim)
+        passed = seconds_of(passed_since(view, look.mark, queue))
+        wave = Candidate(beside(view.key)[2], queue, priority, _since(view), need, passed_since=passed, begun=True)
+    return Standing(
+        Phase.ADMITTED, changed, plan, softens=softens, soft=soft, requeues=requeues, wanted=wanted, wave=wave
+    )
 
 
-def _known(view: View) -> Gang:
-    if view.gang is None:
+def _known(view: View) -> tuple[Gang, Intent]:
+    if view.gang is None or view.intent is None:
         raise ValueError(f"{view.key} has no gang")
-    return view.gang
+    return view.gang, view.intent

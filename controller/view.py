@@ -6,23 +6,71 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from muster.additions import NOTHING_ADDED
 from muster.gang import Gang, gang_of
-from muster.intent import Defaults, Intent, find_intent
-from muster.names import ADMITTED, GANG, GATE, MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.intent import Defaults, Intent, find_intent, speaks
+from muster.modes import GateMode, gate_mode
+from muster.names import (
+    ADMITTED,
+    ADMITTED_AT,
+    ADMITTED_FOR,
+    GANG,
+    GANG_SIZE,
+    GATE,
+    MANAGED_BY,
+    MUSTER,
+    PASSED_IN,
+    PASSED_SINCE,
+    QUEUE_LABEL,
+    REQUEUE_AFTER,
+    REQUEUED_AT,
+)
 from muster.objects import InvalidObjectError, Pod, PodGroup
-from muster.requests import pod_requests
+from muster.queues import labels_of
 from muster.resources import total
+from muster.times import duration_of, seconds_of
+from muster.workloads import PLAIN_POD, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from controller.cluster import Cluster
     from muster.ledger import GangKey
-    from muster.objects import OwnerReference
+    from muster.objects import OwnerReference, PodGroupSpec
     from muster.resources import Resources
     from muster.workloads import Decoded, Kind, Workload
 
-__all__ = ["Member", "View", "observe"]
+__all__ = ["Mark", "Member", "View", "observe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was decided of a gang, as it stands in its PodGroup's annotations; "" for what was not.
+
+    `admitted` is the UID of the workload whose gang is admitted and `admitted_at` when it was, `passed_since` when a
+    smaller gang first passed it in the queue `passed_in`, `requeued_at` when it gave its place back (all RFC 3339);
+    `admitted_for` is with what minimums, and in which queue (`controller.terms`).
+    """
+
+    admitted: str = ""
+    admitted_at: str = ""
+    passed_since: str = ""
+    passed_in: str = ""
+    requeued_at: str = ""
+    admitted_for: str = ""
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As annotations of the PodGroup."""
+        said = {
+            ADMITTED: self.admitted,
+            ADMITTED_AT: self.admitted_at,
+            PASSED_SINCE: self.passed_since,
+            PASSED_IN: self.passed_in,
+            REQUEUED_AT: self.requeued_at,
+            ADMITTED_FOR: self.admitted_for,
+        }
+        return {name: text for name, text in said.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +87,17 @@ class Member:
 class View:
     """A gang as it stands.
 
-    `decoded` is None when no living workload owns the gang; its members are then pods that outlived theirs. `workload`,
-    `intent` and `gang` are None together when the workload is not muster's (`intent` alone None) or its numbers make no
-    gang (`error` says why). `placed` is what the pods of a PodGroup that muster did not make ask for, as far as they
-    have a node; `former` what pods of a former workload of the same name hold that still run, and `former_queue` where.
+    `decoded` is None when there is no workload for the gang; its members are then pods that outlived theirs. `intent`
+    and `gang` are None when the workload is not muster's, and `workload` too when it asks for nothing or when its
+    numbers make no gang (`error` says why). `placed` is what pods with a node ask for that others than muster bound to
+    the PodGroup: all pods of one that muster did not make, else those that are no members. `former` is what pods of a
+    former workload of the same name hold that still run, and `former_queue` where. `outsiders` are the workload's
+    living pods that came without muster, `ended` are the roles of its pods that have finished, one for each, `rivals`
+    are other living workloads whose pods are bound to a PodGroup of this name. `gate` says what holds the gang back
+    where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
+    that since; None where this leader has said nothing yet.
+    `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait.
+    `namespace` are the labels of its namespace, by which queues are open to it.
     """
 
     key: GangKey
@@ -57,6 +112,13 @@ class View:
     placed: Resources = field(default_factory=dict)
     former: Resources = field(default_factory=dict)
     former_queue: str = ""
+    gate: GateMode = GateMode.QUEUE
+    outsiders: tuple[Pod, ...] = ()
+    ended: tuple[str, ...] = ()
+    rivals: tuple[tuple[Kind, Decoded], ...] = ()
+    terms: PodGroupSpec | None = None
+    evicted: bool = False
+    namespace: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ours(self) -> bool:
@@ -69,9 +131,57 @@ class View:
         return self.pod_group.metadata.controller if self.pod_group else None
 
     @property
+    def uid(self) -> str:
+        """Whose admission is recorded: the workload's UID; of plain pods, which come and go, that of their PodGroup."""
+        if self.kind is not None and not self.kind.owns_pod_group:
+            return self.pod_group.metadata.uid if self.pod_group else ""
+        return self.decoded.metadata.uid if self.decoded else ""
+
+    @property
+    def stale(self) -> bool:
+        """Whether the PodGroup was made for another workload of the name."""
+        owner = self.group_owner
+        if self.kind is not None and not self.kind.owns_pod_group:
+            return owner is not None
+        return owner is None or owner.uid != self.uid
+
+    @property
+    def mark(self) -> Mark:
+        """What the PodGroup says was decided."""
+        said = self.pod_group.metadata.annotations if self.pod_group else {}
+        names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR)
+        return Mark(*(said.get(name, "") for name in names))
+
+    @property
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted."""
-        return self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+        return self.mark.admitted
+
+    @property
+    def placed_nowhere(self) -> bool:
+        """Whether no member has a node."""
+        return not any(member.pod.spec.node_name for member in self.members)
+
+    @property
+    def since(self) -> float | None:
+        """When the first of its members was created, in seconds of the wall clock; None without members."""
+        created = (seconds_of(member.pod.metadata.creation_timestamp) for member in self.members)
+        return min((moment for moment in created if moment is not None), default=None)
+
+    @property
+    def requeue_after(self) -> float | None:
+        """The seconds after which the user wants a place given back that the gang cannot use; None where not said."""
+        said = self.decoded.metadata.annotations.get(REQUEUE_AFTER, "") if self.decoded else ""
+        return duration_of(said) or None
+
+    @property
+    def short(self) -> bool:
+        """Whether the operator has made fewer pods than the workload asks for."""
+        if self.gang is None or self.kind is PLAIN_POD:
+            return False
+        # Roles without a minimum may come later: in another wave of a JobSet.
+        held = {role.name: role.replicas for role in self.gang.roles if role.gated and role.minimum}
+        return sum(member.role in held for member in self.members) + len(self.ended) < sum(held.values())
 
     @property
     def assembled(self) -> bool:
@@ -90,17 +200,32 @@ def observe(
 ) -> View:
     """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
 
-    `written` is the PodGroup as the last write left it; it counts until the watch shows that one or a later one.
+    `written` is the PodGroup as the last write left it; it counts as long as the watch shows none, or an earlier one.
     (Between writing something and seeing it in the watch there is a moment.)
     """
     group = _newer(cluster.pod_group(key), written)
-    bound = [pod for pod in cluster.pods_of(key) if pod.living]
+    there = cluster.pods_of(key)
+    bound = [pod for pod in there if pod.living]
     view = _seen(
         key, cluster, defaults, opened, group=group, pods=[pod for pod in bound if GANG in pod.metadata.labels]
     )
-    if group is None or view.ours:
+    view = replace(view, namespace=labels_of(cluster.namespace(key.namespace)))
+    if view.kind is not None and view.decoded is not None:
+        ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
+        view = replace(view, ended=ended)
+    if group is None:
         return view
-    return replace(view, placed=total(other.requests for other in _orphans(bound) if other.pod.spec.node_name))
+    # One that has no node yet may never get one, and would keep room from others for ever.
+    others = [pod for pod in bound if pod.spec.node_name]
+    if view.ours:
+        counted = {member.pod.metadata.uid for member in view.members}
+        others = [pod for pod in others if not (GANG in pod.metadata.labels and _known(pod, counted))]
+    return replace(view, placed=total(other.requests for other in _orphans(cluster, others, opened)))
+
+
+def _known(pod: Pod, counted: Collection[str]) -> bool:
+    """Whether a pod with muster's label is a member, or of another workload of the name."""
+    return pod.metadata.uid in counted or owner_of(pod) is not None
 
 
 def _seen(
@@ -114,38 +239,92 @@ def _seen(
 ) -> View:
     found = _workload(key, cluster, pods, group)
     if found is None:
-        return View(key, group, tuple(_orphans(pods)))
+        return View(key, group, tuple(_orphans(cluster, pods, opened)))
     kind, decoded = found
     members = []
     error = ""
-    strangers = [pod for pod in pods if pod.metadata.controller and pod.metadata.controller.uid != decoded.metadata.uid]
-    former = total(stranger.requests for stranger in _orphans(strangers) if not stranger.held)
+    own = {pod.metadata.uid for pod in pods if _belongs(pod, kind, decoded)}
+    strangers = [pod for pod in pods if pod.metadata.uid not in own and owner_of(pod)]
+    former = total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held)
     queue = next((pod.metadata.labels[QUEUE_LABEL] for pod in strangers if QUEUE_LABEL in pod.metadata.labels), "")
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         role = kind.role_of(pod)
-        owner = pod.metadata.controller
-        if role is None or owner is None or owner.uid != decoded.metadata.uid:
+        if role is None or pod.metadata.uid not in own:
             continue
         try:
-            requests = pod_requests(pod.spec, status=pod.status)
+            requests = cluster.requests_of(pod)
         except InvalidObjectError as problem:
             error = f"pod {pod.metadata.name}: {problem}"
             continue
-        members.append(Member(pod, role, requests, pod.gated(GATE) and pod.metadata.uid not in opened))
-    view = View(key, group, tuple(members), kind, decoded, error=error, former=former, former_queue=queue)
-    if error:
+        members.append(Member(pod, role, requests, _held(pod, opened)))
+    namespace = cluster.namespace(key.namespace)
+    around = cluster.around(kind, decoded)
+    view = View(
+        *(key, group, tuple(members), kind, decoded),
+        error=error,
+        former=former,
+        former_queue=queue,
+        outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
+        rivals=tuple(_rivals(key, cluster, strangers)),
+        gate=gate_mode(None, namespace.annotations, defaults.gate),
+    )
+    if error or not speaks(decoded.metadata, kind.policy(decoded), around):
         return view
     try:
-        workload = kind.read(decoded)
-        intent = find_intent(workload, defaults)
-        gang = gang_of(workload, intent, cluster.priorities()) if intent else None
+        workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
+        intent = find_intent(workload, defaults, around)
+        # A plain pod, which speaks for its gang, has been given already what it gets.
+        additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(key.namespace)
+        gang = gang_of(workload, intent, cluster.priorities(), additions) if intent else None
     except InvalidObjectError as problem:
         return replace(view, error=str(problem))
+    if gang is not None and kind is PLAIN_POD:
+        # They need not be alike: what those ask for that are there says more than one of them.
+        first = sorted(members, key=lambda member: _age(member.pod))[: gang.min_member]
+        gang = replace(gang, min_resources=total(member.requests for member in first))
     return replace(view, workload=workload, intent=intent, gang=gang)
 
 
+def _from_here(workload: Workload, view: View) -> Workload:
+    """The workload as a gang that starts now: of one that comes in waves, with the roles of what is left to do.
+
+    One that is admitted already stays what it was admitted as, also when its first wave is over.
+    """
+    if not workload.left:
+        return workload
+    if view.marked_for != view.uid and all(member.held for member in view.members):
+        return replace(workload, roles=workload.left)
+    wave = view.pod_group.spec.min_task_member if view.pod_group else {}
+    if not wave:
+        return workload
+    counted = ((role, role.name in wave) for role in workload.roles)
+    roles = tuple(replace(role, minimum=role.replicas if now else 0, together=not now) for role, now in counted)
+    return replace(workload, roles=roles)
+
+
+def _belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
+    """Whether the pod is the workload's; of plain pods all are that say so themselves, whoever made them."""
+    if kind is PLAIN_POD:
+        return GANG_SIZE in pod.metadata.annotations
+    return _owned(pod, decoded)
+
+
+def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Decoded] | None:
+    """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more."""
+    bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
+    plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
+    oldest = min(plain, key=lambda pod: (not pod.living, *_age(pod)), default=None)
+    return (PLAIN_POD, oldest) if oldest is not None else None
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    return pod.metadata.creation_timestamp, pod.metadata.name
+
+
 def _newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
-    if seen is None or written is None or seen.metadata.uid != written.metadata.uid:
+    if seen is None or written is None:
+        return seen or written
+    if seen.metadata.uid != written.metadata.uid:
         return seen
     # Versions of one object are compared as the numbers that they are (KEP-5504).
     return written if _version(seen) < _version(written) else seen
@@ -156,12 +335,33 @@ def _version(group: PodGroup) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _orphans(pods: list[Pod]) -> Iterable[Member]:
+def _owned(pod: Pod, decoded: Decoded) -> bool:
+    owner = owner_of(pod)
+    return owner is not None and owner.uid == decoded.metadata.uid
+
+
+def _ended(pod: Pod, decoded: Decoded) -> bool:
+    """Whether it is a pod of the workload that has finished and is still there: its operator makes no other one."""
+    return _owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
+
+
+def _rivals(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
+    """The living workloads, each once, that own these pods."""
+    owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
+    found = (cluster.workload(key.namespace, owner) for owner in owners)
+    return (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
+
+
+def _held(pod: Pod, opened: Collection[str]) -> bool:
+    return pod.gated(GATE) and pod.metadata.uid not in opened
+
+
+def _orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iterable[Member]:
     """The pods of a workload that is gone: until the garbage collector takes them they use what they use."""
     for pod in pods:
         # The apiserver has checked the quantities of what is a pod.
         with suppress(InvalidObjectError):
-            yield Member(pod, "", pod_requests(pod.spec, status=pod.status), pod.gated(GATE))
+            yield Member(pod, "", cluster.requests_of(pod), _held(pod, opened))
 
 
 def _workload(
@@ -170,10 +370,13 @@ def _workload(
     pods: list[Pod],
     group: PodGroup | None,
 ) -> tuple[Kind, Decoded] | None:
-    """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's."""
+    """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
+
+    Where there is neither, plain pods speak for themselves; else it is the one that would have a PodGroup of that name.
+    """
     of_group = group.metadata.controller if group else None
-    for owner in (of_group, *(pod.metadata.controller for pod in pods)):
+    for owner in (of_group, *map(owner_of, pods)):
         found = cluster.workload(key.namespace, owner) if owner else None
         if found:
             return found
-    return None
+    return _plain(key, cluster) or cluster.workload_of(key)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
+    from muster.objects import ObjectMeta
 
 __all__ = ["NotLeaderError", "Writer"]
 
@@ -48,13 +49,22 @@ class Writer:
         """Strategic merge patch of a built-in kind."""
         return await self._client.strategic_merge_patch(resource, name, body, namespace, deadline=self._deadline())
 
+    async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
+        """Add annotations to the object of that name and UID; nothing else of it is touched."""
+        body = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
+        await self._client.merge_patch(resource, meta.name, body, meta.namespace, deadline=self._deadline())
+
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> bytes:
         """Create the object in the namespace that the body names."""
         return await self._client.create(resource, body, body["metadata"]["namespace"], deadline=self._deadline())
 
-    async def delete(self, resource: Resource, name: str, namespace: str, *, uid: str) -> None:
-        """Delete the object of that UID; one that is gone is a success."""
-        await self._client.delete(resource, name, namespace, uid=uid, deadline=self._deadline())
+    async def delete(
+        self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
+    ) -> None:
+        """Delete the object of that UID, perhaps only in that state; one that is gone is a success."""
+        await self._client.delete(
+            resource, name, namespace, uid=uid, resource_version=resource_version, deadline=self._deadline()
+        )
 
     def _deadline(self) -> float:
         seconds = self._budget()

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.limits import with_limit_ranges
-from muster.names import label_value
+from muster.additions import NOTHING_ADDED
+from muster.names import LONGEST_NAME, label_value
 from muster.objects import InvalidObjectError
 from muster.requests import pod_requests
 from muster.resources import Resources, parse_resources, times, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
+    from muster.additions import Additions
     from muster.intent import Intent
-    from muster.objects import LimitRange, PriorityClass
+    from muster.objects import PriorityClass
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
+
+# minMember is an int32.
+_MOST_PODS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Role:
 
     `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
     Pods of a role that is not `gated` come later and are never held; room for `reserved` of them is kept for them.
+    Those of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself.
     """
 
     name: str
@@ -36,6 +41,18 @@ class Role:
     leads: bool
     gated: bool = True
     reserved: int = 0
+    together: bool = False
+    grows: bool = False
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether there are, or may come to be, more of its pods than the gang cannot start without."""
+        return self.grows or self.replicas > self.minimum
+
+    @property
+    def elastic(self) -> bool:
+        """Whether some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
+        return self.exceeds and self.gated and not self.together
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,11 @@ class Gang:
         """How many pods of each role the gang cannot start without."""
         return {role.name: role.minimum for role in self.roles if role.minimum}
 
+    @property
+    def exceeds(self) -> bool:
+        """Whether it has, or may come to have, more pods than it cannot start without."""
+        return any(role.exceeds for role in self.roles)
+
     def role(self, name: str) -> Role | None:
         """The role of that name."""
         return next((role for role in self.roles if role.name == name), None)
@@ -86,14 +108,16 @@ def gang_of(
     workload: Workload,
     intent: Intent,
     priorities: Mapping[str, int],
-    ranges: Sequence[LimitRange] = (),
+    additions: Additions = NOTHING_ADDED,
 ) -> Gang:
     """The gang of a workload.
 
-    `priorities` maps PriorityClass names to values; `ranges` are the LimitRanges of the namespace, whose defaults its
-    pods will get. Raises InvalidObjectError, with the field's path, for numbers that make no gang: amounts that are no
-    quantities, minAvailable below 1 or above the pods that there are.
+    `priorities` maps PriorityClass names to values; `additions` are what its pods will get beside what the
+    templates say. Raises InvalidObjectError, with the field's path, for what makes no gang: amounts that are no
+    quantities, minAvailable below 1 or above the pods that there are, pods without containers, more pods or a longer
+    name than a PodGroup can have.
     """
+    _check(workload)
 
     def order(spec: RoleSpec) -> tuple[int, bool]:
         # As the operators sort: the urgent first; among equals the pods that the others wait for.
@@ -107,7 +131,11 @@ def gang_of(
     if available is not None:
         # A pod that comes only when the others run cannot be one of those that they wait for.
         least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs if spec.gated))
-    roles = tuple(_roles(specs, least, ranges, from_user=available is not None))
+    if least > _MOST_PODS:
+        raise InvalidObjectError(
+            "spec", f"{least} pods are more than the {_MOST_PODS} of a PodGroup; lower the replicas"
+        )
+    roles = tuple(_roles(specs, least, additions))
     if workload.policy.min_resources is not None:
         min_resources = parse_resources(
             workload.policy.min_resources,
@@ -126,22 +154,44 @@ def gang_of(
     )
 
 
+def _check(workload: Workload) -> None:
+    name = workload.pod_group
+    if len(name) > LONGEST_NAME:
+        raise InvalidObjectError(
+            "metadata.name",
+            f'its PodGroup "{name}" would have {len(name)} characters and may have {LONGEST_NAME}; use a shorter name',
+        )
+    for role in workload.roles:
+        if not role.template.spec.containers:
+            raise InvalidObjectError(f"{role.path}.containers", "empty; a pod has at least one container")
+    seconds = workload.policy.schedule_timeout_seconds
+    if seconds is not None and seconds < 0:
+        path = f"{workload.policy_path}.scheduleTimeoutSeconds"
+        raise InvalidObjectError(path, f"{seconds} is negative; use 0 or more seconds")
+
+
 def _checked_min_available(available: int, workload: Workload, replicas: int) -> int:
     path = f"{workload.policy_path}.minAvailable"
     if available < 1:
-        raise InvalidObjectError(f"{path}: {available} is below 1; a gang starts with at least one pod")
+        raise InvalidObjectError(path, f"{available} is below 1; a gang starts with at least one pod")
     if available > replicas:
         raise InvalidObjectError(
-            f"{path}: {available} is above the {replicas} pods that there are; lower it or raise the replicas",
+            path,
+            f"{available} is above the {replicas} pods that there are; lower it or raise the replicas",
         )
     return available
 
 
-def _roles(specs: list[RoleSpec], least: int, ranges: Sequence[LimitRange], *, from_user: bool) -> list[Role]:
+def _roles(specs: list[RoleSpec], least: int, additions: Additions) -> list[Role]:
+    # The roles' own minimums hold while they are no more than `least`; what is left of it is filled up in order.
+    own = sum(spec.minimum for spec in specs)
+    left = least - own if own <= least else least
     roles = []
     for spec in specs:
-        minimum = (min(spec.replicas, least) if spec.gated else 0) if from_user else spec.minimum
-        least -= minimum
-        requests = pod_requests(with_limit_ranges(spec.template.spec, ranges, path=spec.path), path=spec.path)
-        roles.append(Role(spec.name, spec.replicas, minimum, requests, spec.leads, spec.gated, spec.reserved))
+        minimum = spec.minimum if own <= least else 0
+        more = min(spec.replicas - minimum, left) if spec.gated else 0
+        left -= more
+        requests = pod_requests(additions.completed(spec.template.spec, path=spec.path), path=spec.path)
+        role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
+        roles.append(replace(role, together=spec.together, grows=spec.grows))
     return roles

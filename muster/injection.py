@@ -1,4 +1,4 @@
-"""What muster writes into a new pod of a gang, as a JSON patch.
+"""What muster writes into a new pod of a gang, as a JSON patch, and how it takes its gate off again.
 
 The traps that shape it (docs/design-notes.md has the sources): the group binding goes into the same patch as the
 schedulerName, or Volcano makes a group of its own; a priority class may only be patched when it differs, and then the
@@ -10,56 +10,112 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
+import msgspec
+
+from muster.modes import GateMode
+from muster.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.gang import Gang
     from muster.intent import Intent
-    from muster.objects import Pod
+    from muster.objects import ObjectMeta, OwnerReference, Pod
     from muster.schedulers import GangScheduler
     from muster.workloads import RoleSpec
 
-__all__ = ["Operation", "inject", "is_free"]
+__all__ = ["Operation", "disown", "inject", "is_free", "opening"]
 
 Operation = dict[str, Any]
 
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-def is_free(pod: Pod, gang: Gang, scheduler: GangScheduler) -> bool:
+def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     """Whether the pod is muster's to bind.
 
     It is not when somebody bound it already (an operator's own gang flag), when it names another scheduler, when it has
-    a node already, or when a kubelet made it.
+    a node already, when a kubelet made it, or when it is a daemon's, whose node is certain. The chart's webhook rules
+    do not even ask about those last three, where they carry no label of muster's.
     """
-    ours = pod.metadata.labels.get(GANG) == gang.label
-    if scheduler.bound_to(pod) and not ours:
+    # No operator writes muster's label: what names another gang there is not believed in the group either.
+    if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
         return False
+    owner = pod.metadata.controller
     if pod.spec.node_name or _MIRROR in pod.metadata.annotations:
+        return False
+    if owner is not None and owner.kind == "DaemonSet" and owner.group == "apps":
         return False
     return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
 
 
-def inject(pod: Pod, role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> list[Operation]:
+def inject(
+    pod: Pod,
+    role: RoleSpec,
+    gang: Gang,
+    intent: Intent,
+    scheduler: GangScheduler,
+    *,
+    gate: GateMode,
+    workload: OwnerReference | None = None,
+) -> list[Operation]:
     """The patch that makes a new pod a held member of the gang; empty when it is one already.
 
-    A pod of a role that comes when the gang runs is bound, but not held.
+    A pod of a role that comes when the gang runs is bound, but not held; nor is any where the gate is off. `workload`
+    is written down for pods that a Job of the workload controls.
     """
     binding = scheduler.binding(gang, intent, role.name)
     operations = _missing("/metadata/labels", pod.metadata.labels, {**binding.labels, GANG: gang.label})
-    operations += _missing("/metadata/annotations", pod.metadata.annotations, binding.annotations)
+    said = (pod.metadata.labels, pod.metadata.annotations)
+    unsaid = {key: text for key, text in binding.defaults.items() if not any(key in texts for texts in said)}
+    annotations = {**binding.annotations, **unsaid}
+    if workload is not None:
+        annotations[WORKLOAD] = msgspec.json.encode(workload).decode()
+    operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
+    if workload is None and WORKLOAD in pod.metadata.annotations:
+        # Nobody but muster says whose a pod is.
+        operations.append(_remove("/metadata/annotations", WORKLOAD))
     if pod.spec.scheduler_name != scheduler.name:
         operations.append(_add("/spec/schedulerName", scheduler.name))
     operations += _priority(pod, role, intent)
-    if role.gated and not pod.gated(GATE):
-        gate = {"name": GATE}
+    if role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
+        held = {"name": GATE}
         if pod.spec.scheduling_gates:
-            operations.append(_add("/spec/schedulingGates/-", gate))
+            operations.append(_add("/spec/schedulingGates/-", held))
         else:
-            operations.append(_add("/spec/schedulingGates", [gate]))
+            operations.append(_add("/spec/schedulingGates", [held]))
     return operations
+
+
+def disown(pod: Pod, *, plain: bool = False) -> list[Operation]:
+    """The patch for a new pod that is no member of any gang and yet carries muster's label; empty for all others.
+
+    Whoever may make pods, or templates, may write the label: such a pod would count as a member that runs already, and
+    so as a sign that its gang was admitted, and not as one that came without muster. One that muster has held in an
+    earlier round, and that another webhook has given to another scheduler since, is let go: nobody would ever open its
+    gate. The label is a `plain` pod's own word; the binding is not.
+    """
+    if GANG not in pod.metadata.labels:
+        return []
+    # A gate that is there twice the apiserver refuses, but only after this. From the end, so that no index moves.
+    held = [index for index, gate in enumerate(pod.spec.scheduling_gates) if gate.name == GATE][::-1]
+    annotations = [GROUP_NAME, TASK_SPEC, WORKLOAD] if held or plain else [WORKLOAD]
+    return [
+        *([] if plain else [_remove("/metadata/labels", GANG)]),
+        *(_remove("/metadata/annotations", key) for key in annotations if key in pod.metadata.annotations),
+        *(_remove("/spec/schedulingGates", str(index)) for index in held),
+    ]
+
+
+def opening(metadata: ObjectMeta) -> dict[str, Any]:
+    """The strategic merge patch that takes muster's gate off a pod; gates of others stay.
+
+    It needs no index and does no harm when the gate is gone; the UID keeps it to this very pod.
+    """
+    return {
+        "metadata": {"uid": metadata.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    }
 
 
 def _priority(pod: Pod, role: RoleSpec, intent: Intent) -> list[Operation]:
@@ -84,6 +140,10 @@ def _missing(parent: str, present: Mapping[str, str], wanted: Mapping[str, str])
 
 def _add(path: str, value: object) -> Operation:
     return {"op": "add", "path": path, "value": value}
+
+
+def _remove(parent: str, key: str) -> Operation:
+    return {"op": "remove", "path": f"{parent}/{_escape(key)}"}
 
 
 def _escape(key: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.modes import GateMode
 from muster.names import (
     MANAGED,
     PRIORITY_CLASS_LABEL,
@@ -22,31 +23,44 @@ from muster.names import (
 )
 from muster.objects import ObjectMeta
 from muster.topology import Topology, read_topology
-from muster.workloads import SchedulingPolicy
+from muster.validation import Validation
+from muster.workloads import SchedulingPolicy, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.workloads import RoleSpec, Workload
+    from muster.workloads import Workload
 
 __all__ = ["Defaults", "Intent", "Surroundings", "find_intent", "foreign_scheduler", "speaks"]
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where a user says nothing, and which gang schedulers there are."""
+    """What holds where nobody says anything else, which gang schedulers there are, and how strict admission is."""
 
     scheduler: str = "volcano"
     queue: str = "default"
     schedulers: frozenset[str] = frozenset({"volcano"})
+    gate: GateMode = GateMode.QUEUE
+    validation: Validation = field(default_factory=Validation)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What may speak for a workload beside itself: its owners, the nearest first, and its namespace."""
+    """What may speak for a workload beside its metadata.
 
+    First `nearer`, what its kind says in other places or objects (`Kind.voices`); then its owners, the nearest first;
+    then its namespace.
+    """
+
+    nearer: tuple[Voice, ...] = ()
     owners: tuple[ObjectMeta, ...] = ()
     namespace: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """All but the namespace, the nearest first."""
+        return (*self.nearer, *(_voice(f"owner {owner.name}", owner) for owner in self.owners))
 
 
 _ALONE = Surroundings()
@@ -71,16 +85,17 @@ class Intent:
 
 def speaks(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
     """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
-    for one in (metadata, *around.owners, around.namespace):
+    nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
+    for one in (*nearest_first, around.namespace):
         managed = one.labels.get(MANAGED)
         if managed in ("true", "false"):
             return managed == "true"
-    return policy != SchedulingPolicy() or any(_says(one) for one in (metadata, *around.owners))
+    return policy != SchedulingPolicy() or any(_says(one) for one in nearest_first)
 
 
-def _says(metadata: ObjectMeta) -> bool:
-    return any(metadata.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL)) or bool(
-        metadata.annotations.get(QUEUE_ANNOTATION),
+def _says(one: ObjectMeta | Voice) -> bool:
+    return any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL)) or bool(
+        one.annotations.get(QUEUE_ANNOTATION),
     )
 
 
@@ -101,41 +116,40 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
                 return value
         return ""
 
-    path, default_queue = _annotation(QUEUE_ANNOTATION, around.namespace)
     scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, around))
     queue = first(
         "queue",
-        _label(QUEUE_LABEL, workload.metadata),
+        _of_workload(QUEUE_LABEL, workload),
         (f"{workload.policy_path}.queue", policy.queue),
-        _annotation(QUEUE_ANNOTATION, workload.metadata),
+        (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
         *(
-            (f"owner {owner.name}: {path}", value)
-            for owner in around.owners
-            for path, value in (_label(QUEUE_LABEL, owner), _annotation(QUEUE_ANNOTATION, owner))
+            saying
+            for voice in around.voices
+            for saying in (_label(QUEUE_LABEL, voice), _annotation(QUEUE_ANNOTATION, voice))
         ),
-        (f"namespace {around.namespace.name}: {path}", default_queue),
+        _annotation(QUEUE_ANNOTATION, _voice(f"namespace {around.namespace.name}", around.namespace)),
     )
-    of_workload, *of_owners = _labels(PRIORITY_CLASS_LABEL, workload, around)
+    of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, around)
     priority = first(
         "priorityClassName",
         of_workload,
-        (f"{workload.policy_path}.priorityClass", policy.priority_class),
-        *of_owners,
+        (f"{workload.policy_path}.{workload.priority_field}", policy.priority_class),
+        *of_others,
     )
     prioritise_pods = bool(priority)
-    scheduler = scheduler or first("scheduler", *((r.path + ".schedulerName", _named(r)) for r in workload.roles))
-    priority = priority or first(
-        "priorityClassName",
-        *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in workload.roles),
-    )
-    topologies = (read_topology(metadata.labels) for metadata in (workload.metadata, *around.owners))
+    scheduler = scheduler or first("scheduler", *_of_pods(workload))
+    if not priority and workload.priority_of_pods:
+        priority = first(
+            "priorityClassName",
+            *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in workload.roles),
+        )
     return Intent(
         scheduler=scheduler or defaults.scheduler,
         queue=queue or defaults.queue,
         priority_class=priority,
         said=said,
         prioritise_pods=prioritise_pods,
-        topology=next((topology for topology in topologies if topology), None),
+        topology=_topology(workload, around),
     )
 
 
@@ -150,30 +164,39 @@ def foreign_scheduler(
             if label not in defaults.schedulers:
                 return path, label
             break
-    for role in workload.roles:
-        name = _named(role)
-        if name and name not in defaults.schedulers:
-            return f"{role.path}.schedulerName", name
-    return None
+    return next((said for said in _of_pods(workload) if said[1] and said[1] not in defaults.schedulers), None)
 
 
-def _label(key: str, metadata: ObjectMeta) -> tuple[str, str]:
-    return f"metadata.labels[{key}]", metadata.labels.get(key, "")
+def _topology(workload: Workload, around: Surroundings) -> Topology | None:
+    found = read_topology(workload.metadata.labels, workload.label_path)
+    for voice in around.voices:
+        found = found or read_topology(voice.labels, voice.label_path)
+    return found or workload.topology
 
 
-def _annotation(key: str, metadata: ObjectMeta) -> tuple[str, str]:
-    return f"metadata.annotations[{key}]", metadata.annotations.get(key, "")
+def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
+    return workload.label_path(key), workload.metadata.labels.get(key, "")
+
+
+def _voice(who: str, metadata: ObjectMeta) -> Voice:
+    return Voice(f"{who}: metadata", metadata.labels, metadata.annotations)
+
+
+def _label(key: str, voice: Voice) -> tuple[str, str]:
+    return voice.label_path(key), voice.labels.get(key, "")
+
+
+def _annotation(key: str, voice: Voice) -> tuple[str, str]:
+    return voice.annotation_path(key), voice.annotations.get(key, "")
 
 
 def _labels(key: str, workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
     """Where a label may stand, the nearest to the pod first, and what it says there."""
-    of_owners = ((owner, _label(key, owner)) for owner in around.owners)
-    return [
-        _label(key, workload.metadata),
-        *((f"owner {owner.name}: {path}", value) for owner, (path, value) in of_owners),
-    ]
+    return [_of_workload(key, workload), *(_label(key, voice) for voice in around.voices)]
 
 
-def _named(role: RoleSpec) -> str:
-    name = role.template.spec.scheduler_name
-    return "" if name in UNNAMED_SCHEDULERS else name
+def _of_pods(workload: Workload) -> list[tuple[str, str]]:
+    """Where the pods' scheduler may be named, and what is said there; a template goes before what is said for all."""
+    sayings = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
+    named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in sayings]
+    return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]

@@ -1,53 +1,31 @@
 """Who holds what of which queue, who is next, and why the others wait.
 
 The ledger is a value in memory: everything in it comes from objects in the cluster, so that the same objects give the
-same ledger in any order of events. It never reads a clock and does no I/O. Whoever asks it to admit a gang must write
-that down in the cluster before acting on it.
+same ledger in any order of events. It never reads a clock and does no I/O: `now` is seconds of the wall clock, and is
+passed in. Whoever asks it to admit a gang must write that down in the cluster before acting on it.
+
+A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
+that limits anything, are one field: among them the more urgent is first, then the older. What fits of a field is
+settled once and kept until something in it changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from muster.queues import exceeding
+from muster.books import Book, Candidate, Claim, GangKey, Order
+from muster.queues import ROOT, QueueTree, exceeding
 from muster.reasons import State
-from muster.resources import Resources, describe, minus, total, within
+from muster.resources import Resources, describe, minus, total
+from muster.room import Room, amounts_of
+from muster.settling import Settled, settle
 
 if TYPE_CHECKING:
-    from muster.queues import QueueView
+    from muster.queues import Level, Place, QueueView
 
-__all__ = ["Candidate", "Decision", "GangKey", "Ledger"]
-
-
-class GangKey(NamedTuple):
-    """A gang, by the namespace and name of its PodGroup."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An assembled gang that wants to start.
-
-    `priority` is its PriorityClass's value, `since` the creation time of its workload (RFC 3339, UTC), `need` what it
-    will hold of its queue.
-    """
-
-    key: GangKey
-    queue: str
-    priority: int
-    since: str
-    need: Resources
-
-    @property
-    def order(self) -> tuple[int, str, GangKey]:
-        """Who is first: the more urgent, the older, then by name."""
-        return -self.priority, self.since, self.key
+__all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +37,131 @@ class Decision:
     message: str
 
 
-@dataclass(slots=True)
-class _Book:
-    """What there is to say of one queue."""
-
-    view: QueueView | None = None
-    held: dict[GangKey, Resources] = field(default_factory=dict)
-    waiting: dict[GangKey, Candidate] = field(default_factory=dict)
-    decisions: dict[GangKey, Decision] | None = None
-
-
 class Ledger:
     """The claims of all gangs on all queues.
 
-    Invariant: `decide` never says yes to gangs that together would take a queue above its limit; a gang whose claim is
-    written by `hold` counts whether it fits or not, for it runs already.
+    Invariant: `decide` never says yes to gangs that together would take a queue, or one above it, beyond its limit,
+    soft claims and those that a preempting queue leaves out apart. A gang whose claim is written by `hold` counts
+    whether it fits or not, for it runs already.
     """
 
     def __init__(self) -> None:
-        self._books: dict[str, _Book] = {}
+        self._tree = QueueTree()
+        self._room = Room(self._tree)
+        self._books: dict[str, Book] = {}
         self._queue_of: dict[GangKey, str] = {}
+        self._fields: dict[str, str] = {}
+        self._queues_of_field: dict[str, set[str]] = {}
+        self._settled: dict[str, Settled] = {}
 
-    def set_queue(self, view: QueueView) -> None:
-        """Enter a queue, or what has changed in it."""
-        book = self._book(view.name)
-        book.view, book.decisions = view, None
+    # --- queues -----------------------------------------------------------------------------------------------------
 
-    def drop_queue(self, name: str) -> None:
-        """Take out a queue that is gone; what is held there and waits there stays known."""
-        book = self._book(name)
-        book.view, book.decisions = None, None
+    @property
+    def tree(self) -> QueueTree:
+        """The queues; they are changed by the ledger only."""
+        return self._tree
 
-    def hold(self, key: GangKey, queue: str, claim: Resources) -> bool:
-        """Enter the claim of an admitted gang; True when that changed anything for others."""
-        if self._queue_of.get(key) == queue and self._books[queue].held.get(key) == claim:
+    def set_queue(self, view: QueueView) -> bool:
+        """Enter a queue, or what has changed in it; True when anything has."""
+        changed = self._tree.set(view)
+        if changed:
+            self._replanted()
+        return changed
+
+    def drop_queue(self, name: str) -> bool:
+        """Take out a queue that is gone, True when it was there; what is held there and waits there stays known."""
+        known = self._tree.drop(name)
+        if known:
+            self._replanted()
+        return known
+
+    def bound(self, nodes: Resources | None) -> bool:
+        """Bound all queues together by what the nodes can give, or no longer; True when that changed anything."""
+        limited = bool(self._tree.limit(ROOT))
+        if not self._tree.bound(nodes):
             return False
-        self.forget(key)
-        book = self._book(queue)
-        book.held[key], book.decisions = claim, None
-        self._queue_of[key] = queue
+        if limited and self._tree.limit(ROOT):
+            # All compete with all, before and after: only what fits is another question.
+            self._settled.clear()
+            for book in self._books.values():
+                book.look_anew()
+        else:
+            self._replanted()
         return True
+
+    def _replanted(self) -> None:
+        self._fields.clear()
+        self._queues_of_field.clear()
+        self._settled.clear()
+        self._room = Room(self._tree)
+        for queue, book in self._books.items():
+            self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
+            book.set_moments(self._patience(queue))
+            for claim in book.held.values():
+                if not claim.soft:
+                    self._room.take(queue, claim.amounts)
+
+    def _field(self, queue: str) -> str:
+        """The highest queue above this one where anything is shared; all below it compete."""
+        known = self._fields.get(queue)
+        if known is None:
+            path = self._tree.path(queue)
+            known = next((one for one in reversed(path) if self._tree.limit(one) or self._strict(one)), path[0])
+            self._fields[queue] = known
+        return known
+
+    def _strict(self, queue: str) -> bool:
+        view = self._tree.get(queue)
+        return view is not None and view.strict
+
+    def _patience(self, queue: str) -> float:
+        view = self._tree.get(queue)
+        return view.patience if view is not None else 0.0
+
+    # --- gangs ------------------------------------------------------------------------------------------------------
+
+    def hold(
+        self,
+        key: GangKey,
+        queue: str,
+        claim: Resources,
+        *,
+        priority: int = 0,
+        since: str = "",
+        soft: bool = False,
+    ) -> bool:
+        """Enter the claim of an admitted gang; True when that changed anything for others."""
+        new = Claim(claim, amounts_of(claim), Order(-priority, since, key), soft)
+        if self._queue_of.get(key) == queue:
+            book, settled = self._books[queue], self._settled.get(self._field(queue))
+            if book.held.get(key) == new:
+                return False
+            if settled and not soft and settled.fits.get(key) == new.amounts:
+                # What was settled comes to pass: for all others nothing is different.
+                del settled.fits[key]
+                book.leave(key)
+                self._enter(queue, key, new)
+                return True
+        self.forget(key)
+        self._enter(queue, key, new)
+        self._settled.pop(self._field(queue), None)
+        return True
+
+    def _enter(self, queue: str, key: GangKey, claim: Claim) -> None:
+        self._book(queue).held[key] = claim
+        self._queue_of[key] = queue
+        if not claim.soft:
+            self._room.take(queue, claim.amounts)
 
     def wait(self, candidate: Candidate) -> bool:
         """Enter a gang that wants to start; True when that changed anything for others."""
         key, queue = candidate.key, candidate.queue
-        if self._queue_of.get(key) == queue and self._books[queue].waiting.get(key) == candidate:
+        if self._candidate(key) == candidate:
             return False
         self.forget(key)
-        book = self._book(queue)
-        book.waiting[key], book.decisions = candidate, None
+        self._book(queue).line_up(candidate, self._patience(queue))
         self._queue_of[key] = queue
+        self._settled.pop(self._field(queue), None)
         return True
 
     def forget(self, key: GangKey) -> bool:
@@ -117,12 +170,30 @@ class Ledger:
         if queue is None:
             return False
         book = self._books[queue]
-        book.held.pop(key, None)
-        book.waiting.pop(key, None)
-        book.decisions = None
-        if book.view is None and not book.held and not book.waiting:
+        claim = book.held.pop(key, None)
+        if claim is None:
+            book.leave(key)
+        elif not claim.soft:
+            self._room.give_back(queue, claim.amounts)
+        field = self._field(queue)
+        self._settled.pop(field, None)
+        if not book:
             del self._books[queue]
+            self._queues_of_field[field].discard(queue)
         return True
+
+    def _book(self, queue: str) -> Book:
+        book = self._books.get(queue)
+        if book is None:
+            book = self._books[queue] = Book()
+            self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
+        return book
+
+    def _candidate(self, key: GangKey) -> Candidate | None:
+        queue = self._queue_of.get(key)
+        return None if queue is None else self._books[queue].candidate(key)
+
+    # --- questions --------------------------------------------------------------------------------------------------
 
     def queue_of(self, key: GangKey) -> str | None:
         """The queue in which the gang holds or waits."""
@@ -130,93 +201,190 @@ class Ledger:
 
     def holds(self, key: GangKey) -> Resources | None:
         """The claim of an admitted gang, or None."""
+        claim = self._claim(key)
+        return None if claim is None else claim.resources
+
+    def _claim(self, key: GangKey) -> Claim | None:
         queue = self._queue_of.get(key)
         return None if queue is None else self._books[queue].held.get(key)
 
-    def waiting(self, queue: str) -> list[GangKey]:
-        """The gangs that wait in a queue, first in order first."""
+    def waiting(self, queue: str, start: int = 0, stop: int | None = None) -> list[GangKey]:
+        """The gangs that wait in a queue, first in order first; of all of them those of the slice."""
         book = self._books.get(queue)
-        return [] if book is None else [candidate.key for candidate in _in_order(book)]
+        return [order.key for order in islice(book.in_order(), start, stop)] if book else []
 
-    def fits_more(self, key: GangKey, queue: str, claim: Resources) -> bool:
-        """Whether the claim of an admitted gang may grow to this beside what the others hold of an open queue."""
+    def position(self, key: GangKey, now: float) -> tuple[int, int] | None:
+        """Its place among those who wait in its queue and may not start yet, and how many wait; None when it does not.
+
+        Those before it who may start now are as good as gone.
+        """
+        candidate = self._candidate(key)
+        if candidate is None:
+            return None
+        return self._position(candidate, self._settle(self._field(candidate.queue), now))
+
+    def claims(self, queue: str) -> dict[GangKey, Claim]:
+        """What the admitted gangs of a queue hold, without those below it."""
         book = self._books.get(queue)
-        if book is None or book.view is None or not book.view.open:
-            return False
-        others = total(held for holder, held in book.held.items() if holder != key)
-        return _has_room(book.view.limit, others, claim)
+        return dict(book.held) if book else {}
 
-    def decide(self, key: GangKey) -> Decision | None:
+    def used(self, queue: str) -> Resources:
+        """What is taken of a queue, by its own gangs and those below it; soft claims take nothing."""
+        below = (book for other, book in self._books.items() if queue in self._tree.path(other))
+        return total(claim.resources for book in below for claim in book.held.values() if not claim.soft)
+
+    def competing(self, queue: str) -> set[str]:
+        """The queues in which somebody holds or waits for the same room as in this one."""
+        return set(self._queues_of_field.get(self._field(queue), ()))
+
+    def fields(self) -> list[str]:
+        """One queue of every set of queues that compete, where anybody holds or waits."""
+        return [next(iter(queues)) for queues in self._queues_of_field.values() if queues]
+
+    def startable(self, queue: str, now: float) -> list[GangKey]:
+        """All gangs that may start now among those that compete with a queue's."""
+        return list(self._settle(self._field(queue), now).fits)
+
+    def news(self, queue: str, now: float) -> list[GangKey] | None:
+        """As `startable`, or None where that was asked before of the same competitors and nothing is different since.
+
+        Nothing is different when those start that may.
+        """
+        settled = self._settle(self._field(queue), now)
+        if settled.told:
+            return None
+        settled.told = True
+        return list(settled.fits)
+
+    def decide(self, key: GangKey, now: float) -> Decision | None:
         """What holds for a waiting gang, given all who wait with it; None when it does not wait."""
+        candidate = self._candidate(key)
+        if candidate is None:
+            return None
+        place = self._tree.place(candidate.queue)
+        refused = _refused(candidate, place, now)
+        if refused is not None or place is None:
+            return refused
+        settled = self._settle(self._field(candidate.queue), now)
+        if key in settled.fits:
+            message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
+            return Decision(fits=True, state=State.ADMITTED, message=message)
+        return Decision(fits=False, state=State.WAITING_FOR_QUOTA, message=self._why(candidate, place, settled))
+
+    def refusal(self, candidate: Candidate, now: float) -> Decision | None:
+        """Why such a gang cannot start however much is free, whether it waits here or not; None when it can."""
+        return _refused(candidate, self._tree.place(candidate.queue), now)
+
+    def passed_by(self, key: GangKey, now: float) -> list[GangKey]:
+        """Those who were first and still wait for room of which this gang takes some, and were not passed before.
+
+        Asked of a gang that may start, or that has grown.
+        """
         queue = self._queue_of.get(key)
         if queue is None:
-            return None
-        book = self._books[queue]
-        if book.decisions is None:
-            book.decisions = _decide(queue, book)
-        return book.decisions.get(key)
+            return []
+        claim, candidate = self._claim(key), self._candidate(key)
+        own = claim.order if claim else candidate.order if candidate else None
+        field = self._field(queue)
+        settled = self._settle(field, now)
+        path = set(self._tree.path(queue))
+        passed = []
+        for other in self._queues_of_field[field]:
+            book, place = self._books[other], self._tree.place(other)
+            for (amounts, before, _), line in book.lines.items():
+                # Those who fit stand before those who do not: where there is no room is the same for all of a line.
+                if own is None or before or line.orders[0] > own or path.isdisjoint(settled.room.short(other, amounts)):
+                    continue
+                passed += [
+                    order.key
+                    for order in line.orders[: line.before(own)]
+                    if order.key not in settled.fits and _refused(book.waits(order.key), place, now) is None
+                ]
+        return passed
 
-    def _book(self, queue: str) -> _Book:
-        return self._books.setdefault(queue, _Book())
+    def fits_more(
+        self, key: GangKey, queue: str, claim: Resources, now: float, waits_as: GangKey | None = None
+    ) -> bool:
+        """Whether the claim of an admitted gang may grow to this: beside all that is held or may start now.
 
+        Growth may pass those who wait, as a small gang may, and waits like one behind those whom nobody passes. Where
+        it stands in line itself, under the key `waits_as`, what it may take there is its own.
+        """
+        view = self._tree.get(queue)
+        if view is None or not view.open:
+            return False
+        held = self._claim(key) if self._queue_of.get(key) == queue else None
+        settled = self._settle(self._field(queue), now)
+        own = settled.fits.get(waits_as) if waits_as else None
+        if own is None and held is not None and settled.behind(queue, held.order) is not None:
+            return False
+        has = dict(held.amounts) if held is not None and not held.soft else {}
+        for name, amount in own or ():
+            has[name] = has.get(name, 0) + amount
+        more = tuple((name, grown) for name, amount in amounts_of(claim) if (grown := amount - has.get(name, 0)) > 0)
+        return not settled.room.short(queue, more)
 
-def _in_order(book: _Book) -> list[Candidate]:
-    return sorted(book.waiting.values(), key=lambda candidate: candidate.order)
+    def _settle(self, field: str, now: float) -> Settled:
+        known = self._settled.get(field)
+        if known is None or known.until <= now:
+            books = {queue: self._books[queue] for queue in self._queues_of_field.get(field, ())}
+            known = self._settled[field] = settle(self._tree, books, self._room, now)
+        return known
 
-
-def _decide(name: str, book: _Book) -> dict[GangKey, Decision]:
-    """Go through the waiting gangs in order; one that does not fit is passed by a smaller one behind it."""
-    candidates = _in_order(book)
-    if book.view is None:
-        gone = Decision(fits=False, state=State.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
-        return {candidate.key: gone for candidate in candidates}
-    if not book.view.open:
-        state = book.view.state or "not open yet"
-        shut = Decision(
-            fits=False,
-            state=State.QUEUE_CLOSED,
-            message=f'queue "{name}" is {state} and takes no new work',
-        )
-        return {candidate.key: shut for candidate in candidates}
-    limit = book.view.limit
-    used = total(book.held.values())
-    decisions: dict[GangKey, Decision] = {}
-    ahead = 0
-    for candidate in candidates:
-        if _has_room(limit, used, candidate.need):
-            used = total((used, candidate.need))
-            decisions[candidate.key] = Decision(
-                fits=True,
-                state=State.ADMITTED,
-                message=f'{describe(candidate.need)} of queue "{name}"',
+    def _why(self, candidate: Candidate, place: Place, settled: Settled) -> str:
+        short = settled.short(candidate, amounts_of(candidate.need))
+        level = next((one for one in place.levels if one.queue in short), None)
+        behind = settled.behind(candidate.queue, candidate.order)
+        if level is not None:
+            room = f"{level.called(candidate.queue)} has {_free(level, candidate.need, settled.room)}"
+        elif behind is not None:
+            # Names of other namespaces are none of a tenant's business.
+            named = (
+                f'gang "{behind.key.gang.name}"'
+                if behind.key.namespace == candidate.key.namespace
+                else "the one before it"
             )
-            continue
-        ahead += 1
-        decisions[candidate.key] = _refused(candidate, book.view, used, ahead, len(candidates))
-    return decisions
+            room = f"there is room, but nobody passes {named} here"
+        else:
+            room = "there is room behind gangs of higher priority only"
+        position, waiting = self._position(candidate, settled)
+        return f"needs {describe(candidate.need)}; {room}; position {position} of {waiting} waiting"
+
+    def _position(self, candidate: Candidate, settled: Settled) -> tuple[int, int]:
+        book = self._books[candidate.queue]
+        fitting = (waits for key in settled.fits if (waits := book.candidate(key)))
+        ahead = book.before(candidate.order) - sum(other.order < candidate.order for other in fitting)
+        return ahead + 1, book.waiting
 
 
-def _has_room(limit: Resources, used: Resources, need: Resources) -> bool:
-    """Whether the need fits beside what is used; what it does not ask for is not looked at."""
-    asked = {resource: amount for resource, amount in limit.items() if need.get(resource)}
-    return within(total((used, need)), asked)
+def queue_not_found(name: str) -> Decision:
+    """What is said of a queue that does not exist, and of one that is not there for the gang's namespace."""
+    return Decision(fits=False, state=State.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
 
 
-def _refused(candidate: Candidate, queue: QueueView, used: Resources, position: int, waiting: int) -> Decision:
-    over = exceeding(candidate.need, queue.limit)
-    if over is not None:
-        return Decision(
-            fits=False,
-            state=State.EXCEEDS_CAPABILITY,
-            message=f'needs {over[0]}, queue "{queue.name}" has capability {over[1]}',
-        )
-    named = {resource: queue.limit[resource] for resource in queue.limit if resource in candidate.need}
-    free = describe(minus(named, used))
-    return Decision(
-        fits=False,
-        state=State.WAITING_FOR_QUOTA,
-        message=(
-            f'needs {describe(candidate.need)}; queue "{queue.name}" has {free} free of {describe(named)}; '
-            f"position {position} of {waiting} waiting"
-        ),
-    )
+def _refused(candidate: Candidate, place: Place | None, now: float) -> Decision | None:
+    """Why a gang cannot start however much is free, or None."""
+    name = candidate.queue
+    if place is None:
+        return queue_not_found(name)
+    if not place.view.open:
+        state = place.view.state or "not open yet"
+        message = f'queue "{name}" is {state} and takes no new work'
+        return Decision(fits=False, state=State.QUEUE_CLOSED, message=message)
+    if not place.leaf:
+        message = f'queue "{name}" has queues below it and takes no gangs itself'
+        return Decision(fits=False, state=State.QUEUE_NOT_LEAF, message=message)
+    for level in place.levels:
+        over = exceeding(candidate.need, level.limit)
+        if over is not None:
+            message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
+            return Decision(fits=False, state=State.EXCEEDS_CAPABILITY, message=message)
+    if candidate.deadline is not None and candidate.deadline <= now:
+        message = "the workload's own deadline has passed while it waited"
+        return Decision(fits=False, state=State.DEADLINE_PASSED, message=message)
+    return None
+
+
+def _free(level: Level, need: Resources, room: Room) -> str:
+    named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
+    return f"{describe(minus(named, room.used(level.queue, named)))} free of {describe(named)}"

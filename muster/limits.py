@@ -11,16 +11,39 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from muster.objects import ResourceRequirements
+from muster.objects import LocalObject, ObjectMeta, ResourceList, ResourceRequirements
 from muster.requests import pod_level_requests
 from muster.resources import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from muster.objects import Container, LimitRange, LimitRangeItem, PodSpec
+    from muster.objects import Container, PodSpec
 
-__all__ = ["with_limit_ranges"]
+__all__ = ["LimitRange", "LimitRangeItem", "LimitRangeSpec", "with_limit_ranges"]
+
+
+class LimitRangeItem(LocalObject, frozen=True):
+    """Defaults and bounds for one `type` of thing: Container, Pod or PersistentVolumeClaim."""
+
+    type: str = ""
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+
+class LimitRangeSpec(LocalObject, frozen=True):
+    """What a LimitRange says."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(LocalObject, frozen=True):
+    """What the containers of a namespace get when they do not say what they need (`v1`)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 def with_limit_ranges(spec: PodSpec, limit_ranges: Iterable[LimitRange], *, path: str = "spec") -> PodSpec:

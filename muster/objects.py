@@ -16,10 +16,10 @@ __all__ = [
     "Container",
     "ContainerStatus",
     "InvalidObjectError",
-    "LimitRange",
-    "LimitRangeItem",
-    "LimitRangeSpec",
+    "Job",
     "LocalObject",
+    "Namespace",
+    "Node",
     "ObjectMeta",
     "OwnerReference",
     "Pod",
@@ -34,6 +34,8 @@ __all__ = [
     "RawQuantity",
     "ResourceList",
     "ResourceRequirements",
+    "SchedulingGate",
+    "TemplateMeta",
     "convert",
     "decode",
 ]
@@ -46,7 +48,14 @@ T = TypeVar("T")
 
 
 class InvalidObjectError(ValueError):
-    """An object does not have the shape of its kind; the message names the field and what was found."""
+    """An object does not have the shape of its kind: its `field`, "" for the whole of it, has that `problem`.
+
+    The message is both. The field may be of another object, named first ("TrainingRuntime torch: spec.template").
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.field = field
 
 
 class LocalObject(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -86,7 +95,10 @@ class ObjectMeta(LocalObject, frozen=True):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls the object."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class ResourceRequirements(LocalObject, frozen=True):
@@ -94,6 +106,11 @@ class ResourceRequirements(LocalObject, frozen=True):
 
     requests: ResourceList = {}
     limits: ResourceList = {}
+
+    @property
+    def named(self) -> bool:
+        """Whether anything is asked for, or limited."""
+        return bool(self.requests or self.limits)
 
 
 class Container(LocalObject, frozen=True):
@@ -117,6 +134,7 @@ class PodSpec(LocalObject, frozen=True):
     init_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
     overhead: ResourceList = {}
+    runtime_class_name: str = ""
     scheduler_name: str = ""
     priority_class_name: str = ""
     priority: int | None = None
@@ -189,18 +207,26 @@ class Pod(LocalObject, frozen=True):
         return any(held.name == gate for held in self.spec.scheduling_gates)
 
 
+class Guarantee(LocalObject, frozen=True):
+    """What a queue keeps for itself, whoever asks."""
+
+    resource: ResourceList = {}
+
+
 class QueueSpec(LocalObject, frozen=True):
     """What a Volcano queue promises and allows."""
 
     capability: ResourceList = {}
+    guarantee: Guarantee = Guarantee()
     parent: str = ""
     weight: int = 1
 
 
 class QueueStatus(LocalObject, frozen=True):
-    """What Volcano's controller says of a queue."""
+    """What Volcano says of a queue; `allocated` is what its pods and those below hold, a moment ago."""
 
     state: str = ""
+    allocated: ResourceList = {}
 
 
 class Queue(LocalObject, frozen=True):
@@ -211,6 +237,13 @@ class Queue(LocalObject, frozen=True):
     status: QueueStatus = QueueStatus()
 
 
+class NetworkTopology(LocalObject, frozen=True):
+    """How near to each other a gang's pods are to be placed."""
+
+    mode: str = ""
+    highest_tier_allowed: int | None = None
+
+
 class PodGroupSpec(LocalObject, frozen=True):
     """What a gang needs at least, and where it queues."""
 
@@ -219,6 +252,7 @@ class PodGroupSpec(LocalObject, frozen=True):
     min_resources: ResourceList = {}
     queue: str = ""
     priority_class_name: str = ""
+    network_topology: NetworkTopology = NetworkTopology()
 
 
 class PodGroupStatus(LocalObject, frozen=True):
@@ -229,12 +263,65 @@ class PodGroupStatus(LocalObject, frozen=True):
     running: int = 0
 
 
+class OwnedFields(LocalObject, frozen=True):
+    """The fields of metadata and spec that a field manager owns, as FieldsV1 has them: `{"f:minMember": {}}`."""
+
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict, name="f:metadata")
+    spec: dict[str, Any] = msgspec.field(default_factory=dict, name="f:spec")
+
+
+class ManagedFields(LocalObject, frozen=True):
+    """Who wrote which fields of an object, and whether by server-side apply (`operation` Apply)."""
+
+    manager: str = ""
+    operation: str = ""
+    fields: OwnedFields = msgspec.field(default=OwnedFields(), name="fieldsV1")
+
+
+class PodGroupMeta(ObjectMeta, frozen=True):
+    """Metadata of a PodGroup, with who wrote what."""
+
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+    def applied_by(self, manager: str) -> OwnedFields:
+        """The fields that a manager owns because it applied them."""
+        mine = (one.fields for one in self.managed_fields if (one.manager, one.operation) == (manager, "Apply"))
+        return next(mine, OwnedFields())
+
+
 class PodGroup(LocalObject, frozen=True):
     """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource)."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: PodGroupMeta = PodGroupMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+class NodeSpec(LocalObject, frozen=True):
+    """Whether a node takes new pods."""
+
+    unschedulable: bool = False
+
+
+class NodeStatus(LocalObject, frozen=True):
+    """What a node has for pods."""
+
+    allocatable: ResourceList = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(LocalObject, frozen=True):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def takes_pods(self) -> bool:
+        """Whether it is Ready and nobody has cordoned it."""
+        ready = any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        return ready and not self.spec.unschedulable
 
 
 class PriorityClass(LocalObject, frozen=True):
@@ -245,27 +332,16 @@ class PriorityClass(LocalObject, frozen=True):
     global_default: bool = False
 
 
-class LimitRangeItem(LocalObject, frozen=True):
-    """Defaults and bounds for one `type` of thing: Container, Pod or PersistentVolumeClaim."""
-
-    type: str = ""
-    default: ResourceList = {}
-    default_request: ResourceList = {}
-    max: ResourceList = {}
-    min: ResourceList = {}
-
-
-class LimitRangeSpec(LocalObject, frozen=True):
-    """What a LimitRange says."""
-
-    limits: tuple[LimitRangeItem, ...] = ()
-
-
-class LimitRange(LocalObject, frozen=True):
-    """What the containers of a namespace get when they do not say what they need (`v1`)."""
+class Namespace(LocalObject, frozen=True):
+    """A namespace (`v1`), of which only what is written on it says anything."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class Job(LocalObject, frozen=True):
+    """A Job (`batch/v1`), of which only who controls it matters."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 def decode(data: bytes | str, type_: type[T]) -> T:
@@ -280,19 +356,23 @@ def decode(data: bytes | str, type_: type[T]) -> T:
             # Rare: either a null where a field is absent, which is harmless, or a real mistake, which fails again.
             parsed = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidObjectError(f"not JSON: {error}") from error
+        raise InvalidObjectError("", f"not JSON: {error}") from error
     return convert(parsed, type_)
 
 
 def convert(value: Any, type_: type[T]) -> T:  # noqa: ANN401 - a manifest just parsed may hold anything
     """Turn a parsed manifest into one of the types of this module; as `decode`."""
     try:
-        return msgspec.convert(_without_nulls(value), type=type_)
+        try:
+            return msgspec.convert(value, type=type_)
+        except msgspec.ValidationError:
+            # As above.
+            return msgspec.convert(_without_nulls(value), type=type_)
+    except RecursionError as error:
+        raise InvalidObjectError("", "nested too deeply") from error
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
-        where = path.rstrip("`")
-        text = what[:1].lower() + what[1:]
-        raise InvalidObjectError(f"{where}: {text}" if where else text) from error
+        raise InvalidObjectError(path.rstrip("`"), what[:1].lower() + what[1:]) from error
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - as above

@@ -71,15 +71,19 @@ class _Held:
 
 
 def _container_level(spec: PodSpec, held: _Held, path: str) -> dict[str, Quantity]:
+    # One step for each amount that is written: a manifest of 3 MiB may have thousands of containers.
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for index, init in enumerate(spec.init_containers):
         asked = _container_requests(init, f"{path}.initContainers[{index}]")
         if init.restart_policy == "Always":
-            sidecars = total((sidecars, held.or_wanted(init.name, asked)))
-            peak = largest(peak, sidecars)
+            for name, amount in held.or_wanted(init.name, asked).items():
+                sidecars[name] = sidecars[name] + amount if name in sidecars else amount
+                peak[name] = _larger(peak.get(name, ZERO), sidecars[name])
         else:
-            peak = largest(peak, total((asked, sidecars)))
+            for name, amount in asked.items():
+                beside = amount + sidecars[name] if name in sidecars else amount
+                peak[name] = _larger(peak.get(name, ZERO), beside)
     running = total(
         (
             *(
@@ -90,6 +94,10 @@ def _container_level(spec: PodSpec, held: _Held, path: str) -> dict[str, Quantit
         ),
     )
     return largest(running, peak)
+
+
+def _larger(first: Quantity, second: Quantity) -> Quantity:
+    return second if second.nano > first.nano else first
 
 
 def _container_requests(container: Container, path: str) -> dict[str, Quantity]:

@@ -30,9 +30,9 @@ def parse_resources(
         try:
             amount = parse_quantity(text)
         except InvalidQuantityError as error:
-            raise InvalidObjectError(f"{path}.{name}: {error}") from error
+            raise InvalidObjectError(f"{path}.{name}", str(error)) from error
         if least is not None and amount < least:
-            raise InvalidObjectError(f'{path}.{name}: "{text}" is negative; a resource is 0 or more')
+            raise InvalidObjectError(f"{path}.{name}", f'"{text}" is negative; a resource is 0 or more')
         parsed[name] = amount
     return parsed
 

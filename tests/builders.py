@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "FAIL_AFTER_SECONDS",
     "RUN_SECONDS",
     "PyTorchJob",
     "RayCluster",
@@ -21,11 +22,13 @@ __all__ = [
     "pytorch_job",
     "queue",
     "ray_cluster",
+    "volcano_job",
 ]
 
 Manifest = dict[str, Any]
 
 RUN_SECONDS = "testbed.muster.dev/run-seconds"
+FAIL_AFTER_SECONDS = "testbed.muster.dev/fail-after-seconds"
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,36 @@ def queue(name: str, **capability: str) -> Manifest:
         "kind": "Queue",
         "metadata": {"name": name},
         "spec": {"weight": 1, "capability": capability},
+    }
+
+
+def volcano_job(name: str, queue: str, cpu: str, replicas: int = 1) -> Manifest:
+    """Return a Job of Volcano: one task of pods of so much cpu, restarted when evicted, complete when they are."""
+    template = {
+        # kwok ends the pods of any Job at once, unless told otherwise.
+        "metadata": {"annotations": {RUN_SECONDS: "3600"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "nginx", "image": "none", "resources": {"requests": {"cpu": cpu}}}],
+        },
+    }
+    task = {
+        "name": "nginx",
+        "replicas": replicas,
+        "policies": [{"event": "TaskCompleted", "action": "CompleteJob"}],
+        "template": template,
+    }
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "minAvailable": 1,
+            "schedulerName": "volcano",
+            "queue": queue,
+            "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+            "tasks": [task],
+        },
     }
 
 

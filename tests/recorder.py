@@ -42,7 +42,10 @@ _ALWAYS = (PODS, POD_GROUPS, EVENTS)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One object as it was from `version` on; `gone` marks its deletion. `at` is seconds of the monotonic clock."""
+    """One object as it was from `version` on; `gone` marks its deletion. `at` is seconds of the monotonic clock.
+
+    `after_a_gap` marks what a list showed after a watch was cut: states before it may be missing.
+    """
 
     resource: Resource
     name: str
@@ -50,18 +53,24 @@ class State:
     at: float
     gone: bool
     object: Manifest
+    after_a_gap: bool = False
 
 
 class Recorder:
-    """Watches one namespace until closed; `history` is what happened, `now` what is there."""
+    """Watches one namespace until closed; `history` is what happened, `now` what is there.
 
-    def __init__(self, testbed: Testbed, namespace: str, kinds: Iterable[Resource]) -> None:
+    A watch that is cut is a failure, unless there is `patience`: then it goes on where it was, within so many seconds.
+    """
+
+    def __init__(
+        self, testbed: Testbed, namespace: str, kinds: Iterable[Resource], patience: float | None = None
+    ) -> None:
         self.namespace = namespace
         self.kinds = tuple(dict.fromkeys((*kinds, *_ALWAYS)))
         self._lock = threading.Lock()
         self._states: list[State] = []
         self._current: dict[tuple[str, str], Manifest] = {}
-        self._watches = [_Watch(testbed, resource, namespace, self._record) for resource in self.kinds]
+        self._watches = [_Watch(testbed, resource, namespace, self._record, patience) for resource in self.kinds]
         for watch in self._watches:
             watch.start()
 
@@ -138,11 +147,19 @@ class Recorder:
 class _Watch(threading.Thread):
     """One watch request, read line by line."""
 
-    def __init__(self, testbed: Testbed, resource: Resource, namespace: str, record: Callable[[State], None]) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        resource: Resource,
+        namespace: str,
+        record: Callable[[State], None],
+        patience: float | None,
+    ) -> None:
         super().__init__(name=f"watch-{resource.plural}", daemon=True)
         self.failure = ""
         self._resource = resource
         self._record = record
+        self._patience = patience
         self._closed = False
         self._latest = 0
         self._path = resource.path(namespace)
@@ -150,53 +167,111 @@ class _Watch(threading.Thread):
         address = urlsplit(testbed.server)
         self._address = (address.hostname or "", address.port or 0)
         self._context = ssl.create_default_context(cafile=str(testbed.ca_file))
+        self._pause = threading.Event()
+        self._seen_at = time.monotonic()
+        self._expired = False
+        self._there: dict[str, Manifest] = {}
         self._connection = http.client.HTTPSConnection(*self._address, context=self._context)
-        self._connection.request("GET", f"{self._path}?watch=true&allowWatchBookmarks=true", headers=self._headers)
-        self._socket: socket.socket = self._connection.sock
+        self._socket: socket.socket
+        self._ask()
 
     def run(self) -> None:
-        """Read until closed; what ends it early is kept in `failure`."""
+        """Read until closed; what ends it early is kept in `failure`, unless there is patience to go on from there."""
+        ended = self._read()
+        while not self._closed:
+            if self._patience is None or time.monotonic() > self._seen_at + self._patience:
+                self.failure = f"{self._path}: {ended}"
+                return
+            self._pause.wait(0.2)
+            try:
+                if self._expired:
+                    self._list_anew()
+                self._ask(f"&resourceVersion={self._latest}")
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                ended = repr(error)
+            else:
+                ended = self._read()
+
+    def _read(self) -> str:
+        """Read one answer to its end, and say what that was."""
         try:
             with self._connection.getresponse() as response:
                 if response.status != http.HTTPStatus.OK:
-                    self.failure = f"{self._path}: {response.status} {response.read().decode(errors='replace')}"
-                    return
+                    self._expired = response.status == http.HTTPStatus.GONE
+                    return f"{response.status} {response.read().decode(errors='replace')}"
                 for line in response:
                     self._take(json.loads(line))
+                    self._seen_at = time.monotonic()
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
-            if not self._closed:
-                self.failure = f"{self._path}: {error!r}"
-        else:
-            if not self._closed:
-                self.failure = f"{self._path}: the watch ended"
+            return repr(error)
+        return "the watch ended"
+
+    def _ask(self, more: str = "") -> None:
+        self._connection.close()
+        path = f"{self._path}?watch=true&allowWatchBookmarks=true{more}"
+        self._connection = http.client.HTTPSConnection(*self._address, context=self._context)
+        self._connection.request("GET", path, headers=self._headers)
+        self._socket = self._connection.sock
 
     def close(self) -> None:
         """End the watch."""
         self._closed = True
+        self._pause.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self.join(10)
         self._connection.close()
 
     def catch_up(self, timeout: float) -> None:
-        """Wait until everything that a fresh list shows has been seen."""
-        connection = http.client.HTTPSConnection(*self._address, context=self._context, timeout=timeout)
-        try:
-            connection.request("GET", self._path, headers=self._headers)
-            items = json.loads(connection.getresponse().read())["items"]
-        finally:
-            connection.close()
-        newest = max((int(item["metadata"]["resourceVersion"]) for item in items), default=0)
-        wait_for(f"{self.name} to show version {newest}", lambda: self.failure or self._latest >= newest, timeout)
+        """Wait until everything that a fresh list shows has been seen, and what it does not show any more has gone."""
+        answer = self._list(timeout)
+        asked, names = int(answer["metadata"]["resourceVersion"]), {one["metadata"]["name"] for one in answer["items"]}
+        newest = max((int(item["metadata"]["resourceVersion"]) for item in answer["items"]), default=0)
+
+        def shown() -> bool:
+            left = [one for name, one in list(self._there.items()) if name not in names]
+            return self._latest >= newest and not any(int(one["metadata"]["resourceVersion"]) <= asked for one in left)
+
+        wait_for(f"{self.name} to show version {asked}", lambda: self.failure or shown(), timeout)
 
     def _take(self, event: Manifest) -> None:
         item = event["object"]
         if event["type"] == "ERROR":
-            self.failure = f"{self._path}: {item}"
-            return
+            # After a restart the apiserver knows nothing of what was before.
+            self._expired = item.get("code") == http.HTTPStatus.GONE
+            raise ValueError(str(item))
         version = int(item["metadata"]["resourceVersion"])
         if event["type"] != "BOOKMARK":
-            name = item["metadata"]["name"]
-            gone = event["type"] == "DELETED"
-            self._record(State(self._resource, name, version, time.monotonic(), gone, item))
+            self._note(item, version, gone=event["type"] == "DELETED")
         self._latest = max(self._latest, version)
+
+    def _note(self, item: Manifest, version: int, *, gone: bool, after_a_gap: bool = False) -> None:
+        name = item["metadata"]["name"]
+        if gone:
+            self._there.pop(name, None)
+        else:
+            self._there[name] = item
+        self._record(State(self._resource, name, version, time.monotonic(), gone, item, after_a_gap))
+
+    def _list(self, timeout: float) -> Manifest:
+        connection = http.client.HTTPSConnection(*self._address, context=self._context, timeout=timeout)
+        try:
+            connection.request("GET", self._path, headers=self._headers)
+            answer: Manifest = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        if "items" not in answer:
+            raise ValueError(str(answer))
+        return answer
+
+    def _list_anew(self) -> None:
+        answer = self._list(10)
+        version = int(answer["metadata"]["resourceVersion"])
+        names = {item["metadata"]["name"] for item in answer["items"]}
+        for name in [name for name in self._there if name not in names]:
+            self._note(self._there[name], version, gone=True, after_a_gap=True)
+        for item in answer["items"]:
+            there = self._there.get(item["metadata"]["name"], {"metadata": {}})
+            if there["metadata"].get("resourceVersion") != item["metadata"]["resourceVersion"]:
+                self._note(item, int(item["metadata"]["resourceVersion"]), gone=False, after_a_gap=True)
+        self._latest, self._expired = max(self._latest, version), False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed import wait_for
 from hack.testbed.api import Api, NotFoundError
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
-from muster.names import ADMITTED, GANG, GATE, MESSAGE, STATE
+from muster.names import ADMITTED, GANG, GATE, MESSAGE, QUEUE_LABEL, STATE
 from muster.quantity import Quantity, parse_quantity
 from tests import builders
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
@@ -135,6 +135,21 @@ class Scene:
             PATIENCE,
         )
 
+    def operate_queue(self, name: str, action: str) -> None:
+        """What `vcctl queue operate` does: `CloseQueue` or `OpenQueue`."""
+        uid = self.api.get(QUEUES.path(name=name))["metadata"]["uid"]
+        target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid, "controller": True}
+        self.api.create(
+            "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands",
+            {
+                "apiVersion": "bus.volcano.sh/v1alpha1",
+                "kind": "Command",
+                "metadata": {"generateName": f"{name}-"},
+                "target": target,
+                "action": action,
+            },
+        )
+
     def close(self) -> None:
         """Delete the namespace and the queues; the record stays with the testbed's logs."""
         self.recorder.write(self.testbed.logs / f"record-{self.namespace}.jsonl")
@@ -155,7 +170,7 @@ class Scene:
     def end(self, gang: str) -> None:
         """Let every pod of the gang succeed now."""
         names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
-        self.kubectl("annotate", "pods", *names, f"{builders.RUN_SECONDS}=0")
+        self.kubectl("annotate", "pods", "--overwrite", *names, f"{builders.RUN_SECONDS}=0")
 
     # Looking and waiting
 
@@ -215,11 +230,12 @@ class Scene:
         return self.pods(gang)
 
     def events(self, workload: str, reason: str) -> list[str]:
-        """Return the notes of muster's events on a workload with that reason."""
+        """Return the notes of muster's events on a workload with that reason; its PodGroup has the same."""
         return [
             event["note"]
             for event in self.recorder.now(EVENTS)
             if event["regarding"]["name"] == workload
+            and event["regarding"]["kind"] != POD_GROUPS.kind
             and event["reason"] == reason
             and event.get("reportingController") == "muster.dev/controller"
         ]
@@ -267,8 +283,8 @@ class Scene:
         self.recorder.settle()
         assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
 
-    def assert_never_above(self, capability: dict[str, str]) -> None:
-        """At no moment did the living pods with a node ask for more than the capability.
+    def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
+        """At no moment did the living pods with a node, of one queue or of all, ask for more than the capability.
 
         A pod that is being deleted does not count, as it does not with Volcano.
         """
@@ -277,6 +293,8 @@ class Scene:
         held: dict[str, dict[str, Quantity]] = {}
         for seen in self.recorder.history(PODS):
             uid = seen.object["metadata"]["uid"]
+            if queue and (seen.object["metadata"].get("labels") or {}).get(QUEUE_LABEL) != queue:
+                continue
             if seen.gone or not alive(seen.object) or not node_of(seen.object):
                 held.pop(uid, None)
             else:
@@ -301,12 +319,15 @@ class _Not:
 
 @contextmanager
 def open_scene(
-    testbed: Testbed, name: str, kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS)
+    testbed: Testbed,
+    name: str,
+    kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
+    patience: float | None = None,
 ) -> Iterator[Scene]:
-    """Make a namespace with this name, in what a label allows, and delete it in the end."""
+    """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder."""
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
     testbed.kubectl("create", "namespace", namespace)
-    with Recorder(testbed, namespace, kinds) as recorder:
+    with Recorder(testbed, namespace, kinds, patience) as recorder:
         scene = Scene(testbed, namespace, recorder)
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)

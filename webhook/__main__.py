@@ -5,23 +5,32 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-
-from aiohttp import web
+import sys
+from typing import TYPE_CHECKING
 
 import muster
+from muster.findings import Severity
 from muster.intent import Defaults
 from muster.kube.client import Client
-from muster.process import add_common_arguments, configure_logging, identity, run, serve_health, stop_signal
+from muster.logs import configure_logging
+from muster.metrics import Watches, new_registry, unread
+from muster.process import add_common_arguments, identity, run, serve_health, stop_signal
+from muster.validation import Validation, read_validation
+from webhook.intake import Intake, Limits
 from webhook.knowledge import Knowledge
-from webhook.server import make_app
-from webhook.trust import Trust
+from webhook.listener import Listener
+from webhook.metrics import CertificateDates, Metrics, show_load
+from webhook.options import add_certificate_arguments, trust_of
+from webhook.server import make_handler
+
+if TYPE_CHECKING:
+    from webhook.serving import Keeper
 
 logger = logging.getLogger("webhook")
 
 USER_AGENT = f"muster-webhook/{muster.__version__}"
 
-# The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then.
-_KEEP_ALIVE_SECONDS = 120.0
+# After the shutdown delay: the chart grants 15 seconds beside it.
 _DRAIN_SECONDS = 8.0
 # Of the time that the apiserver waits: a decision, and within it one read.
 _DECISION_SHARE, _READ_SHARE = 0.8, 0.4
@@ -31,11 +40,9 @@ def main() -> None:
     """Serve admission reviews until SIGTERM."""
     parser = argparse.ArgumentParser(prog="muster-webhook", description="Admission webhook of muster.")
     add_common_arguments(parser)
-    parser.add_argument("--bind-address", default="0.0.0.0", help="address to serve reviews on")  # noqa: S104
+    parser.add_argument("--bind-address", default="", help="address to serve reviews on (all that there are)")
     parser.add_argument("--port", type=int, default=9443, help="port to serve reviews on")
-    parser.add_argument("--secret", default="muster-webhook-tls", help="Secret that holds the certificates")
-    parser.add_argument("--service", default="muster-webhook", help="Service by which the apiserver calls")
-    parser.add_argument("--configuration", default="muster", help="name of both webhook configurations")
+    add_certificate_arguments(parser)
     parser.add_argument(
         "--shutdown-delay",
         type=float,
@@ -48,73 +55,88 @@ def main() -> None:
         default=5.0,
         help="seconds that the apiserver waits, as in the webhook configurations; decisions stay below it",
     )
+    parser.add_argument(
+        "--validation",
+        default=Severity.DENY,
+        help="deny, warn (nothing is refused: what would be is warned of) or off",
+    )
+    parser.add_argument(
+        "--validation-reason",
+        action="append",
+        default=[],
+        metavar="REASON=SEVERITY",
+        help="what comes of one reason of docs/denials.md: deny, warn or off; may be repeated",
+    )
     arguments = parser.parse_args()
-    configure_logging(arguments.log_level)
-    run("muster-webhook", _run(arguments))
+    try:
+        validation = read_validation(arguments.validation, arguments.validation_reason)
+    except ValueError as error:
+        parser.error(str(error))
+    configure_logging(arguments.log_level, arguments.log_format)
+    run("muster-webhook", _run(arguments, validation))
 
 
-async def _run(arguments: argparse.Namespace) -> None:
+async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
     own = identity()
-    defaults = Defaults(queue=arguments.default_queue)
+    defaults = Defaults(queue=arguments.default_queue, gate=arguments.gate, validation=validation)
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         knowledge = Knowledge(client, defaults, arguments.timeout * _READ_SHARE)
-        trust = Trust(
-            client,
-            namespace=own.namespace,
-            secret=arguments.secret,
-            service=arguments.service,
-            configuration=arguments.configuration,
-        )
+        try:
+            trust = trust_of(arguments, client, own)
+        except ValueError as error:
+            sys.exit(f"muster-webhook: {error}")
+        registry = new_registry("webhook")
+        stores = knowledge.reflectors()
+        reflectors = [*stores, *trust.reflectors()]
+        Watches(reflectors, registry)
+        CertificateDates(trust, registry)
+        intake = Intake(Limits(decision_seconds=arguments.timeout * _DECISION_SHARE, share=_DECISION_SHARE))
+        handler = make_handler(knowledge, defaults, Metrics(registry), intake)
+        listener = Listener(handler, intake, lambda: trust.context)
+        show_load(lambda: intake.reviews, lambda: listener.connections, registry)
 
-        def ready() -> dict[str, bool]:
-            return {"certificate": trust.ready, "stores": knowledge.synced, "serving": not stop.is_set()}
+        def ready() -> dict[str, str]:
+            return {
+                "certificate": _certificate(trust),
+                "stores": unread(stores),
+                "serving": "ending" if stop.is_set() else "" if listener.serving else "not yet",
+            }
 
         async with (
-            serve_health(arguments.health_bind_address, arguments.health_port, ready=ready),
+            serve_health(arguments.health_bind_address, arguments.health_port, ready=ready, registry=registry),
             asyncio.TaskGroup() as group,
         ):
-            background = [group.create_task(reflector.run()) for reflector in knowledge.reflectors()]
+            background = [group.create_task(reflector.run()) for reflector in reflectors]
             background.append(group.create_task(trust.run()))
-            await _serve(arguments, knowledge, trust, defaults, stop)
+            await _serve(arguments, listener, trust, stop)
             for task in background:
                 task.cancel()
 
 
-async def _serve(
-    arguments: argparse.Namespace,
-    knowledge: Knowledge,
-    trust: Trust,
-    defaults: Defaults,
-    stop: asyncio.Event,
-) -> None:
+def _certificate(trust: Keeper) -> str:
+    """What is missing of a certificate that the apiserver accepts; "" when nothing is."""
+    if not trust.loaded.is_set():
+        return "not yet"
+    return "" if trust.ready else "not valid now"
+
+
+async def _serve(arguments: argparse.Namespace, listener: Listener, trust: Keeper, stop: asyncio.Event) -> None:
+    """Serve from the first certificate until some time after `stop`; its connections end in order."""
     loaded = asyncio.ensure_future(trust.loaded.wait())
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({loaded, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():
         loaded.cancel()
         return
-    runner = web.AppRunner(
-        make_app(knowledge, defaults, arguments.timeout * _DECISION_SHARE),
-        access_log=None,
-        handle_signals=False,
-        keepalive_timeout=_KEEP_ALIVE_SECONDS,
-        shutdown_timeout=_DRAIN_SECONDS,
-    )
-    await runner.setup()
-    site = web.TCPSite(
-        runner,
-        arguments.bind_address,
-        arguments.port,
-        ssl_context=trust.context,
-        # Replicas on one host (the testbed) share the Service's address.
-        reuse_port=True,
-    )
-    await site.start()
-    logger.info("serving reviews on %s:%d", arguments.bind_address, arguments.port)
+    address, port = await listener.start(arguments.bind_address, arguments.port)
+    logger.info("serving reviews on %s, port %d", address, port)
     await stopped
+    trust.ending = True
+    logger.info("ending in %g s, with %d connections", arguments.shutdown_delay, listener.connections)
     await asyncio.sleep(arguments.shutdown_delay)
-    await runner.cleanup()
+    await listener.drain(_DRAIN_SECONDS)
+    logger.info("ended")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The webhook's own certificate authority and serving certificate.
+"""Certificates as values: how the webhook's own are made, and what those of anybody say.
 
-One Secret is the truth: created empty by the chart, filled by whichever replica comes first; a conflict means that
-another one did. Its four keys are `ca.crt`, `ca.key`, `tls.crt` and `tls.key`.
+The Secret has four keys, as cert-manager's and kubectl's TLS Secrets name them: `tls.crt` and `tls.key` are served,
+`ca.crt` holds the authorities that are to be trusted, the one that signs first, and `ca.key` is the key of that one.
 """
 
 from __future__ import annotations
@@ -10,115 +10,222 @@ import base64
 import datetime as dt
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Certificates", "issue", "server_context"]
+__all__ = [
+    "Certificates",
+    "InvalidCertificateError",
+    "KeyPair",
+    "Lives",
+    "authorities_in",
+    "issue",
+    "made_at",
+    "renewal_due",
+    "server_context",
+]
 
-_CA_LIFE = dt.timedelta(days=3650)
-_LEAF_LIFE = dt.timedelta(days=365)
-# Renewed with this much left, so that nobody ever meets an expired one.
-_LEAF_RENEWAL = dt.timedelta(days=90)
-# Clocks differ.
+_AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster webhook CA")])
+# Clocks differ, among apiservers too.
 _SKEW = dt.timedelta(hours=1)
 _KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_PEM = serialization.Encoding.PEM
+# What cryptography raises for a key or a certificate that is none.
+_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound, InvalidSignature)
+
+
+class InvalidCertificateError(Exception):
+    """A certificate, or its key, that cannot be served; says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """How long what is made is good. A certificate never outlives its authority, which is renewed early enough."""
+
+    certificate: dt.timedelta = dt.timedelta(days=90)
+    authority: dt.timedelta = dt.timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A serving certificate, perhaps with the chain above it, and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def chain(self) -> list[x509.Certificate]:
+        """The serving certificate, then what stands above it. Raises InvalidCertificateError."""
+        try:
+            return x509.load_pem_x509_certificates(self.certificate)
+        except ValueError as error:
+            raise InvalidCertificateError(f"tls.crt holds no certificate: {error}") from error
+
+    @property
+    def leaf(self) -> x509.Certificate:
+        """The serving certificate itself. Raises InvalidCertificateError."""
+        return self.chain()[0]
+
+    def serves(self, names: Iterable[str]) -> bool:
+        """Whether it is good for all of these DNS names."""
+        try:
+            served = self.leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (ValueError, x509.ExtensionNotFound):
+            return False
+        return set(names) <= set(served.get_values_for_type(x509.DNSName))
+
+    def signed_by(self, authorities: Iterable[x509.Certificate]) -> x509.Certificate | None:
+        """That of the authorities which signed it, or the highest of its chain; None when none did."""
+        return next((one for one in authorities for link in self.chain() if link == one or _signed(link, one)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """An authority and a serving certificate signed by it, each with its key, as PEM."""
+    """What the Secret holds: the authorities, of which the first signs with `ca_key`, and what is served."""
 
-    ca_certificate: bytes
+    authorities: tuple[x509.Certificate, ...]
     ca_key: bytes
-    certificate: bytes
-    key: bytes
+    pair: KeyPair
 
     @classmethod
-    def from_secret(cls, data: Mapping[str, str]) -> Certificates | None:
-        """Read the `data` of the Secret; None when it is empty or incomplete."""
+    def from_secret(cls, data: Mapping[str, str]) -> Certificates:
+        """Read the `data` of the Secret. Raises InvalidCertificateError where its parts do not make a whole."""
+        if not any(data.get(name) for name in _KEYS):
+            raise InvalidCertificateError("it is empty")
         try:
-            parts = [base64.b64decode(data[name], validate=True) for name in _KEYS]
-        except (KeyError, ValueError):
-            return None
-        return cls(*parts) if all(parts) else None
+            parts = {name: base64.b64decode(data.get(name, ""), validate=True) for name in _KEYS}
+        except ValueError as error:
+            raise InvalidCertificateError(f"no base64: {error}") from error
+        if missing := [name for name in _KEYS if not parts[name]]:
+            raise InvalidCertificateError(f"it has no {' and no '.join(missing)}")
+        try:
+            authorities = tuple(x509.load_pem_x509_certificates(parts["ca.crt"]))
+            ca_key = serialization.load_pem_private_key(parts["ca.key"], password=None)
+        except _UNREADABLE as error:
+            raise InvalidCertificateError(f"ca.crt or ca.key: {error}") from error
+        if not isinstance(ca_key, ec.EllipticCurvePrivateKey) or ca_key.public_key() != authorities[0].public_key():
+            raise InvalidCertificateError("ca.key is not the key of the first certificate of ca.crt")
+        whole = cls(authorities, parts["ca.key"], KeyPair(parts["tls.crt"], parts["tls.key"]))
+        server_context(whole.pair)
+        if whole.issuer is None:
+            raise InvalidCertificateError("tls.crt is not signed by a certificate of ca.crt")
+        return whole
+
+    @property
+    def issuer(self) -> x509.Certificate | None:
+        """The authority that signed what is served; None when it is none of these."""
+        return self.pair.signed_by(self.authorities)
 
     def secret_data(self) -> dict[str, str]:
         """The `data` of the Secret."""
-        parts = (self.ca_certificate, self.ca_key, self.certificate, self.key)
+        bundle = b"".join(authority.public_bytes(_PEM) for authority in self.authorities)
+        parts = (bundle, self.ca_key, self.pair.certificate, self.pair.key)
         return {name: base64.b64encode(part).decode() for name, part in zip(_KEYS, parts, strict=True)}
 
-    def usable(self, names: Sequence[str], now: dt.datetime) -> bool:
-        """Whether this serves these DNS names for a good while yet: parsed, matching, signed by its authority."""
-        try:
-            leaf = x509.load_pem_x509_certificate(self.certificate)
-            authority = x509.load_pem_x509_certificate(self.ca_certificate)
-            leaf.verify_directly_issued_by(authority)
-            server_context(self)
-            served = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (ValueError, TypeError, ssl.SSLError, x509.ExtensionNotFound, InvalidSignature):
-            return False
-        lasts = min(leaf.not_valid_after_utc, authority.not_valid_after_utc) - now
-        return lasts > _LEAF_RENEWAL and set(names) <= set(served.get_values_for_type(x509.DNSName))
+    def with_new_authority(self, now: dt.datetime, lives: Lives) -> Certificates:
+        """The same with a new authority before the others; what is served stays."""
+        authority, key = _new_authority(now, lives.authority)
+        return replace(self, authorities=(authority, *self.authorities), ca_key=key)
+
+    def with_new_pair(self, names: Sequence[str], now: dt.datetime, lives: Lives) -> Certificates:
+        """The same with a new serving certificate of the first authority for these DNS names."""
+        return replace(self, pair=_new_pair(self.authorities[0], self.ca_key, names, now, lives.certificate))
 
 
-def issue(names: Sequence[str], now: dt.datetime) -> Certificates:
+def issue(names: Sequence[str], now: dt.datetime, lives: Lives | None = None) -> Certificates:
     """Make a new authority and a serving certificate for these DNS names (P-256)."""
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster webhook CA")])
-    ca_identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
-    authority = (
-        _builder(ca_name, ca_name, ca_key.public_key(), now, _CA_LIFE)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs=True), critical=True)
-        .add_extension(ca_identifier, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
-    leaf = (
-        _builder(
-            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])]),
-            ca_name,
-            key.public_key(),
-            now,
-            _LEAF_LIFE,
-        )
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ca_identifier), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    return Certificates(
-        ca_certificate=authority.public_bytes(serialization.Encoding.PEM),
-        ca_key=_pem(ca_key),
-        certificate=leaf.public_bytes(serialization.Encoding.PEM),
-        key=_pem(key),
-    )
+    lives = lives or Lives()
+    authority, key = _new_authority(now, lives.authority)
+    return Certificates((authority,), key, _new_pair(authority, key, names, now, lives.certificate))
 
 
-def server_context(certificates: Certificates) -> ssl.SSLContext:
-    """A fresh TLS context that serves these; raises ssl.SSLError when certificate and key do not match."""
+def authorities_in(bundle: bytes) -> frozenset[x509.Certificate]:
+    """The certificates of a PEM bundle; none where it cannot be read."""
+    try:
+        return frozenset(x509.load_pem_x509_certificates(bundle))
+    except ValueError:
+        return frozenset()
+
+
+def made_at(certificate: x509.Certificate) -> dt.datetime:
+    """When one of muster's was made: its time begins a little earlier."""
+    return certificate.not_valid_before_utc + _SKEW
+
+
+def renewal_due(certificate: x509.Certificate, now: dt.datetime) -> bool:
+    """Whether a third of its life is left, or less; also when it is not valid yet, for its maker's clock was wrong."""
+    start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return not start <= now < end - (end - start) / 3
+
+
+def server_context(pair: KeyPair) -> ssl.SSLContext:
+    """A fresh TLS context that serves it. Raises InvalidCertificateError, also where the key is not its own."""
+    pair.chain()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # The ssl module reads files only.
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:
-        chain = Path(folder, "tls.pem")
-        chain.touch(mode=0o600)
-        chain.write_bytes(certificates.key + certificates.certificate)
-        context.load_cert_chain(chain)
+        path = Path(folder, "tls.pem")
+        path.touch(mode=0o600)
+        path.write_bytes(pair.key + b"\n" + pair.certificate)
+        try:
+            # An encrypted key is an error, and no question at a terminal.
+            context.load_cert_chain(path, password=b"")
+        except (ssl.SSLError, ValueError) as error:
+            raise InvalidCertificateError(f"tls.crt and tls.key cannot be served together: {error}") from error
     return context
+
+
+# A replica asks the same of the same few at every look.
+@lru_cache(maxsize=64)
+def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _new_authority(now: dt.datetime, life: dt.timedelta) -> tuple[x509.Certificate, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    authority = (
+        _builder(_AUTHORITY_NAME, _AUTHORITY_NAME, key.public_key(), now, now + life)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return authority, _pem(key)
+
+
+def _new_pair(
+    authority: x509.Certificate, ca_key: bytes, names: Sequence[str], now: dt.datetime, life: dt.timedelta
+) -> KeyPair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    signer = serialization.load_pem_private_key(ca_key, password=None)
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        raise TypeError("muster's authorities have keys of elliptic curves")
+    identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    leaf = (
+        _builder(subject, authority.subject, key.public_key(), now, min(now + life, authority.not_valid_after_utc))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    return KeyPair(leaf.public_bytes(_PEM), _pem(key))
 
 
 def _builder(
@@ -126,7 +233,7 @@ def _builder(
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,
     now: dt.datetime,
-    life: dt.timedelta,
+    end: dt.datetime,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -135,7 +242,8 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SKEW)
-        .not_valid_after(now + life)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
@@ -155,7 +263,7 @@ def _key_usage(*, signs: bool) -> x509.KeyUsage:
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
+        _PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )

@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from muster.admission import Context
 from muster.gang import priority_values
+from muster.intent import Surroundings
+from muster.kube.added import Added
 from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.outsiders import Outsiders
+from muster.kube.queues import view_of
 from muster.kube.reflector import Reflector
-from muster.kube.resource import PRIORITY_CLASSES, QUEUES, Resource
-from muster.kube.store import Store
-from muster.kube.workloads import resource_of
-from muster.objects import InvalidObjectError, PriorityClass, Queue, decode
-from muster.queues import QueueView, read_queue
-from muster.workloads import GANG_KINDS, Decoded, Kind
+from muster.kube.resource import JOBS, NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, QUEUES, Resource
+from muster.kube.store import Change, Store
+from muster.kube.workloads import resource_of, resource_of_source
+from muster.modes import GateMode, gate_mode
+from muster.names import is_object_name
+from muster.objects import InvalidObjectError, Job, Namespace, ObjectMeta, PodGroup, PriorityClass, Queue, decode
+from muster.queues import QueueTree, labels_of
+from muster.resources import parse_resources
+from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
+from webhook.deadline import in_time
+from webhook.memo import Memo
+from webhook.waiting import Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gang import Gang
     from muster.intent import Defaults, Intent
     from muster.kube.client import Client
     from muster.objects import OwnerReference
+    from muster.queues import Place
+    from muster.resources import Resources
+    from muster.workloads import Workload
+    from webhook.review import Answer
 
-__all__ = ["Knowledge"]
+__all__ = ["Behind", "Common", "Knowledge"]
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+# How far it can be from a pod up: Job, JobSet, TrainJob; or RayCluster, RayJob, RayCronJob.
+_LONGEST_CHAIN = 4
+_JOBS_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The workload whose gang a pod belongs to, by what reference it was found, and who made it, the nearest first.
+
+    A plain pod is its own workload, and no reference leads there.
+    """
+
+    kind: Kind
+    reference: OwnerReference | None
+    decoded: Decoded
+    owners: tuple[ObjectMeta, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What all pods of a workload have in common."""
+
+    workload: Workload
+    intent: Intent
+    gang: Gang
+
 
 class Knowledge:
-    """The workloads, queues and priority classes of the cluster.
+    """The workloads, queues, priority classes and namespaces of the cluster, and the pods that came without muster.
 
+    Beside these what the cluster adds to pods, by which a workload is judged; no pod's patch depends on that.
     A direct read may take `read_seconds`, which is to be well below what the apiserver grants the webhook.
     """
 
@@ -38,79 +86,230 @@ class Knowledge:
         self._client = client
         self._defaults = defaults
         self._read_seconds = read_seconds
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in GANG_KINDS}
+        self.outsiders = Outsiders()
+        self._added = Added()
+        # By the UID of the workload.
+        self.commons: Memo[Common | Answer | None] = Memo()
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters.
+        self._jobs: OrderedDict[str, OwnerReference | None] = OrderedDict()
         self._queues: Store[Queue] = Store()
+        self._tree = QueueTree()
+        self._queues.subscribe(self._queue_changed)
         self._priorities: Store[PriorityClass] = Store()
+        self._values: dict[str, int] | None = None
+        self._priorities.subscribe(self._priorities_changed)
+        self._namespaces: Store[Namespace] = Store()
+        self.waiting = Waiting(client, read_seconds)
 
-    def reflectors(self) -> list[Reflector[Decoded] | Reflector[Queue] | Reflector[PriorityClass]]:
+    def reflectors(self) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            *(Reflector(self._client, resource_of(kind), kind.decoded, self._workloads[kind]) for kind in GANG_KINDS),
+            *(
+                Reflector(self._client, resource_of(kind), kind.decoded, store)
+                for kind, store in self._workloads.items()
+            ),
+            *(
+                Reflector(self._client, resource_of_source(one), one.decoded, store)
+                for one, store in self._sources.items()
+            ),
             Reflector(self._client, QUEUES, Queue, self._queues),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
+            Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
+            *self.outsiders.reflectors(self._client),
+            *self._added.reflectors(self._client),
         ]
 
-    @property
-    def synced(self) -> bool:
-        """Whether everything was listed once."""
-        return self._queues.synced and self._priorities.synced and all(s.synced for s in self._workloads.values())
+    async def behind(self, namespace: str, owner: OwnerReference | None, *, fresh: bool = False) -> Behind | None:
+        """The workload whose gang a pod belongs to that is controlled by this owner; None when there is none.
 
-    async def workload(
-        self,
-        kind: Kind,
-        namespace: str,
-        owner: OwnerReference,
-        *,
-        fresh: bool = False,
-    ) -> Decoded | None:
-        """The workload that owns a pod, or None when it is gone; `fresh` reads it whatever the watch has shown.
-
-        Raises ApiError when the watch has not seen it and the apiserver does not answer: then nobody can say whether
-        the pod belongs to a gang, and the pod must not be created.
+        It is the last on the way up the owners that has a gang: the Jobs of a JobSet are the JobSet's, and a JobSet of
+        a TrainJob is the TrainJob's. None too when one on the way is gone. `fresh` reads whatever the watch has shown.
+        Raises ApiError when the watch has not seen one of them and the apiserver does not answer: then nobody can say
+        whether the pod belongs to a gang, and the pod must not be created.
         """
+        found: Behind | None = None
+        owners: list[ObjectMeta] = []
+        for _ in range(_LONGEST_CHAIN):
+            if owner is None:
+                break
+            if owner.kind == JOBS.kind and owner.group == JOBS.group:
+                owner = await self._job_owner(namespace, owner)
+                continue
+            kind = kind_of_owner(owner)
+            if kind is None:
+                break
+            decoded = await self._workload(kind, namespace, owner, fresh=fresh)
+            if decoded is None:
+                # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
+                return None if kind.owns_gang else found
+            if kind.owns_gang:
+                found, owners = Behind(kind, owner, decoded), []
+            else:
+                owners.append(decoded.metadata)
+            owner = decoded.metadata.controller
+        return replace(found, owners=tuple(owners)) if found is not None and owners else found
+
+    async def _job_owner(self, namespace: str, job: OwnerReference) -> OwnerReference | None:
+        """Who controls a batch Job, read once."""
+        if job.uid not in self._jobs:
+            found = await self._read(JOBS, job.name, Job, namespace)
+            if found is None or found.metadata.uid != job.uid:
+                return None
+            self._jobs[job.uid] = found.metadata.controller
+            if len(self._jobs) > _JOBS_REMEMBERED:
+                self._jobs.popitem(last=False)
+        return self._jobs[job.uid]
+
+    async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Decoded | None:
+        """The workload of that name and UID, or None when it is gone."""
         known = self._workloads[kind].get(namespace, owner.name)
         if fresh or known is None or known.metadata.uid != owner.uid:
             known = await self._read(resource_of(kind), owner.name, kind.decoded, namespace)
         return known if known is not None and known.metadata.uid == owner.uid else None
 
-    async def context(self, intent: Intent | None) -> Context:
-        """What the rules need to judge a workload of that intent.
+    async def around(self, namespace: str) -> Surroundings:
+        """What speaks for the workloads of a namespace beside themselves.
 
+        A namespace of a moment ago is read once; raises ApiError when the apiserver does not answer that.
+        """
+        known = self._namespaces.get("", namespace) or await self._read(NAMESPACES, namespace, Namespace)
+        return Surroundings(namespace=known.metadata if known else ObjectMeta(name=namespace))
+
+    def gate(self, intent: Intent, around: Surroundings) -> GateMode:
+        """What holds gangs of that intent back; one that is not there for them does, whatever else is said.
+
+        The controller opens at once what a queue of a moment ago lets go.
+        """
+        if not self._tree.open_to(intent.queue, labels_of(around.namespace)):
+            return GateMode.QUEUE
+        queue = self._tree.get(intent.queue)
+        return gate_mode(queue.gate if queue else None, around.namespace.annotations, self._defaults.gate)
+
+    async def owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
+        """Who made a workload, the nearest first; raises ApiError as `behind` does."""
+        above: list[ObjectMeta] = []
+        owner = workload.controller
+        while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
+            found = await self._workload(kind, workload.namespace, owner, fresh=False)
+            if found is None:
+                break
+            above.append(found.metadata)
+            owner = found.metadata.controller
+        return tuple(above)
+
+    async def origin(self, kind: Kind, decoded: Decoded) -> object | None:
+        """What the workload is made from beside its own manifest, decoded; None where that is not there.
+
+        What the watch has not seen is read once; raises ApiError when the apiserver does not answer that.
+        """
+        reference = kind.origin.of(decoded) if kind.origin else None
+        if reference is None:
+            return None
+        source = reference.source
+        return self._sources[source].get(reference.namespace, reference.name) or await self._read(
+            resource_of_source(source), reference.name, source.decoded, reference.namespace or None
+        )
+
+    async def context(self, intent: Intent | None, around: Surroundings, *, new: bool = False) -> Context:
+        """What the rules need to judge a workload of that intent; what a `new` one has holds nothing of its queue yet.
+
+        Nothing of it changes later, so that it may be read in another thread; of queues it knows that of the intent.
         Its queue and its class may have been applied a moment before it, so what the watch has not seen is read once.
         Raises ApiError when the apiserver does not answer that.
         """
-        view: QueueView | None = None
+        places: dict[str, Place | None] = {}
+        held: dict[str, Resources] = {}
         priorities = self.priorities()
         if intent is not None:
-            view = self._view(self._queues.get("", intent.queue) or await self._read(QUEUES, intent.queue, Queue))
+            place = places[intent.queue] = await self.place(intent.queue, around.namespace)
+            held = {level.queue: self._held(level.queue) for level in place.levels} if new and place else {}
             name = intent.priority_class
             if name and name not in priorities:
                 found = await self._read(PRIORITY_CLASSES, name, PriorityClass)
-                priorities |= {name: found.value} if found else {}
+                priorities = {**priorities, name: found.value} if found else priorities
         return Context(
-            queue=lambda name: view if view is not None and view.name == name else None,
+            queue=places.get,
             priorities=priorities,
             defaults=self._defaults,
+            around=around,
+            held=(lambda queue: held.get(queue, {})) if new else None,
+            additions=self._added.of(around.namespace.name),
         )
 
-    def priorities(self) -> dict[str, int]:
-        """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
-        return priority_values(self._priorities)
+    def _held(self, queue: str) -> Resources:
+        """What the pods of a queue hold by Volcano's count; nothing where it has not counted."""
+        known = self._queues.get("", queue)
+        try:
+            return parse_resources(known.status.allocated, path="status.allocated") if known else {}
+        except InvalidObjectError:
+            return {}
+
+    async def tree(self, *names: str) -> QueueTree:
+        """All queues, these among them where they exist: one that the watch has not seen is read once.
+
+        Raises ApiError when the apiserver does not answer that.
+        """
+        tree = self._tree
+        for name in names:
+            if name and tree.get(name) is None:
+                view = view_of(await self._read(QUEUES, name, Queue))
+                tree = tree.having(view) if view else tree
+        return tree
+
+    async def place(self, queue: str, namespace: ObjectMeta) -> Place | None:
+        """The queue, where there is one of that name for the namespace; raises ApiError as `tree` does."""
+        return (await self.tree(queue)).place(queue, labels_of(namespace))
+
+    async def pod_groups(self, *queues: str) -> list[PodGroup] | None:
+        """The PodGroups of these queues, read now; None where the apiserver does not give them in time.
+
+        They are not watched: only a change of a queue asks for them, and a cluster has many.
+        """
+
+        def of_queues(raw: bytes) -> PodGroup | None:
+            try:
+                group = decode(raw, PodGroup)
+            except InvalidObjectError:
+                return None
+            return group if group.spec.queue in queues else None
+
+        try:
+            async with in_time(), asyncio.timeout(self._read_seconds):
+                return (await list_all(self._client, POD_GROUPS, of_queues, deadline=self._read_seconds)).items
+        except (ApiError, TimeoutError) as error:
+            logger.warning("the PodGroups of queue %s cannot be read: %s", queues[0], str(error) or "it took too long")
+            return None
+
+    def priorities(self) -> Mapping[str, int]:
+        """The values of the PriorityClasses by name; under "" what a pod without a class gets.
+
+        The very same object until a class changes.
+        """
+        if self._values is None:
+            self._values = priority_values(self._priorities)
+        return self._values
 
     async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
+        """The object of that name, whoever named it; None where there is none, or no object can have the name."""
+        if not (is_object_name(name) and (is_object_name(namespace or "") or not resource.namespaced)):
+            return None
         try:
-            return decode(await self._client.get(resource, name, namespace, deadline=self._read_seconds), type_)
+            async with in_time():
+                read = await self._client.get(resource, name, namespace, deadline=self._read_seconds)
+            return decode(read, type_)
         except ApiError as error:
             if error.not_found:
                 return None
             raise
 
-    def _view(self, queue: Queue | None) -> QueueView | None:
-        try:
-            if queue is None:
-                return None
-            name = queue.metadata.name
-            return read_queue(queue, leaf=all(other.spec.parent != name for other in self._queues))
-        except InvalidObjectError as error:
-            logger.warning("queue %s cannot be read: %s", queue.metadata.name if queue else "", error)
-            return None
+    def _priorities_changed(self, _: Change[PriorityClass]) -> None:
+        self._values = None
+
+    def _queue_changed(self, change: Change[Queue]) -> None:
+        view = view_of(change.new)
+        if view is None:
+            self._tree.drop(change.object.metadata.name)
+        else:
+            self._tree.set(view)

@@ -2,78 +2,154 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from muster.admission import Reason, Refusal
+from msgspec import structs
+
+from muster.findings import Finding, Reason
 from muster.gang import gang_of
-from muster.injection import inject, is_free
-from muster.intent import Defaults, find_intent, speaks
-from muster.names import UNNAMED_SCHEDULERS
+from muster.injection import disown, inject, is_free
+from muster.intent import find_intent, speaks
+from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
 from muster.objects import InvalidObjectError, Pod, decode
 from muster.schedulers import SCHEDULERS
-from muster.workloads import kind_of_owner
-from webhook.review import Answer, allow, deny
+from muster.workloads import PLAIN_POD
+from webhook.beside import beside
+from webhook.knowledge import Behind, Common
+from webhook.review import Answer, InvalidReviewError, allow, deny
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.workloads import Decoded, Kind
+    from muster.intent import Defaults, Surroundings
     from webhook.knowledge import Knowledge
     from webhook.review import Request
 
-__all__ = ["review_pod"]
+__all__ = ["left_alone", "review_pod"]
 
 
 async def review_pod(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
     """The answer for a new pod.
 
-    Raises ApiError when the pod's owner cannot be read, InvalidObjectError when the pod is no pod.
+    Raises ApiError when the pod's owner cannot be read, InvalidReviewError or InvalidObjectError when it is no pod.
     """
-    pod = decode(request.object, Pod)
-    owner = pod.metadata.controller
-    kind = kind_of_owner(owner)
-    if owner is None or kind is None:
+    if (request.kind.api_version, request.kind.kind) != ("v1", "Pod"):
+        raise InvalidReviewError(f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
+    pod = await beside(decode, request.object, Pod)
+    if not pod.spec.containers:
+        # The apiserver refuses it by itself; where it has no specification at all, a patch of that would not apply.
         return allow()
+    around = await knowledge.around(request.namespace)
     for fresh in (False, True):
         # A role that the workload has not is one that the watch has not shown yet, perhaps: it is read once.
-        decoded = await knowledge.workload(kind, request.namespace, owner, fresh=fresh)
-        answer = _decide(pod, kind, decoded, knowledge.priorities(), defaults)
+        behind = await knowledge.behind(request.namespace, pod.metadata.controller, fresh=fresh)
+        if behind is None and pod.metadata.labels.get(GANG):
+            # It opts in by itself.
+            behind = Behind(PLAIN_POD, None, _as_it_came(pod, defaults))
+        if behind is None or behind.decoded.metadata.deletion_timestamp:
+            # Nothing is left to wait for.
+            return _untouched(pod)
+        if knowledge.outsiders.of(behind.kind, behind.decoded.metadata):
+            # A part of it came without muster: it is left alone until that is gone.
+            return _untouched(pod)
+        origin = await knowledge.origin(behind.kind, behind.decoded)
+        answer = await _decide(pod, behind, origin, around=around, knowledge=knowledge, defaults=defaults)
         if answer is not None:
             return answer
-    return allow()
+    return _untouched(pod)
 
 
-def _decide(
+def _as_it_came(pod: Pod, defaults: Defaults) -> Pod:
+    """A pod that opts in by itself, before another webhook gave it to another scheduler, and after muster held it."""
+    if not pod.gated(GATE) or pod.spec.scheduler_name in defaults.schedulers:
+        return pod
+    return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=""))
+
+
+async def _decide(
     pod: Pod,
-    kind: Kind,
-    decoded: Decoded | None,
-    priorities: Mapping[str, int],
+    behind: Behind,
+    origin: object | None,
+    *,
+    around: Surroundings,
+    knowledge: Knowledge,
     defaults: Defaults,
 ) -> Answer | None:
     """The answer for a pod of that workload, or None when it has a role that the workload does not know."""
-    # Of an owner that is gone the garbage collector takes the pod; nothing is left to wait for.
-    if decoded is None or decoded.metadata.deletion_timestamp or not speaks(decoded.metadata, kind.policy(decoded)):
-        return allow()
-    try:
-        workload = kind.read(decoded)
-        intent = find_intent(workload, defaults)
-        if intent is None:
-            return allow()
-        gang = gang_of(workload, intent, priorities)
-    except InvalidObjectError as error:
-        # It slipped past validation. Without numbers there is no gang, and a part of one must not start.
-        message = f"{kind.kind} {decoded.metadata.name}: {error}"
-        return deny([Refusal(Reason.INVALID, "metadata.ownerReferences", message)])
+    kind = behind.kind
+    plain = kind is PLAIN_POD
+    found = await _gang_behind(behind, origin, around, knowledge, defaults)
+    if found is None:
+        return _untouched(pod, plain=plain)
+    if isinstance(found, Answer):
+        return found
+    workload, intent, gang = found.workload, found.intent, found.gang
     name = kind.role_of(pod)
     role = workload.role(name or "")
     if role is None:
-        return allow() if name is None else None
+        return _untouched(pod, plain=plain) if name is None else None
     scheduler = SCHEDULERS[intent.scheduler]
-    if not is_free(pod, gang, scheduler):
+    if not is_free(pod, scheduler):
         named = pod.spec.scheduler_name
-        if named not in (*UNNAMED_SCHEDULERS, scheduler.name):
-            return allow(
-                warnings=[f'spec.schedulerName: "{named}" is not {scheduler.name}; muster leaves the pod alone']
-            )
-        return allow()
-    return allow(inject(pod, role, gang, intent, scheduler))
+        other = named not in (*UNNAMED_SCHEDULERS, scheduler.name)
+        warnings = defaults.validation.warned([left_alone(named, scheduler.name)]) if other else ()
+        return allow(disown(pod, plain=plain), warnings)
+    reference, controller = behind.reference, pod.metadata.controller
+    if reference is not None and controller is not None and reference.uid == controller.uid:
+        reference = None
+    gate = knowledge.gate(intent, around)
+    return allow(await beside(inject, pod, role, gang, intent, scheduler, gate=gate, workload=reference))
+
+
+def _untouched(pod: Pod, *, plain: bool = False) -> Answer:
+    """The pod passes, and as no member of any gang."""
+    return allow(disown(pod, plain=plain))
+
+
+def left_alone(named: str, scheduler: str) -> Finding:
+    """What is told of a member that names another scheduler than its gang."""
+    field = "spec.schedulerName"
+    message = f'{field}: "{named}" is not {scheduler}; muster leaves the pod alone'
+    return Finding(Reason.POD_LEFT_ALONE, field, message)
+
+
+async def _gang_behind(
+    behind: Behind, origin: object | None, around: Surroundings, knowledge: Knowledge, defaults: Defaults
+) -> Common | Answer | None:
+    """What the pods of a workload have in common, or the refusal of all, or None when it is none of muster's.
+
+    Hundreds may come one after the other.
+    """
+    priorities = knowledge.priorities()
+    if behind.reference is None:
+        # The workload is the pod, of which no other one is ever seen.
+        return await beside(_common, behind, origin, around, priorities, defaults)
+    sources = (behind.decoded, origin, around.namespace, priorities, *behind.owners)
+    return knowledge.commons.of(
+        behind.decoded.metadata.uid, sources, lambda: _common(behind, origin, around, priorities, defaults)
+    )
+
+
+def _common(
+    behind: Behind,
+    origin: object | None,
+    around: Surroundings,
+    priorities: Mapping[str, int],
+    defaults: Defaults,
+) -> Common | Answer | None:
+    kind, decoded = behind.kind, behind.decoded
+    joined = decoded if origin is None else kind.whole(decoded, lambda _: origin)
+    around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
+        return None
+    try:
+        # Without what it is made from nobody can count its pods: this says so.
+        workload = kind.read(kind.whole(decoded, lambda _: None) if origin is None else joined)
+        intent = find_intent(workload, defaults, around)
+        return None if intent is None else Common(workload, intent, gang_of(workload, intent, priorities))
+    except InvalidObjectError as error:
+        # It slipped past validation. Without numbers there is no gang, and a part of one must not start.
+        message = f"{kind.kind} {decoded.metadata.name}: {error}"
+        field = "metadata.ownerReferences" if behind.reference else error.field
+        return deny([Finding(Reason.INVALID, field, message)])

@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.texts import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.admission import Refusal
+    from muster.findings import Finding
     from muster.injection import Operation
 
 __all__ = ["Answer", "InvalidReviewError", "Request", "allow", "decode_review", "deny", "encode_answer"]
 
 _API_VERSION = "admission.k8s.io/v1"
-# What the apiserver passes on: 256 characters a warning, 4096 together.
-_LONGEST_WARNING = 256
+# What the apiserver passes on of warnings (k8s.io/apiserver/pkg/endpoints/filters/warning.go): all of them up to 4096
+# characters together; where there are more, 256 of each, until it is 4096.
+_LONGEST_WARNING, _LONGEST_WARNINGS = 256, 4096
+# Of what a caller says that is none.
+_LONGEST_WORDS = 100
+# Of a refusal, which may quote what somebody wrote by the megabyte.
+_LONGEST_TEXT = 4096
 
 
 class InvalidReviewError(ValueError):
@@ -58,23 +65,25 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Yes with a patch, or no with a Status; warnings go with both."""
+    """Yes with a patch, or no with a Status and its `reasons`; warnings go with both."""
 
     allowed: bool
     patch: Sequence[Operation] = ()
-    warnings: Sequence[str] = ()
+    warnings: Sequence[Finding] = ()
     status: dict[str, Any] | None = None
+    reasons: Sequence[str] = ()
 
 
-def allow(patch: Sequence[Operation] = (), warnings: Sequence[str] = ()) -> Answer:
+def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> Answer:
     """Let the object pass, with these changes."""
     return Answer(allowed=True, patch=patch, warnings=warnings)
 
 
-def deny(refusals: Sequence[Refusal], *, code: int = 422) -> Answer:
+def deny(refusals: Sequence[Finding], *, code: int = 422) -> Answer:
     """Refuse the object: every reason in the message, and each as a cause for machines."""
     return Answer(
         allowed=False,
+        reasons=[str(refusal.reason) for refusal in refusals],
         status={
             "code": code,
             "reason": str(refusals[0].reason),
@@ -94,14 +103,15 @@ def deny(refusals: Sequence[Refusal], *, code: int = 422) -> Answer:
     )
 
 
-def decode_review(body: bytes) -> Request:
+def decode_review(body: bytes | bytearray) -> Request:
     """Read the request of a review; raises InvalidReviewError."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidReviewError(f"not an AdmissionReview: {error}") from error
     if review.kind != "AdmissionReview" or review.api_version != _API_VERSION:
-        raise InvalidReviewError(f"expected {_API_VERSION} AdmissionReview, got {review.api_version} {review.kind}")
+        found = f"{review.api_version} {review.kind}"[:_LONGEST_WORDS]
+        raise InvalidReviewError(f"expected {_API_VERSION} AdmissionReview, got {found}")
     return review.request
 
 
@@ -109,10 +119,41 @@ def encode_answer(uid: str, answer: Answer) -> bytes:
     """The answer to the request of that uid, as JSON."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:
-        response["warnings"] = [warning[:_LONGEST_WARNING] for warning in answer.warnings]
+        response["warnings"] = _told([warning.message for warning in answer.warnings])
     if answer.status is not None:
-        response["status"] = answer.status
+        response["status"] = _in_lines(answer.status)
     if answer.patch:
         # bytes become base64 in JSON, which is what the apiserver expects of a patch.
         response |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(list(answer.patch))}
     return msgspec.json.encode({"apiVersion": _API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def _in_lines(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """The same, every text in it on one line: what it quotes may hold more, and a terminal shows it."""
+    if isinstance(value, dict):
+        return {key: _in_lines(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_lines(item) for item in value]
+    return printable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
+
+
+def _told(lines: Sequence[str]) -> list[str]:
+    """The warnings as the apiserver would pass them on, but cut between words, and said to be cut."""
+    lines = [printable(line[:_LONGEST_WARNINGS]) for line in lines]
+    left = _LONGEST_WARNINGS
+    if sum(map(len, lines)) > left:
+        lines = [_cut(line) for line in lines]
+    told = []
+    for line in lines:
+        left -= len(line)
+        if left < 0:
+            break
+        told.append(line)
+    return told
+
+
+def _cut(line: str) -> str:
+    if len(line) <= _LONGEST_WARNING:
+        return line
+    head = line[: _LONGEST_WARNING - 3]
+    return f"{head.rpartition(' ')[0] or head}..."

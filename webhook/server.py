@@ -6,16 +6,23 @@ configuration decides.
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from muster.kube.errors import ApiError
+from muster.logs import review_uid
 from muster.objects import InvalidObjectError
+from webhook.beside import beside, offered
+from webhook.deadline import answer_within
+from webhook.intake import Intake, Refused
+from webhook.listener import heard
 from webhook.pods import review_pod
-from webhook.review import Answer, InvalidReviewError, Request, decode_review, encode_answer
+from webhook.queues import review_named_queue, review_pod_group, review_queue
+from webhook.review import Answer, InvalidReviewError, Request, allow, decode_review, encode_answer
 from webhook.workloads import review_workload
 
 if TYPE_CHECKING:
@@ -23,57 +30,135 @@ if TYPE_CHECKING:
 
     from muster.intent import Defaults
     from webhook.knowledge import Knowledge
+    from webhook.metrics import Metrics, Reviews
 
-__all__ = ["make_app"]
+__all__ = ["make_handler"]
 
 logger = logging.getLogger(__name__)
 
-# Two objects of the 3 MiB that the apiserver takes, and the review around them.
-_LARGEST_BODY = 7 * 2**20
 
+def make_handler(
+    knowledge: Knowledge, defaults: Defaults, metrics: Metrics, intake: Intake
+) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+    """What answers the paths that the chart's webhook configurations call, and 404 to others.
 
-def make_app(knowledge: Knowledge, defaults: Defaults, decision_seconds: float = 4.0) -> web.Application:
-    """The two paths that the chart's webhook configurations call.
-
-    A decision may take `decision_seconds`; when that is less than the apiserver waits it hears why there is none.
+    It is for aiohttp's plain server: the router of an application costs a third of a review (hack/bench/admission).
     """
-    app = web.Application(client_max_size=_LARGEST_BODY)
-    app.add_routes(
-        [
-            web.post("/mutate/pods", _handler(review_pod, knowledge, defaults, decision_seconds)),
-            web.post("/validate/workloads", _handler(review_workload, knowledge, defaults, decision_seconds)),
-        ],
-    )
-    return app
 
+    def path(name: str, review: Callable[[Request, Knowledge, Defaults], Awaitable[Answer]]) -> _Path:
+        return _Path(lambda request: review(request, knowledge, defaults), metrics.of(name), intake)
 
-def _handler(
-    review: Callable[[Request, Knowledge, Defaults], Awaitable[Answer]],
-    knowledge: Knowledge,
-    defaults: Defaults,
-    decision_seconds: float,
-) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handle(http: web.Request) -> web.Response:
-        try:
-            async with asyncio.timeout(decision_seconds):
-                request = decode_review(await http.read())
-                answer = await review(request, knowledge, defaults)
-        except (InvalidReviewError, InvalidObjectError) as error:
-            return web.Response(status=400, text=f"{error}\n")
-        except ApiError as error:
-            logger.warning("%s: the apiserver did not say what the decision needs: %s", http.path, error)
-            return web.Response(status=503, text="muster cannot read what it needs from the apiserver\n")
-        except TimeoutError:
-            return web.Response(status=504, text=f"muster did not decide within {decision_seconds} s\n")
-        if answer.patch or not answer.allowed:
-            logger.info(
-                "%s %s %s/%s: %s",
-                request.operation,
-                request.kind.kind,
-                request.namespace,
-                request.name or "(generated name)",
-                "patched" if answer.allowed else answer.status and answer.status["reason"],
-            )
-        return web.Response(body=encode_answer(request.uid, answer), content_type="application/json")
+    paths = {
+        "/mutate/pods": path("pods", review_pod),
+        "/validate/workloads": path("workloads", review_workload),
+        "/validate/queues": path("queues", review_queue),
+        "/validate/podgroups": path("podgroups", review_pod_group),
+        "/validate/pods": path("queues-of-pods", review_named_queue),
+        "/validate/reach": path("reach", _reached),
+    }
+
+    async def handle(http: web.BaseRequest) -> web.Response:
+        # As it came: the decoded URL costs more than the decision.
+        found = paths.get(http.raw_path.partition("?")[0])
+        if found is None:
+            return web.Response(status=HTTPStatus.NOT_FOUND, text="no such path\n")
+        if http.method != "POST":
+            return web.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, text="only POST\n", headers={"Allow": "POST"})
+        return await found.handle(http)
 
     return handle
+
+
+async def _reached(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """That it was asked is all that is to be known."""
+    del request, knowledge, defaults
+    return allow()
+
+
+class _Path:
+    """What is done with a request of one path."""
+
+    def __init__(self, review: Callable[[Request], Awaitable[Answer]], reviews: Reviews, intake: Intake) -> None:
+        self._review = review
+        self._reviews = reviews
+        self._intake = intake
+
+    async def handle(self, http: web.BaseRequest) -> web.Response:
+        """Answer one request, whatever comes."""
+        started = time.perf_counter()
+        with heard(http.protocol):
+            try:
+                request, answer, body = await self._decide(http)
+            except ConnectionError:
+                # Nobody is left to hear the answer.
+                self._reviews.failed(_CLIENT_GONE, time.perf_counter() - started)
+                raise
+            except Exception as error:  # noqa: BLE001 - one review that fails must not end the server
+                refused = _refusal(error)
+                self._reviews.failed(refused.status, time.perf_counter() - started)
+                response = web.Response(status=refused.status, text=f"{refused}\n")
+                if refused.retry:
+                    response.headers["Retry-After"] = "1"
+            else:
+                _log(request, answer)
+                response = web.Response(body=body, headers=_JSON)
+                self._reviews.answered(answer, time.perf_counter() - started)
+            if self._intake.closing or not http.content.is_eof():
+                response.force_close()
+            return response
+
+    async def _decide(self, http: web.BaseRequest) -> tuple[Request, Answer, bytes]:
+        seconds = self._intake.seconds(http)
+        answer_within(seconds)
+        request = None
+        with self._intake.place(http):
+            try:
+                body = await self._intake.body(http)
+                # A connection's next review has the same context.
+                offered.set(self._intake.beside if self._intake.is_large(len(body)) else None)
+                request = decode_review(body)
+                review_uid.set(request.uid)
+                answer = await self._review(request)
+                return request, answer, await beside(encode_answer, request.uid, answer)
+            except TimeoutError:
+                if request is None:
+                    raise Refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {seconds:g} s") from None
+                text = f"muster did not decide within {seconds:g} s"
+                raise Refused(HTTPStatus.GATEWAY_TIMEOUT, text) from None
+
+
+# An error may quote what it found.
+_LONGEST_TEXT = 250
+_JSON = {"Content-Type": "application/json"}
+# As proxies count a client that left before its answer.
+_CLIENT_GONE = 499
+
+
+def _refusal(error: Exception) -> Refused:
+    """What the caller hears of an error; the log hears the rest."""
+    if isinstance(error, InvalidReviewError | InvalidObjectError):
+        error = Refused(HTTPStatus.BAD_REQUEST, str(error)[:_LONGEST_TEXT])
+    if isinstance(error, Refused):
+        # A flood of these is seen in the metrics.
+        level = logging.DEBUG if error.retry else logging.WARNING
+        logger.log(level, "refused with %d: %s", error.status, error)
+        return error
+    if isinstance(error, ApiError):
+        logger.warning("the apiserver did not say what the decision needs: %s", error)
+        text = "muster cannot read what it needs from the apiserver"
+        # A right that is missing will not be there in a second.
+        return Refused(HTTPStatus.SERVICE_UNAVAILABLE, text, retry=not error.refused)
+    logger.error("a review failed", exc_info=error)
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "muster failed; its log says how")
+
+
+def _log(request: Request, answer: Answer) -> None:
+    if answer.patch or not answer.allowed:
+        logger.info(
+            "%s %s %s/%s: %s",
+            request.operation,
+            request.kind.kind,
+            request.namespace,
+            request.name or "(generated name)",
+            "patched" if answer.allowed else answer.reasons[0],
+        )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from muster.admission import Reason, Refusal, Verdict, judge
+from muster.admission import Verdict, is_judged, judge
+from muster.findings import Finding, Reason, Severity
 from muster.intent import find_intent, speaks
 from muster.objects import InvalidObjectError, decode
 from muster.quantity import ZERO
 from muster.workloads import Decoded, Kind, kind_of
+from webhook.beside import beside
 from webhook.review import Answer, allow, deny
 
 if TYPE_CHECKING:
-    from muster.intent import Defaults, Intent
+    from muster.intent import Defaults, Intent, Surroundings
     from webhook.knowledge import Knowledge
     from webhook.review import Request
 
@@ -22,26 +25,39 @@ __all__ = ["review_workload"]
 async def review_workload(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
     """The answer for a new or changed workload; raises ApiError when its queue cannot be read."""
     kind = kind_of(request.kind.api_version, request.kind.kind)
-    if kind is None:
+    if kind is None or defaults.validation.mode is Severity.OFF:
         return allow()
-    decoded = decode(request.object, kind.decoded)
-    if decoded.metadata.deletion_timestamp:
+    decoded = await beside(decode, request.object, kind.decoded)
+    if not is_judged(decoded.metadata):
         return allow()
-    verdict = await _verdict(kind, decoded, knowledge, defaults)
+    around = await knowledge.around(request.namespace)
+    around = replace(around, owners=await knowledge.owners(decoded.metadata))
+    new = request.operation == "CREATE"
+    verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=new)
     if verdict.allowed:
         return allow(warnings=verdict.warnings)
     refusals = verdict.refusals
     if request.operation == "UPDATE":
         # What was wrong before must stay editable, or it could never be put right in steps.
-        old = await _verdict(kind, decode(request.old_object, kind.decoded), knowledge, defaults)
-        refusals = tuple(refusal for refusal in refusals if not _was_there(refusal, old, verdict))
+        before = await beside(decode, request.old_object, kind.decoded)
+        old = await _verdict(kind, before, around, knowledge, defaults)
+        refusals = await beside(_new, refusals, old, verdict)
     if not refusals:
-        return allow(warnings=[*(refusal.message for refusal in verdict.refusals), *verdict.warnings])
+        return allow(warnings=[*verdict.refusals, *verdict.warnings])
     return deny(refusals)
 
 
-def _was_there(refusal: Refusal, old: Verdict, new: Verdict) -> bool:
-    """Whether the workload had this fault before, and it has not got worse."""
+def _new(refusals: tuple[Finding, ...], old: Verdict, new: Verdict) -> tuple[Finding, ...]:
+    return tuple(refusal for refusal in refusals if not _was_there(refusal, old, new))
+
+
+def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
+    """Whether the workload had this fault before, and it has not got worse.
+
+    Of one that made no gang nobody knows which other faults it had.
+    """
+    if any(fault.reason is Reason.INVALID for fault in old.refusals):
+        return True
     if refusal.reason is Reason.EXCEEDS_CAPABILITY and old.gang and new.gang and old.intent and new.intent:
         same_queue = old.intent.queue == new.intent.queue
         return same_queue and all(
@@ -50,15 +66,35 @@ def _was_there(refusal: Refusal, old: Verdict, new: Verdict) -> bool:
     return refusal in old.refusals
 
 
-async def _verdict(kind: Kind, decoded: Decoded, knowledge: Knowledge, defaults: Defaults) -> Verdict:
-    return judge(kind, decoded, await knowledge.context(_intent(kind, decoded, defaults)))
+async def _verdict(
+    kind: Kind,
+    decoded: Decoded,
+    around: Surroundings,
+    knowledge: Knowledge,
+    defaults: Defaults,
+    *,
+    new: bool = False,
+) -> Verdict:
+    origin = await knowledge.origin(kind, decoded)
+    intent = await beside(_intent, kind, decoded, origin, around, defaults)
+    context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
+    verdict = await beside(judge, kind, decoded, context)
+    if intent is None or not any(one.reason is Reason.QUEUE_NEARLY_FULL for one in verdict.warnings):
+        return verdict
+    waiting = await knowledge.waiting.in_queue(intent.queue)
+    return await beside(judge, kind, decoded, replace(context, waiting=waiting)) if waiting is not None else verdict
 
 
-def _intent(kind: Kind, decoded: Decoded, defaults: Defaults) -> Intent | None:
+def _intent(
+    kind: Kind, decoded: Decoded, origin: object | None, around: Surroundings, defaults: Defaults
+) -> Intent | None:
     """The intent that the verdict will ask about, so that what it names can be read before."""
-    if not speaks(decoded.metadata, kind.policy(decoded)):
+    if origin is not None:
+        decoded = kind.whole(decoded, lambda _: origin)
+    around = replace(around, nearer=kind.voices(decoded))
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
         return None
     try:
-        return find_intent(kind.read(decoded), defaults)
+        return find_intent(kind.read(decoded), defaults, around)
     except InvalidObjectError:
         return None

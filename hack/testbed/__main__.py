@@ -11,13 +11,13 @@ from pathlib import Path
 
 from hack.testbed import lifecycle
 from hack.testbed.build import binaries
-from hack.testbed.cluster import Testbed
+from hack.testbed.cluster import Testbed, forget_killed
 from hack.testbed.errors import TestbedError
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import ADDONS, DEFAULT_ADDONS, select
 from hack.testbed.paths import default_state
 from hack.testbed.process import recorded
-from hack.testbed.site import Site
+from hack.testbed.site import NODE_ADDON, Site
 
 __all__ = ["main"]
 
@@ -37,11 +37,13 @@ def main(argv: list[str] | None = None) -> int:
                 binaries(select(options.parts), progress)
                 progress("everything is built")
             case "up":
+                parts = [*options.parts, NODE_ADDON] if options.node else options.parts
                 nodes = Nodes(options.nodes, options.cpu, options.memory, options.gpu)
-                Testbed.start(parts=options.parts, nodes=nodes, state=options.state, detached=True, progress=progress)
+                Testbed.start(parts=parts, nodes=nodes, state=options.state, detached=True, progress=progress)
                 progress(f"ready: try `{_again(options.state, 'kubectl get nodes')}`")
             case "down":
                 lifecycle.take_down(options.state)
+                forget_killed()
                 progress(f"nothing runs any more; logs stay in {options.state / 'logs'}")
             case "status":
                 return _status(options.state)
@@ -79,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", parents=[shared, chosen], help="compile what is not compiled yet")
     up = commands.add_parser("up", parents=[shared, chosen], help="start one that outlives this command")
+    up.add_argument("--node", action="store_true", help="and one real node, with a kubelet (root only)")
     up.add_argument("--nodes", type=int, default=equal.count, help="how many (default: %(default)s)")
     up.add_argument("--cpu", default=equal.cpu, help="of each node (default: %(default)s)")
     up.add_argument("--memory", default=equal.memory, help="of each node (default: %(default)s)")

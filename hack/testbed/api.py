@@ -18,6 +18,8 @@ __all__ = ["Api", "NotFoundError", "answers"]
 
 _NOT_FOUND, _BUSY = 404, 429
 _TRIES, _BUSY_SECONDS = 20, 0.5
+# A CRD of a megabyte takes long on a busy machine.
+_ANSWER_SECONDS = 120
 
 
 class NotFoundError(TestbedError):
@@ -67,7 +69,7 @@ class Api:
             self._server + path, data=body, method=method, headers={"Authorization": f"Bearer {self._token}", **headers}
         )
         try:
-            with urllib.request.urlopen(request, timeout=30, context=self._context) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS, context=self._context) as response:  # noqa: S310
                 answer: dict[str, Any] = json.loads(response.read())
                 return answer
         except urllib.error.HTTPError as error:

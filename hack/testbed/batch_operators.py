@@ -16,6 +16,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.ports import check_free
+from hack.testbed.service import host_service
 from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -136,10 +137,7 @@ def _webhooks(site: Site, part: str, service: str, configurations: Iterable[dict
     """Lead these webhook configurations to a Service, and return the address that the part has to bind for it."""
     namespace, _, name = service.partition("/")
     port = site.port_of(f"{part}-webhooks")
-    created = site.api.apply(
-        f"/api/v1/namespaces/{namespace}/services/{name}",
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": port}]}},
-    )
+    host = host_service(site, namespace, name, port)
     authority = Authority.load(site.pki, "ca")
     bundle = base64.b64encode(authority.pem()[0]).decode()
     # Where controller-runtime looks for them, below the TMPDIR of the part.
@@ -154,7 +152,7 @@ def _webhooks(site: Site, part: str, service: str, configurations: Iterable[dict
         site.api.apply(
             f"/apis/admissionregistration.k8s.io/v1/{plural}/{configuration['metadata']['name']}", configuration
         )
-    return created["spec"]["clusterIP"], port
+    return host, port
 
 
 def _documents(path: Path) -> list[Any]:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import family_dir
 from hack.testbed.paths import cache_root, locked, write_atomically
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
     from hack.testbed.part import Part
 
-__all__ = ["binaries", "binary_path", "is_finished"]
+__all__ = ["DEBIAN", "binaries", "binary_path", "is_finished"]
+
+DEBIAN = "debian"
+"""The family of programs that come from Debian's packages instead."""
 
 _HEARTBEAT_SECONDS = 12
 _COLD_BYTES = 15 << 30  # what Go's build and module caches grow to
@@ -41,6 +45,11 @@ def binaries(parts: Iterable[Part], progress: Callable[[str], None]) -> dict[str
     wanted = list(parts)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     found = {part.name: _asset(Path(assets), part) for part in wanted if assets and part.asset}
+    packaged = [part for part in wanted if part.family == DEBIAN]
+    if packaged:
+        debian = Debian()
+        debian.ensure(progress)
+        found |= {part.name: debian.program(part.package) for part in packaged}
     go = find_go()
     built = [part for part in wanted if part.name not in found]
     missing = [part for part in built if not is_finished(binary_path(part, go))]
@@ -61,6 +70,7 @@ def binary_path(part: Part, go: Go) -> Path:
         (family / "go.sum").read_bytes(),
         part.ldflags.encode(),
         go.version.encode(),
+        *(source.read_bytes() for source in sorted(family.glob("*.go"))),
     ):
         digest.update(hashlib.sha256(fact).digest())
     return cache_root() / "bin" / f"{part.family}-{digest.hexdigest()[:16]}" / part.name

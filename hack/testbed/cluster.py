@@ -10,21 +10,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from hack.testbed import lifecycle, volcano
+from hack.testbed.archive import import_image
 from hack.testbed.build import binaries
+from hack.testbed.enclosure import check_machine, remove_cgroups
 from hack.testbed.errors import CommandError, TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
 from hack.testbed.paths import cache_root, locked
 from hack.testbed.process import Process, recorded, spawn
-from hack.testbed.site import ADMIN, Site, kubeconfig_text
+from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["Testbed"]
+__all__ = ["Testbed", "forget_killed"]
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
 
@@ -66,8 +68,10 @@ class Testbed:
         nothing running.
         """
         chosen = select(parts)
-        programs = binaries(chosen, progress)
         state = _fresh_state() if state is None else state.absolute()
+        if NODE_ADDON in parts:
+            check_machine(state)
+        programs = binaries(chosen, progress)
         with locked(cache_root() / "state.lock"):
             if Site.exists(state):
                 raise TestbedError(
@@ -185,6 +189,10 @@ class Testbed:
         """Start any further process of this testbed: logged to `logs/NAME.log`, stopped with it."""
         return spawn(name, argv, state=self.state, env=env, tied=not self._site.detached)
 
+    def load_image(self, archive: Path) -> None:
+        """Give the real node the images of an archive (docker-archive or OCI layout in a tar file)."""
+        import_image(self._site, archive)
+
     def port(self, purpose: str) -> int:
         """Return this testbed's loopback port for a purpose, the same one every time."""
         return self._site.port_of(purpose)
@@ -222,15 +230,26 @@ class Testbed:
 def _fresh_state() -> Path:
     parent = cache_root() / "state"
     parent.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):
+    with suppress(OSError, TestbedError):
         _forget_old(parent)
     return type(parent)(tempfile.mkdtemp(prefix="run-", dir=parent))
 
 
-def _forget_old(parent: Path, keep: int = 20) -> None:
-    """Remove what all but the last runs left: their logs, and the state of those that were killed."""
-    stopped = [
+def forget_killed() -> None:
+    """Remove the cgroups of runs with a real node that were killed; nothing else of them is left but files."""
+    for folder in _stopped(cache_root() / "state"):
+        remove_cgroups(folder)
+
+
+def _stopped(parent: Path) -> list[Path]:
+    return [
         folder for folder in parent.glob("run-*") if not any(process.alive() for process in recorded(folder).values())
     ]
+
+
+def _forget_old(parent: Path, keep: int = 20) -> None:
+    """Remove what all but the last runs left: their logs, and the state of those that were killed."""
+    stopped = _stopped(parent)
     for folder in sorted(stopped, key=lambda folder: folder.stat().st_mtime)[:-keep]:
+        remove_cgroups(folder)
         shutil.rmtree(folder, ignore_errors=True)

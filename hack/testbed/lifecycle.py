@@ -8,12 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed.api import answers
+from hack.testbed.enclosure import ENCLOSURE, enter_argv, network_of, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import module_dir
+from hack.testbed.netns import run_inside
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
 from hack.testbed.process import Process, marked, recorded, spawn, stop_all
-from hack.testbed.site import ADMIN, Site
+from hack.testbed.site import ADMIN, NODE_ADDON, Site
 from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["await_ready", "bring_up", "create_objects", "start_process", "take_down", "users"]
 
-_READY_SECONDS = 90
+# Seconds that a step may take: the CRDs of all operators took 63 where fourteen programs wanted two cores.
+_READY_SECONDS = 180
 _STOP_SECONDS = 3
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -37,6 +40,9 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
     Raises TestbedError naming the log file of what failed; the caller takes down what had been started.
     """
     progress(f"starting at {site.server}, state in {site.state}")
+    if site.real_node:
+        open_enclosure(site)
+        progress("a place for the real node is enclosed")
     waiting = [part for part in parts if part.launch]
     while waiting:
         names = {part.name for part in waiting}
@@ -51,6 +57,8 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
             started |= {part.name: start_process(site, part, binaries[part.name]) for part in late}
         for part in wave:
             await_ready(site, part, *started[part.name])
+            if part.ready:
+                part.ready(site)
             progress(f"{part.name} is ready")
     for part in parts:
         _await_settled(site, part)
@@ -60,10 +68,15 @@ def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str
     """Start one part; `extra_args` come last, where they override. Raises TestbedError for a port that is taken."""
     if part.launch is None:
         raise TestbedError(f"{part.name} is a tool, not a process")
+    if part.addon == NODE_ADDON and not site.real_node:
+        raise TestbedError(f"{part.name} never runs on the machine itself: start a testbed with `--node`")
     launch = part.launch(site)
-    check_free(int(re.findall(r":(\d+)/", launch.health)[-1]), part.name)
     environment = {"TMPDIR": str(site.state / "tmp"), **launch.environment}
     argv = [str(binary), *launch.arguments, *extra_args]
+    if site.real_node:
+        argv = [*enter_argv(site, wholly=part.enclosed), *argv]
+    else:
+        check_free(int(re.findall(r":(\d+)/", launch.health)[-1]), part.name)
     return spawn(part.name, argv, state=site.state, env=environment, tied=not site.detached), launch
 
 
@@ -71,7 +84,11 @@ def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> Non
     """Wait until a started part answers on its health endpoint, or raise TestbedError with the end of its log."""
 
     def ready() -> bool:
-        return not process.alive() or answers(launch.health, site.ca_file)
+        if not process.alive():
+            return True
+        if site.real_node:
+            return run_inside(network_of(site), lambda: answers(launch.health, site.ca_file))
+        return answers(launch.health, site.ca_file)
 
     try:
         wait_for(f"{part.name} to be ready", ready, _READY_SECONDS)
@@ -86,6 +103,9 @@ def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> Non
 def take_down(state: Path) -> None:
     """Stop every process of this state folder, clients before servers, and remove the folder but for its logs."""
     processes = recorded(state)
+    if ENCLOSURE in processes:
+        # With it goes everything inside, containers too.
+        processes[ENCLOSURE].kill()
     later = [processes[name] for name in ("kube-apiserver", "etcd") if name in processes]
     own = [process for name, process in processes.items() if name not in PARTS]
     operators = [process for process in processes.values() if process not in [*later, *own]]
@@ -93,6 +113,7 @@ def take_down(state: Path) -> None:
         stop_all(group, _STOP_SECONDS)
     for process in marked(state):
         process.kill()
+    remove_cgroups(state)
     if not state.exists():
         return
     for entry in state.iterdir():

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.testbed.api import answers
+from hack.testbed.api import Api, NotFoundError, answers
 from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
 from hack.testbed.waiting import wait_for
 
@@ -30,6 +32,8 @@ __all__ = ["MusterInstall", "Program", "install"]
 _CHECKOUT = Path(__file__).parents[2]
 _NO_VALUES: Mapping[str, str] = {}
 _UNPRIVILEGED_PORT = 9443
+# By this condition of the chart a webhook is not called before it has been reached.
+_CLOSED = "muster-has-been-reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,9 @@ class MusterInstall:
     _health: dict[int, int] = field(default_factory=dict)
     _started: int = 0
 
-    def start_webhook(self, *, env: Mapping[str, str] = _NO_VALUES) -> Process:
-        """Start one more webhook process; `env` is added to the Deployment's."""
-        process = self._start("webhook", env)
+    def start_webhook(self, *arguments: str, env: Mapping[str, str] = _NO_VALUES) -> Process:
+        """Start one more webhook process; `arguments` and `env` are added to the Deployment's."""
+        process = self._start("webhook", env, arguments)
         self.webhooks.append(process)
         return process
 
@@ -79,7 +83,7 @@ class MusterInstall:
     def wait_ready(self, timeout: float = 30) -> None:
         """Wait, `timeout` seconds, until every running process answers on /readyz. Raises TestbedError with its log."""
         for process in (*self.webhooks, *self.controllers):
-            url = f"http://127.0.0.1:{self._health[process.pid]}/readyz"
+            url = self.url(process, "/readyz")
 
             def ready(process: Process = process, url: str = url) -> bool:
                 return not process.alive() or answers(url, self.testbed.ca_file)
@@ -90,15 +94,45 @@ class MusterInstall:
                 raise TestbedError(f"{error}; {log_tail(process.log)}") from error
             if not process.alive():
                 raise TestbedError(f"{process.name} ended before it was ready; {log_tail(process.log)}")
+        if self.webhooks:
+            wait_for("the apiserver to call the webhook", self._called, timeout)
 
-    def uninstall(self) -> None:
-        """Stop the processes and uninstall the release."""
+    def _called(self) -> bool:
+        """Whether the webhook has opened its configurations, as far as they are there, for calls."""
+        api = Api(self.testbed.server, self.testbed.admin_token, self.testbed.ca_file)
+        for kind in ("mutating", "validating"):
+            path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{self.release}"
+            with suppress(NotFoundError):
+                for webhook in api.get(path).get("webhooks", []):
+                    if _CLOSED in {condition["name"] for condition in webhook.get("matchConditions", [])}:
+                        return False
+        return True
+
+    def url(self, process: Process, path: str) -> str:
+        """Return the URL of a path on the port for probes and metrics of one of these processes."""
+        return f"http://127.0.0.1:{self._health[process.pid]}{path}"
+
+    def upgrade(self, values: Mapping[str, str], *options: str) -> None:
+        """Change these values of the release, and end the webhooks; those that are started next have its arguments."""
+        chart = str(_CHECKOUT / "charts" / "muster")
+        changed = (f"--set={name}={value}" for name, value in values.items())
+        self.stop_webhooks()
+        self.testbed.helm(
+            "upgrade", self.release, chart, f"--namespace={self.namespace}", "--reuse-values", *changed, *options
+        )
+        self.programs = _programs(self.testbed, self.release, self.namespace)
+
+    def uninstall(self, *, hooks: bool = True) -> str:
+        """Run the chart's hooks, stop the processes and uninstall the release; returns what the hooks printed."""
+        said = before_uninstall(self.testbed, self.release, self.namespace) if hooks else ""
         self.stop_webhooks()
         while self.controllers:
             self.controllers.pop().stop()
-        self.testbed.helm("uninstall", self.release, "--namespace", self.namespace, "--ignore-not-found")
+        named = (self.release, "--namespace", self.namespace, "--no-hooks", "--ignore-not-found")
+        self.testbed.helm("uninstall", *named)
+        return said
 
-    def _start(self, component: str, env: Mapping[str, str]) -> Process:
+    def _start(self, component: str, env: Mapping[str, str], arguments: tuple[str, ...] = ()) -> Process:
         program = self.programs[component]
         pod = f"{self.release}-{component}-host-{self._started}"
         self._started += 1
@@ -108,6 +142,7 @@ class MusterInstall:
             f"--kubeconfig={program.kubeconfig}",
             f"--health-port={port}",
             "--health-bind-address=127.0.0.1",
+            *arguments,
         ]
         environment = {"PYTHONPATH": str(_CHECKOUT), **program.environment, **env}
         environment = {name: value.replace(_POD_NAME, pod) for name, value in environment.items()}
@@ -141,18 +176,21 @@ def install(
         *("install", release, str(_CHECKOUT / "charts" / "muster"), "--namespace", namespace, "--create-namespace"),
         *(f"--set={name}={value}" for name, value in settings.items()),
     )
-    service = _get(testbed, namespace, "service", f"{release}-webhook")["spec"]
-    listen = (f"--bind-address={service['clusterIP']}", f"--port={service['ports'][0]['port']}")
-    programs = {
-        "webhook": _program(testbed, release, namespace, "webhook", listen),
-        "controller": _program(testbed, release, namespace, "controller", ()),
-    }
-    installed = MusterInstall(testbed, release, namespace, programs)
+    installed = MusterInstall(testbed, release, namespace, _programs(testbed, release, namespace))
     for _ in range(webhooks):
         installed.start_webhook()
     for _ in range(controllers):
         installed.start_controller()
     return installed
+
+
+def _programs(testbed: Testbed, release: str, namespace: str) -> dict[str, Program]:
+    service = _get(testbed, namespace, "service", f"{release}-webhook")["spec"]
+    listen = (f"--bind-address={service['clusterIP']}", f"--port={service['ports'][0]['port']}")
+    return {
+        "webhook": _program(testbed, release, namespace, "webhook", listen),
+        "controller": _program(testbed, release, namespace, "controller", ()),
+    }
 
 
 def _program(testbed: Testbed, release: str, namespace: str, component: str, overrides: tuple[str, ...]) -> Program:

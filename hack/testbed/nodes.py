@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Nodes"]
+__all__ = ["FAKE", "REAL", "Nodes"]
+
+FAKE = "testbed.muster.dev/kwok"
+"""The taint (NoSchedule) of kwok's nodes beside a real one, lest what has to run comes to where nothing runs."""
+REAL = "testbed.muster.dev/real"
+"""The label of a real node; kwok keeps its hands off what has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +22,9 @@ class Nodes:
     memory: str = "64Gi"
     gpu: int = 8
 
-    def manifests(self) -> list[dict[str, Any]]:
+    def manifests(self, *, tainted: bool = False) -> list[dict[str, Any]]:
         """Return one Node per node, capacity and allocatable set, so that no pod comes before they are known."""
-        resources = {"cpu": self.cpu, "memory": self.memory, "pods": "110"}
+        resources = {"cpu": self.cpu, "memory": self.memory, "ephemeral-storage": "100Gi", "pods": "110"}
         if self.gpu:
             resources["nvidia.com/gpu"] = str(self.gpu)
         return [
@@ -34,6 +39,7 @@ class Nodes:
                         "kubernetes.io/arch": "amd64",
                     },
                 },
+                "spec": {"taints": [{"key": FAKE, "effect": "NoSchedule"}] if tainted else []},
                 "status": {"capacity": resources, "allocatable": resources},
             }
             for index in range(self.count)

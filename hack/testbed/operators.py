@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority
+from hack.testbed.service import host_service
 
 if TYPE_CHECKING:
     from hack.testbed.site import Site
 
-__all__ = ["kuberay", "prepare_training", "training", "training_mpi", "training_serves"]
+__all__ = ["kuberay", "prepare_training", "ray_dashboards", "training", "training_mpi", "training_serves"]
+
+_RAY_DASHBOARD_PORT = 8265
 
 _TRAINING = "training-operator"
 _TRAINING_NAMESPACE = "kubeflow"
@@ -25,9 +29,19 @@ _TRAINING_KINDS = ("tfjob", "pytorchjob", "xgboostjob", "paddlejob", "jaxjob")
 _TRAINING_LOOKS_AT = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
 
 
+def ray_dashboards(service_range: str) -> tuple[str, int]:
+    """Return the address and port at which KubeRay looks for Ray's dashboards, those of all its clusters.
+
+    There is no Ray in the pods, and no name of a Service leads anywhere here: KubeRay has this for its HTTP proxy, and
+    whoever listens there hears for which Service each question is. The last address of the range is no Service's.
+    """
+    return str(ipaddress.ip_network(service_range)[-1]), _RAY_DASHBOARD_PORT
+
+
 def kuberay(site: Site) -> Launch:
     """KubeRay's operator."""
     health = f"127.0.0.1:{site.port_of('kuberay-health')}"
+    dashboards, port = ray_dashboards(site.service_range)
     return Launch(
         (
             "--enable-leader-election=false",
@@ -37,7 +51,13 @@ def kuberay(site: Site) -> Launch:
             "--burst=2000",
         ),
         health=f"http://{health}/readyz",
-        environment={"KUBECONFIG": str(site.kubeconfig_of("kuberay")), "POD_NAMESPACE": "ray-system"},
+        environment={
+            "KUBECONFIG": str(site.kubeconfig_of("kuberay")),
+            "POD_NAMESPACE": "ray-system",
+            "HTTP_PROXY": f"http://{dashboards}:{port}",
+            # Not the machine's own exceptions.
+            "NO_PROXY": "127.0.0.1",
+        },
     )
 
 
@@ -67,10 +87,7 @@ def prepare_training(site: Site) -> None:
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data},
     )
     port = site.port_of("training-webhooks")
-    site.api.apply(
-        f"{namespaced}/services/{_TRAINING}",
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _TRAINING}, "spec": {"ports": [{"port": port}]}},
-    )
+    host_service(site, _TRAINING_NAMESPACE, _TRAINING, port)
     upstream = module_dir("github.com/kubeflow/training-operator") / "manifests/base/webhook/manifests.yaml"
     configuration = yaml.load(upstream.read_bytes(), yaml.CSafeLoader)
     configuration["metadata"]["name"] = f"validator.{_TRAINING}.kubeflow.org"

@@ -41,6 +41,8 @@ class Part:
     """Parts that are ready before this one starts; the table has them above it, and they come with it."""
     excludes: tuple[str, ...] = ()
     """Add-ons that cannot be on the same control plane."""
+    enclosed: bool = False
+    """Whether it shares mounts and processes with the containers of a real node, not its network alone."""
     user: str = ""
     """The name under which the apiserver knows it."""
     namespace: str = ""
@@ -54,5 +56,7 @@ class Part:
     """Creates what else must exist before it starts."""
     launch: Callable[[Site], Launch] | None = None
     """None for tools, which are built but not started."""
+    ready: Callable[[Site], None] | None = None
+    """Creates what those need that start after it."""
     settled: Callable[[Site], bool] | None = None
     """What must be true, beyond its health, before the testbed is ready."""

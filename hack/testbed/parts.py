@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.testbed import batch_operators, control_plane, operators, volcano
+from hack.testbed import batch_operators, control_plane, node, operators, volcano
+from hack.testbed.build import DEBIAN
 from hack.testbed.errors import TestbedError
 from hack.testbed.part import STRIPPED, Part
 
@@ -36,6 +37,7 @@ _TABLE = (
         asset=True,
         needs=("etcd",),
         launch=control_plane.kube_apiserver,
+        ready=control_plane.grant,
     ),
     Part(
         name="kube-controller-manager",
@@ -175,6 +177,38 @@ _TABLE = (
         launch=batch_operators.trainer,
     ),
     Part(
+        name="containerd",
+        addon="node",
+        family=DEBIAN,
+        package="containerd",
+        needs=(),
+        enclosed=True,
+        launch=node.containerd,
+    ),
+    Part(
+        name="kubelet",
+        addon="node",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kubelet",
+        ldflags=_KUBERNETES,
+        needs=("kube-apiserver", "containerd"),
+        user=f"system:node:{node.NODE}",
+        enclosed=True,
+        prepare=node.import_pause,
+        launch=node.kubelet,
+        settled=node.real_node_ready,
+    ),
+    Part(
+        name="kube-proxy",
+        addon="node",
+        family="kubernetes",
+        package="k8s.io/kubernetes/cmd/kube-proxy",
+        ldflags=_KUBERNETES,
+        user="system:kube-proxy",
+        launch=node.kube_proxy,
+    ),
+    node.PAUSE_PROGRAM,
+    Part(
         name="kubectl",
         family="kubernetes",
         package="k8s.io/kubernetes/cmd/kubectl",
@@ -182,6 +216,9 @@ _TABLE = (
         asset=True,
     ),
     Part(name="helm", family="helm", package="helm.sh/helm/v4/cmd/helm"),
+    # Of the chart: `tests/chart` runs it.
+    Part(name="kubeconform", family="kubeconform", package="github.com/yannh/kubeconform/cmd/kubeconform"),
+    Part(name="crane", family="registry", package="github.com/google/go-containerregistry/cmd/crane"),
 )
 
 PARTS = {part.name: part for part in _TABLE}

@@ -58,6 +58,17 @@ class Authority:
         ).add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), _pem(key)
 
+    def issue_client(self, user: str, group: str) -> tuple[bytes, bytes]:
+        """Return certificate and key (PEM) with which a client is this user of this group."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name(
+            [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group), x509.NameAttribute(NameOID.COMMON_NAME, user)]
+        )
+        builder = _builder(subject, self.certificate.subject, key.public_key(), [x509.DNSName(user)]).add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), _pem(key)
+
     def pem(self) -> tuple[bytes, bytes]:
         """Return the authority's own certificate and key (PEM)."""
         return self.certificate.public_bytes(serialization.Encoding.PEM), _pem(self.key)

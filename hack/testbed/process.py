@@ -150,14 +150,18 @@ def _die_with(parent: int) -> Callable[[], None]:
 
 
 def _start_time(pid: int) -> int | None:
-    """Return the start time of a process that runs, None for one that ended or waits to be reaped."""
+    """Return the start time of a process that runs, None for one that ended or waits to be reaped.
+
+    While a process is ending its first thread may be a zombie before the others: its ports are not free yet.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
     # The command name, in parentheses, may hold spaces and parentheses of its own.
     fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    state, threads, started = fields[0], int(fields[17]), int(fields[19])
+    return None if state == "X" or (state == "Z" and threads <= 1) else started
 
 
 if sys.platform != "linux":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import secrets
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["ADMIN", "Site", "kubeconfig_text"]
+__all__ = ["ADMIN", "NODE_ADDON", "PARTS_GROUP", "Site", "cgroup_name", "kubeconfig_text"]
 
 ADMIN = "admin"
+NODE_ADDON = "node"
+PARTS_GROUP = "testbed:parts"
+"""The group of every other client; `control_plane.grant` says what it may do."""
 _FILE = "testbed.json"
+_ENCLOSED_SERVICES, _NODE_ADDRESS = "10.96.0.0/24", "198.51.100.1"
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,14 @@ class Site:
             "kubernetes.default.svc.cluster.local",
         ]
         write_pair(site.pki, "server", authority.issue(["localhost", "127.0.0.1", first_address, *kubernetes]))
+        write_pair(site.pki, "kubelet-client", authority.issue_client("kube-apiserver", "system:masters"))
         write_service_account_keys(site.pki)
         lines = []
         for client, user in {ADMIN: ADMIN, **users}.items():
             token = secrets.token_hex(24)
-            lines.append(f'{token},{user},{client},"system:masters"\n')
+            others = "system:nodes" if user.startswith("system:node:") else PARTS_GROUP
+            group = "system:masters" if client == ADMIN else others
+            lines.append(f'{token},{user},{client},"{group}"\n')
             path = site.kubeconfig_of(client)
             path.touch(mode=0o600)
             path.write_text(kubeconfig_text(site.server, site.ca_file, token))
@@ -91,7 +99,27 @@ class Site:
     @property
     def service_range(self) -> str:
         """The CIDR of ClusterIPs."""
-        return service_range(self.port)
+        return _ENCLOSED_SERVICES if self.real_node else service_range(self.port)
+
+    @property
+    def real_node(self) -> bool:
+        """Whether it has a real node, and all of it is enclosed with that node."""
+        return NODE_ADDON in self.parts
+
+    @property
+    def node_address(self) -> str:
+        """The real node's own address, which nobody outside of the enclosure sees."""
+        return _NODE_ADDRESS
+
+    @property
+    def node_folder(self) -> Path:
+        """The folder of what the real node writes."""
+        return self.state / "node"
+
+    @property
+    def cgroup(self) -> str:
+        """The name of the folder that holds all cgroups of the real node, in every hierarchy."""
+        return cgroup_name(self.state)
 
     @property
     def pki(self) -> Path:
@@ -131,6 +159,11 @@ class Site:
             ports[purpose] = free_port()
             write_atomically(path, json.dumps(ports))
         return ports[purpose]
+
+
+def cgroup_name(state: Path) -> str:
+    """Return the name that the cgroups of the testbed in this state folder have, whether or not it still runs."""
+    return f"muster-testbed-{hashlib.sha256(str(state).encode()).hexdigest()[:12]}"
 
 
 def kubeconfig_text(server: str, ca_file: Path, token: str) -> str:

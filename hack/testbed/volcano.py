@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -10,6 +11,7 @@ from hack.testbed.api import NotFoundError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
+from hack.testbed.service import host_service
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +30,12 @@ __all__ = [
 _MODULE = "volcano.sh/volcano"
 _NAMESPACE = "volcano-system"
 _SERVICE = "volcano-admission-service"
+_KINDS = {"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
+_LEFT_OUT = (
+    ("mutate", "scheduling.volcano.sh", "v1beta1", "podgroups"),
+    ("mutate", "", "v1", "pods"),
+    ("validate", "", "v1", "pods"),
+)
 
 
 def scheduler_conf(site: Site) -> Path:
@@ -74,17 +82,11 @@ def default_queue_open(site: Site) -> bool:
 
 
 def prepare_webhooks(site: Site) -> None:
-    """Create the webhook manager's Service, certificate and webhook configurations, as its own installer has them."""
+    """Create the webhook manager's Service, certificate and webhook configurations, as its own chart has them."""
     port = site.port_of("volcano-webhooks")
     authority = Authority.load(site.pki, "ca")
     write_pair(site.pki, "volcano-webhooks", authority.issue([f"{_SERVICE}.{_NAMESPACE}.svc", "127.0.0.1"]))
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": _SERVICE, "namespace": _NAMESPACE},
-        "spec": {"ports": [{"port": port}]},
-    }
-    site.api.apply(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}", service)
+    host_service(site, _NAMESPACE, _SERVICE, port)
     for manifest in _configurations():
         for webhook in manifest["webhooks"]:
             webhook["clientConfig"]["service"]["port"] = port
@@ -94,7 +96,7 @@ def prepare_webhooks(site: Site) -> None:
 
 def webhooks(site: Site) -> Launch:
     """vc-webhook-manager, listening where its Service's ClusterIP points."""
-    service = site.api.get(f"/api/v1/namespaces/{_NAMESPACE}/services/{_SERVICE}")
+    port = site.port_of("volcano-webhooks")
     # One configuration per path, named after it; it waits for ever for the configuration of any other path.
     names = (manifest["metadata"]["name"].removeprefix(f"{_SERVICE}-") for manifest in _configurations())
     admissions = ",".join(sorted({f"/{name.replace('-', '/')}" for name in names}))
@@ -102,8 +104,8 @@ def webhooks(site: Site) -> Launch:
     return Launch(
         (
             f"--kubeconfig={site.kubeconfig_of('volcano-webhooks')}",
-            f"--listen-address={service['spec']['clusterIP']}",
-            f"--port={service['spec']['ports'][0]['port']}",
+            f"--listen-address={host_service(site, _NAMESPACE, _SERVICE, port)}",
+            f"--port={port}",
             f"--tls-cert-file={pki / 'volcano-webhooks.crt'}",
             f"--tls-private-key-file={pki / 'volcano-webhooks.key'}",
             f"--ca-cert-file={site.ca_file}",
@@ -118,11 +120,19 @@ def webhooks(site: Site) -> Launch:
 
 
 def _configurations() -> list[dict[str, Any]]:
+    """Those of the installer, and those that it leaves out and a value of its chart (`enabled_admissions`) turns on."""
     installer = (module_dir(_MODULE) / "installer/volcano-development.yaml").read_bytes()
-    kinds = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-    return [
-        manifest for manifest in yaml.load_all(installer, yaml.CSafeLoader) if manifest and manifest["kind"] in kinds
-    ]
+    found = [one for one in yaml.load_all(installer, yaml.CSafeLoader) if one and one["kind"] in _KINDS.values()]
+    for verb, group, version, resource in _LEFT_OUT:
+        more = deepcopy(next(one for one in found if one["kind"] == _KINDS[verb]))
+        more["metadata"]["name"] = f"{_SERVICE}-{resource}-{verb}"
+        (webhook,) = more["webhooks"]
+        webhook["name"] = f"{verb}{resource.removesuffix('s')}.volcano.sh"
+        webhook["clientConfig"]["service"]["path"] = f"/{resource}/{verb}"
+        (rule,) = webhook["rules"]
+        rule |= {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"], "resources": [resource]}
+        found.append(more)
+    return found
 
 
 def _common(site: Site, part: str) -> tuple[str, ...]:

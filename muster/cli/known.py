@@ -1,39 +1,39 @@
-"""What a plan knows beside the workloads: queues, classes, namespaces and LimitRanges, of the input or of a cluster."""
+"""What a plan knows beside the workloads (queues, classes, namespaces, LimitRanges), of the input or of a cluster."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from muster.additions import Additions, RuntimeClass
 from muster.admission import Context
 from muster.cli.manifests import Document, InputError
 from muster.gang import priority_values
 from muster.intent import Defaults, Surroundings
-from muster.objects import InvalidObjectError, LimitRange, LocalObject, ObjectMeta, PriorityClass, Queue, convert
-from muster.queues import read_queue
+from muster.limits import LimitRange
+from muster.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
+from muster.queues import QueueTree, labels_of, read_queue
+from muster.resources import parse_resources
+from muster.workloads import SOURCES, Reference
 
 if TYPE_CHECKING:
-    from muster.queues import QueueView
+    from muster.kube.errors import ApiError
+    from muster.kube.resource import Resource
 
 __all__ = ["Known", "from_cluster"]
-
-
-class _Namespace(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 @dataclass(slots=True)
 class Known:
     """The context of a plan. Without any queue nothing is judged by queues; without any class none is unknown."""
 
-    queues: dict[str, QueueView] = field(default_factory=dict)
-    parents: set[str] = field(default_factory=set)
+    queues: QueueTree = field(default_factory=QueueTree)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     namespaces: dict[str, ObjectMeta] = field(default_factory=dict)
-    ranges: dict[str, list[LimitRange]] = field(default_factory=dict)
+    ranges: dict[str, dict[str, LimitRange]] = field(default_factory=dict)
+    runtimes: dict[str, RuntimeClass] = field(default_factory=dict)
+    origins: dict[Reference, Any] = field(default_factory=dict)
 
     def learn(self, document: Document) -> bool:
         """Take in a document; False when it is of no kind that says anything here. Raises InputError."""
@@ -41,68 +41,82 @@ class Known:
         try:
             match group, document.kind:
                 case "scheduling.volcano.sh", "Queue":
-                    queue = convert(document.manifest, Queue)
-                    self.queues[queue.metadata.name] = read_queue(queue)
-                    self.parents.add(queue.spec.parent)
+                    self.queues.set(read_queue(convert(document.manifest, Queue)))
                 case "scheduling.k8s.io", "PriorityClass":
                     class_ = convert(document.manifest, PriorityClass)
                     self.classes[class_.metadata.name] = class_
                 case "", "Namespace":
-                    namespace = convert(document.manifest, _Namespace).metadata
+                    namespace = convert(document.manifest, Namespace).metadata
                     self.namespaces[namespace.name] = namespace
                 case "", "LimitRange":
                     limits = convert(document.manifest, LimitRange)
-                    self.ranges.setdefault(limits.metadata.namespace or "default", []).append(limits)
+                    _check(limits)
+                    of_namespace = self.ranges.setdefault(limits.metadata.namespace or "default", {})
+                    of_namespace[limits.metadata.name] = limits
+                case "node.k8s.io", "RuntimeClass":
+                    runtime = convert(document.manifest, RuntimeClass)
+                    parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
+                    self.runtimes[runtime.metadata.name] = runtime
                 case _:
-                    return False
+                    return self._learn_source(document)
         except InvalidObjectError as error:
             raise InputError(f"{document.source}: {error}") from error
         return True
 
-    def _queue(self, name: str) -> QueueView | None:
-        view = self.queues.get(name)
-        return view and replace(view, leaf=view.leaf and name not in self.parents)
+    def _learn_source(self, document: Document) -> bool:
+        for source in SOURCES:
+            if document.api_version == f"{source.group}/{source.version}" and document.kind == source.kind:
+                found = convert(document.manifest, source.decoded)
+                namespace = (found.metadata.namespace or "default") if source.namespaced else ""
+                self.origins[Reference(source, namespace, found.metadata.name)] = found
+                return True
+        return False
 
     def context(self, namespace: str, defaults: Defaults) -> Context:
         """What the rules need to judge a workload of that namespace."""
+        around = self.namespaces.get(namespace, ObjectMeta(name=namespace))
         return Context(
-            queue=self._queue if self.queues else None,
+            queue=partial(self.queues.place, namespace=labels_of(around)) if self.queues else None,
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
-            around=Surroundings(namespace=self.namespaces.get(namespace, ObjectMeta(name=namespace))),
-            ranges=self.ranges.get(namespace, ()),
+            around=Surroundings(namespace=around),
+            additions=Additions(tuple(self.ranges.get(namespace, {}).values()), self.runtimes or None),
+            origin=self.origins.get,
         )
 
 
+def _check(limits: LimitRange) -> None:
+    """Raises InvalidObjectError for amounts that are none: later they would be taken for the pods' own."""
+    for index, item in enumerate(limits.spec.limits):
+        for name, amounts in (
+            ("default", item.default),
+            ("defaultRequest", item.default_request),
+            ("max", item.max),
+            ("min", item.min),
+        ):
+            parse_resources(amounts, path=f"spec.limits[{index}].{name}")
+
+
 def from_cluster(kubeconfig: str | None) -> Known:
-    """Queues, classes, namespaces and LimitRanges of a cluster; raises InputError saying what could not be read."""
+    """The context that a cluster gives; raises InputError saying what could not be read."""
     # Only here: without a cluster nobody should pay for the client's start.
+    import asyncio  # noqa: PLC0415
+
+    from muster.cli.reading import learn_all  # noqa: PLC0415
     from muster.kube.client import Client  # noqa: PLC0415
     from muster.kube.config import ConfigError  # noqa: PLC0415
-    from muster.kube.errors import ApiError  # noqa: PLC0415
-    from muster.kube.resource import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource  # noqa: PLC0415
 
     async def read() -> Known:
         known = Known()
         async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
-            for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES):
-                for item in await _all(client, resource):
-                    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
-                    known.learn(Document(f"{resource.full_name} of the cluster", manifest))
+            await learn_all(client, known, unlisted, unread)
         return known
 
-    async def _all(client: Client, resource: Resource) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        continue_ = ""
-        while True:
-            try:
-                page = msgspec.json.decode(await client.list_page(resource, continue_=continue_))
-            except ApiError as error:
-                raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
-            items += page["items"]
-            continue_ = page["metadata"].get("continue", "")
-            if not continue_:
-                return items
+    def unlisted(resource: Resource, error: ApiError) -> None:
+        raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
+
+    def unread(error: InputError) -> None:
+        raise error
 
     try:
         return asyncio.run(read())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,44 +16,68 @@ from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.table import print_table
 from muster.injection import inject, is_free
 from muster.intent import Defaults
-from muster.names import GATE
+from muster.modes import GateMode
+from muster.names import GATE, NAMESPACE_SELECTOR, is_object_name
 from muster.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
 from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
+from muster.texts import printable
 from muster.workloads import Kind, kind_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from muster.gang import Gang, Role
+    from muster.gang import Gang
     from muster.intent import Intent
-    from muster.workloads import Workload
+    from muster.workloads import RoleSpec, Workload
 
 __all__ = ["plan", "run"]
 
 _REFUSED, _UNREADABLE = 1, 2
 # What stands in a name where the apiserver will put five letters of its own.
 _GENERATED = "xxxxx"
+# Of a generateName the apiserver takes no more than leaves room for them in a label.
+_LONGEST_PREFIX = 58
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes what stands twice twice, as people would."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """No value gets a name of its own."""
+        del data
+        return True
 
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
     try:
         documents = read_manifests(arguments.filename)
-        defaults = Defaults(queue=arguments.default_queue, schedulers=frozenset(SCHEDULERS))
+        defaults = Defaults(
+            queue=arguments.default_queue, schedulers=frozenset(SCHEDULERS), gate=GateMode(arguments.gate)
+        )
         known = from_cluster(arguments.kubeconfig) if arguments.cluster else Known()
         entries = plan(documents, defaults, known)
     except InputError as error:
-        print(f"muster plan: {error}", file=sys.stderr)
+        _note(str(error))
         return _UNREADABLE
-    if arguments.output == "json":
-        print(json.dumps(entries, indent=2))
-    elif arguments.output == "yaml":
-        print(yaml.safe_dump(entries, sort_keys=False), end="")
+    try:
+        _print(entries, arguments.output)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough (`| head`); what Python still holds must go somewhere when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0 if all(entry["verdict"]["allowed"] for entry in entries) else _REFUSED
+
+
+def _print(entries: list[dict[str, Any]], form: str) -> None:
+    if form == "json":
+        print(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode())
+    elif form == "yaml":
+        print(yaml.dump(entries, Dumper=_Dumper, sort_keys=False, allow_unicode=True), end="")
     else:
         print_table(entries, sys.stdout)
-    return 0 if all(entry["verdict"]["allowed"] for entry in entries) else _REFUSED
 
 
 def plan(documents: Iterable[Document], defaults: Defaults, known: Known | None = None) -> list[dict[str, Any]]:
@@ -69,17 +93,17 @@ def plan(documents: Iterable[Document], defaults: Defaults, known: Known | None 
         if kind is not None:
             workloads.append((document, kind))
         elif not known.learn(document):
-            print(f"muster plan: {document.source}: muster has no rules for {document.kind}; skipped", file=sys.stderr)
+            _note(f"{document.source}: muster has no rules for {document.api_version} {document.kind}; skipped")
     return [_entry(document, kind, known, defaults) for document, kind in workloads]
 
 
+def _note(text: str) -> None:
+    print(f"muster plan: {printable(text)}", file=sys.stderr)
+
+
 def _entry(document: Document, kind: Kind, known: Known, defaults: Defaults) -> dict[str, Any]:
-    meta = document.manifest.get("metadata")
-    meta = dict(meta) if isinstance(meta, dict) else {}
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = f"{meta['generateName']}{_GENERATED}"
-    meta.setdefault("namespace", "default")
-    context = known.context(str(meta["namespace"]), defaults)
+    meta = _metadata(document)
+    context = known.context(meta["namespace"], defaults)
     try:
         verdict = judge(kind, convert({**document.manifest, "metadata": meta}, kind.decoded), context)
     except InvalidObjectError as error:
@@ -89,25 +113,60 @@ def _entry(document: Document, kind: Kind, known: Known, defaults: Defaults) -> 
             "apiVersion": document.api_version,
             "kind": kind.kind,
             "namespace": meta["namespace"],
-            "name": meta.get("name", ""),
+            "name": meta["name"],
         },
         "intent": None,
         "podGroup": None,
         "roles": [],
         "verdict": _verdict(verdict, context),
     }
+    queue = verdict.intent.queue if verdict.intent else ""
+    if context.queue and known.queues.get(queue) and context.queue(queue) is None:
+        # In a cluster such a user is told no more than the verdict; whoever has the queue's manifest may know.
+        where = f'namespace "{meta["namespace"]}"'
+        _note(f'{document.source}: queue "{queue}" is not open to {where} ({NAMESPACE_SELECTOR})')
     if verdict.workload and verdict.intent and verdict.gang:
         entry["intent"] = _intent(verdict.intent)
         manifest = SCHEDULERS[verdict.intent.scheduler].pod_group(verdict.gang, verdict.intent, verdict.workload)
-        for owner in manifest["metadata"]["ownerReferences"]:
+        for owner in manifest["metadata"].get("ownerReferences", ()):
             if not owner["uid"]:
                 # Nobody knows it before the workload exists.
                 del owner["uid"]
         entry["podGroup"] = manifest
+        specs = {spec.name: spec for spec in verdict.workload.roles}
+        gate = context.gate(verdict.intent)
+        patches = {
+            name: _patch(spec, verdict.workload, verdict.gang, verdict.intent, context) for name, spec in specs.items()
+        }
         entry["roles"] = [
-            _role(role, verdict.workload, verdict.gang, verdict.intent, context) for role in verdict.gang.roles
+            {
+                "name": role.name,
+                "replicas": role.replicas,
+                "minMember": role.minimum,
+                "gated": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
+                "requests": as_text(role.requests),
+                "patch": patches[role.name] or [],
+            }
+            for role in verdict.gang.roles
         ]
     return entry
+
+
+def _metadata(document: Document) -> dict[str, Any]:
+    """The metadata of a workload, with a name and a namespace that the apiserver would take; else InputError."""
+    meta = document.manifest.get("metadata")
+    meta = dict(meta) if isinstance(meta, dict) else {}
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = f"{str(meta['generateName'])[:_LONGEST_PREFIX]}{_GENERATED}"
+    meta["namespace"] = meta.get("namespace") or "default"
+    for field in ("name", "namespace"):
+        found = meta.get(field) or ""
+        if not (isinstance(found, str) and is_object_name(found)):
+            raise InputError(
+                f'{document.source}: metadata.{field}: "{str(found)[:80]}" is no name; '
+                "use at most 253 lower-case letters, digits, - and ."
+            )
+    return meta
 
 
 def _verdict(verdict: Verdict, context: Context) -> dict[str, Any]:
@@ -115,13 +174,15 @@ def _verdict(verdict: Verdict, context: Context) -> dict[str, Any]:
     message = "; ".join(refusal.message for refusal in verdict.refusals)
     if verdict.allowed and verdict.intent is None:
         message = "muster leaves this workload alone"
+    elif verdict.intent and not SCHEDULERS[verdict.intent.scheduler].queues:
+        message = message or f"{verdict.intent.scheduler} knows no queues: not judged by room"
     elif verdict.allowed and context.queue is None:
         message = "no Queue in the input: not judged by what its queue can hold"
     return {
         "allowed": verdict.allowed,
         "reason": str(first.reason) if first else "",
         "message": message,
-        "warnings": list(verdict.warnings),
+        "warnings": [warning.message for warning in verdict.warnings],
     }
 
 
@@ -134,22 +195,12 @@ def _intent(intent: Intent) -> dict[str, Any]:
     }
 
 
-def _role(role: Role, workload: Workload, gang: Gang, intent: Intent, context: Context) -> dict[str, Any]:
-    return {
-        "name": role.name,
-        "replicas": role.replicas,
-        "minMember": role.minimum,
-        "gated": role.gated and workload.kind.owns_gang,
-        "requests": as_text(role.requests),
-        "patch": _patch(role, workload, gang, intent, context),
-    }
-
-
-def _patch(role: Role, workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
-    """The patch of a pod of that role, applied once to see that it does what it should."""
-    spec = workload.role(role.name)
-    if spec is None or not workload.kind.owns_gang:
-        return []
+def _patch(
+    spec: RoleSpec, workload: Workload, gang: Gang, intent: Intent, context: Context
+) -> list[dict[str, Any]] | None:
+    """The patch of a pod of that role, applied once to see that it does what it should; None where it is left alone."""
+    if not workload.kind.owns_gang:
+        return None
     scheduler = SCHEDULERS[intent.scheduler]
     template = spec.template
     priorities = context.priorities or {}
@@ -176,10 +227,16 @@ def _patch(role: Role, workload: Workload, gang: Gang, intent: Intent, context: 
             preemption_policy=template.spec.preemption_policy or "PreemptLowerPriority",
         ),
     )
-    if not is_free(pod, gang, scheduler):
-        return []
-    operations = inject(pod, spec, gang, intent, scheduler)
-    patched = convert(jsonpatch.apply_patch(msgspec.to_builtins(pod), operations), Pod)
-    if patched.gated(GATE) != spec.gated or inject(patched, spec, gang, intent, scheduler):
-        raise AssertionError(f"the patch for {role.name} does not hold the pod: please report this with the manifest")
+    if not is_free(pod, scheduler):
+        return None
+    gate = context.gate(intent)
+    held = spec.gated and gate is not GateMode.OFF
+    operations = inject(pod, spec, gang, intent, scheduler, gate=gate)
+    # By way of JSON, as the apiserver has it: a patch appends to lists, not to tuples.
+    document = msgspec.json.decode(msgspec.json.encode(pod))
+    patched = msgspec.convert(jsonpatch.apply_patch(document, operations, in_place=True), Pod)
+    if patched.gated(GATE) != held or inject(patched, spec, gang, intent, scheduler, gate=gate):
+        raise AssertionError(
+            f"the patch for {spec.name} does not do what it should: please report this, with the manifest"
+        )
     return operations

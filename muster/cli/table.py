@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from muster.texts import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["print_table"]
+__all__ = ["amounts", "painted", "print_table", "wrapped"]
 
+_WIDTH = 80
 _RED, _GREEN, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
 
@@ -18,38 +21,67 @@ def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
-        for line in _lines(entry, colour=colour):
-            print(line, file=out)
+        for indent, paint, words, rest in _lines(entry):
+            first, *more = wrapped(words + printable(rest), indent)
+            print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
+            for line in more:
+                print(line, file=out)
 
 
-def _lines(entry: Mapping[str, Any], *, colour: bool) -> Iterator[str]:
+def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
+    """Each line: how far its further parts are indented when it is too long, a colour, what has it, and the rest."""
     workload, verdict = entry["workload"], entry["verdict"]
-    yield f"{workload['kind']} {workload['namespace']}/{workload['name']}"
-    word, paint = ("allowed", _GREEN) if verdict["allowed"] else (f"refused ({verdict['reason']})", _RED)
-    yield f"  {_painted(word, paint, colour=colour)}" + (f": {verdict['message']}" if verdict["message"] else "")
+    yield _WIDTH, "", "", f"{workload['kind']} {workload['namespace']}/{workload['name']}"
+    paint, word = (_GREEN, "  allowed") if verdict["allowed"] else (_RED, f"  refused ({verdict['reason']})")
+    yield 4, paint, word, f": {verdict['message']}" if verdict["message"] else ""
     for warning in verdict["warnings"]:
-        yield f"  {_painted('warning', _YELLOW, colour=colour)}: {warning}"
+        yield 4, _YELLOW, "  warning", f": {warning}"
+    if entry["intent"] is not None:
+        for indent, line in _details(entry):
+            yield indent, "", "", line
+
+
+def wrapped(line: str, indent: int) -> Iterator[str]:
+    """The line, broken where it is too long: after a comma, else between words; its further parts are indented."""
+    pad, start = "", 0
+    while len(pad) + len(line) - start > _WIDTH > indent:
+        first, end = start or indent, start + _WIDTH - len(pad) + 1
+        comma, blank = (line.rfind(mark, first, end) for mark in (", ", " "))
+        # A comma keeps amounts together, unless it leaves half of the line empty.
+        at = comma + 1 if comma > end - _WIDTH // 2 else blank if blank >= 0 else line.find(" ", end)
+        if at < 0:
+            break
+        yield (pad + line[start:at]).rstrip()
+        pad, start = " " * indent, at + 1
+    yield pad + line[start:]
+
+
+def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Each line, and how far its further parts are indented when it is too long."""
     intent, group = entry["intent"], entry["podGroup"]
-    if intent is None:
-        return
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
         said = intent["from"].get(field, "default")
-        yield f"  {title:<10} {intent[field] or '-'}" + (f"  ({said})" if intent[field] else "")
+        yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({said})" if intent[field] else "")
     spec = group["spec"]
-    resources = ", ".join(f"{name} {amount}" for name, amount in spec["minResources"].items()) or "nothing"
-    yield f"  {'PodGroup':<10} {group['metadata']['name']}: minMember {spec['minMember']}, minResources {resources}"
+    needs = f"minMember {spec['minMember']}, minResources {amounts(spec['minResources'])}"
+    yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"
     width = max([4, *(len(role["name"]) for role in entry["roles"])])
-    yield f"  {'ROLE':<{width}}  PODS  MIN  EACH POD ASKS FOR"
+    yield _WIDTH, f"  {'ROLE':<{width}}  PODS  MIN  EACH POD ASKS FOR"
     for role in entry["roles"]:
-        each = ", ".join(f"{name} {amount}" for name, amount in role["requests"].items()) or "nothing"
-        yield f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
+        each = amounts(role["requests"])
+        yield width + 15, f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
     for role in entry["roles"]:
-        yield f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none, it is left alone")
+        yield 4, f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none, it is left alone")
         for operation in role["patch"]:
             value = operation.get("value")
             # As people write it; JSON escapes the slashes within a key.
             path = operation["path"].replace("~1", "/").replace("~0", "~")
-            yield f"    {operation['op']:<6} {path}" + ("" if value is None else f" = {_short(value)}")
+            yield 11, f"    {operation['op']:<6} {path}" + ("" if value is None else f" = {_short(value)}")
+
+
+def amounts(resources: Mapping[str, str]) -> str:
+    """The amounts in a line."""
+    return ", ".join(f"{name} {amount}" for name, amount in resources.items()) or "nothing"
 
 
 def _short(value: object) -> str:
@@ -60,5 +92,6 @@ def _short(value: object) -> str:
     return str(value)
 
 
-def _painted(text: str, paint: str, *, colour: bool) -> str:
-    return f"{paint}{text}{_PLAIN}" if colour else text
+def painted(text: str, paint: str, *, colour: bool) -> str:
+    """The text in a colour, where there are colours."""
+    return f"{paint}{text}{_PLAIN}" if colour and text else text

@@ -1,10 +1,13 @@
-"""How long to wait before the next attempt: exponential, capped, jittered. Pure: it never sleeps and reads no clock."""
+"""How long to wait before the next attempt: growing delays for one thing, a common rate for all of them.
+
+Pure: nothing here sleeps or reads a clock.
+"""
 
 from __future__ import annotations
 
 import random
 
-__all__ = ["Backoff"]
+__all__ = ["Backoff", "Rate"]
 
 
 class Backoff:
@@ -44,3 +47,24 @@ class Backoff:
         """Begin again at the base, after a success."""
         self._delay = self._base
         self.failures = 0
+
+
+class Rate:
+    """Bounds how often something happens: `burst` times at once, `per_second` times a second in the long run.
+
+    Times are seconds of any one clock that never goes back. Raises ValueError when nothing could ever happen.
+    """
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        if per_second <= 0 or burst < 1:
+            raise ValueError(f"no rate: {per_second} a second, burst {burst}")
+        self._interval = 1 / per_second
+        self._tolerance = (burst - 1) * self._interval
+        self._due = float("-inf")
+
+    def reserve(self, now: float) -> float:
+        """Take the next free moment, which cannot be given back, and give the seconds until it."""
+        self._due = max(self._due, now)
+        delay = max(0.0, self._due - self._tolerance - now)
+        self._due += self._interval
+        return delay

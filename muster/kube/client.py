@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from muster.kube.config import load_connection
-from muster.kube.errors import ApiError, OversizedLine, Unreachable
+from muster.kube.errors import ApiError, OversizedLine, Silence, Unreachable
 from muster.kube.transport import Call, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
     from types import TracebackType
 
     from muster.kube.config import Connection
     from muster.kube.resource import Resource
 
-__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Unreachable"]
+__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Silence", "Unreachable"]
 
 MAX_LINE_BYTES = 8 * 2**20  # etcd refuses objects above 1.5 MiB; a watch event holds one
 
@@ -39,12 +40,12 @@ class Client:
         self._transport = Transport(connection, user_agent=user_agent)
 
     @classmethod
-    async def connect(cls, *, kubeconfig: str | None = None, user_agent: str) -> Self:
+    async def connect(cls, *, kubeconfig: str | None = None, context: str | None = None, user_agent: str) -> Self:
         """Connect by the given kubeconfig, else `$KUBECONFIG`, else in-cluster, else `~/.kube/config`.
 
         Sends nothing yet. Raises ConfigError (`muster.kube.config`) when there is no usable configuration.
         """
-        return cls(await load_connection(kubeconfig), user_agent=user_agent)
+        return cls(await load_connection(kubeconfig, context), user_agent=user_agent)
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,6 +63,15 @@ class Client:
     def server(self) -> str:
         """The apiserver's base URL, for messages."""
         return self._transport.connection.server
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that people mean who name none."""
+        return self._transport.connection.namespace
+
+    def now(self) -> datetime:
+        """The apiserver's clock, as of its last answer; this machine's before the first."""
+        return self._transport.clock.now()
 
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0
@@ -221,15 +231,17 @@ class Client:
         namespace: str | None = None,
         *,
         uid: str | None = None,
+        resource_version: str | None = None,
         deadline: float = 10.0,
     ) -> None:
         """Delete an object, its dependants in the background; one that is gone already is a success.
 
-        With `uid` only that object: another one of the same name is ApiError Conflict.
+        With `uid` only that object, with `resource_version` only in that state: else it is ApiError Conflict.
         """
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
-        if uid is not None:
-            body["preconditions"] = {"uid": uid}
+        asked = {"uid": uid, "resourceVersion": resource_version}
+        if preconditions := {name: value for name, value in asked.items() if value is not None}:
+            body["preconditions"] = preconditions
         try:
             call = Call("DELETE", resource.path(namespace, name), {}, msgspec.json.encode(body))
             await self._transport.request(call, deadline)
@@ -252,9 +264,10 @@ class Client:
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Watch from `resource_version` on; gives the events' raw lines until the server ends the watch.
 
-        The server ends it after `timeout_seconds`; bookmarks, about one a minute, tell a quiet watch from a dead one,
-        which `silence` seconds without a byte is. Never retried here: the caller knows where to resume. Raises, on
-        entering or from the iterator, ApiError, Unreachable, and OversizedLine for a line above `max_line` bytes.
+        The server ends it after `timeout_seconds`. Never retried here: the caller knows where to resume. Raises, on
+        entering or from the iterator, ApiError, Unreachable, Silence after `silence` seconds without a byte (bookmarks
+        come only when something happened to the kind, wherever in the cluster), and OversizedLine for a line above
+        `max_line` bytes.
         """
         params = {
             "watch": "true",

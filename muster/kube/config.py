@@ -40,8 +40,10 @@ class ConfigError(Exception):
 class Connection:
     """An apiserver's address, trust and credentials.
 
-    `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL.
-    `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`.
+    `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL,
+    `namespace` the one that people mean who name none.
+    `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`,
+    when it is told that the last one was rejected.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Connection:
         self.ssl_context = ssl_context
         self.server_hostname = server_hostname
         self.proxy = proxy
+        self.namespace = "default"
         self._ca_file = ca_file
         self._login = login
         self._lock = asyncio.Lock()
@@ -88,9 +91,13 @@ class Connection:
             self._rejected = False
         return self._header
 
-    def expire(self) -> None:
-        """Forget the credentials: the apiserver answered 401."""
-        self._rejected = True
+    def expire(self, header: str | None) -> None:
+        """Forget the credentials if they are still these: the apiserver answered 401.
+
+        Of many requests that are rejected at the same time one renews them for all.
+        """
+        if header == self._header:
+            self._rejected = True
 
     def reload_trust(self) -> None:
         """Read the CA file again, for new connections, when the server's certificate was not trusted."""
@@ -106,15 +113,15 @@ class Connection:
         return time.monotonic() < self._asked_at + _REFRESH_SECONDS
 
 
-async def load_connection(kubeconfig: str | None = None) -> Connection:
+async def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:
     """Load the given kubeconfig, else `$KUBECONFIG`, else the pod's own service account, else `~/.kube/config`.
 
-    Raises ConfigError.
+    `context` is one of the kubeconfig's, else its current one counts. Raises ConfigError.
     """
     path = kubeconfig or os.environ.get("KUBECONFIG")
     if not path and "KUBERNETES_SERVICE_HOST" not in os.environ:
         path = str(Path.home() / ".kube" / "config")
-    return await (_from_kubeconfig(path) if path else _in_cluster())
+    return await (_from_kubeconfig(path, context) if path else _in_cluster())
 
 
 async def _in_cluster() -> Connection:
@@ -139,7 +146,7 @@ async def _in_cluster() -> Connection:
     return _connection(configuration, login)
 
 
-async def _from_kubeconfig(path: str) -> Connection:
+async def _from_kubeconfig(path: str, context: str | None) -> Connection:
     from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from kubernetes_asyncio.config import ConfigException, load_kube_config  # noqa: PLC0415
 
@@ -151,7 +158,7 @@ async def _from_kubeconfig(path: str) -> Connection:
     mistakes = (ConfigException, OSError, yaml.YAMLError, AssertionError, KeyError, TypeError, ValueError)
     try:
         async with asyncio.timeout(_LOGIN_SECONDS):
-            loader = await load_kube_config(config_file=path, client_configuration=configuration)
+            loader = await load_kube_config(path, context, configuration)
     except mistakes as error:
         raise ConfigError(f"kubeconfig {path}: {error}") from error
     # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
@@ -167,7 +174,9 @@ async def _from_kubeconfig(path: str) -> Connection:
                 raise ConfigError(f"kubeconfig {path}: {error}") from error
         return configuration.api_key.get("BearerToken")
 
-    return _connection(configuration, login)
+    connection = _connection(configuration, login)
+    connection.namespace = (loader.current_context or {}).get("context", {}).get("namespace") or connection.namespace
+    return connection
 
 
 def _exists(paths: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["ApiError", "OversizedLine", "Unreachable", "error_from_response"]
+__all__ = ["ApiError", "OversizedLine", "Silence", "Unreachable", "error_from_response"]
 
 _EXCERPT = 200  # characters of a foreign body that a message quotes
 
@@ -70,6 +70,13 @@ class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the wor
 
     def __init__(self, message: str, *, reason: str = "Unreachable") -> None:
         super().__init__(0, reason, message)
+
+
+class Silence(Unreachable):
+    """A watch sent nothing for so long: nothing happened, or the connection is dead, or the server is."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"nothing came for {seconds:g} s", reason="Silence")
 
 
 class OversizedLine(ApiError):  # noqa: N818 - as above

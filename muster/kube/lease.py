@@ -30,6 +30,8 @@ __all__ = ["LeaseElector", "LeaseLost", "LeaseRules", "LeaseTiming"]
 
 logger = logging.getLogger(__name__)
 
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
     """The lease could not be renewed in time, or somebody else holds it; the message says which."""
@@ -151,7 +153,6 @@ class LeaseElector:
         name: str,
         identity: str,
         timing: LeaseTiming | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not identity:
             raise ValueError("an elector needs an identity: the empty holder means nobody")
@@ -159,7 +160,7 @@ class LeaseElector:
         self._namespace = namespace
         self._name = name
         self._rules = LeaseRules(identity, timing or LeaseTiming())
-        self._clock = clock
+        self._unsure = False
 
     @property
     def holder(self) -> str:
@@ -172,7 +173,7 @@ class LeaseElector:
 
     def remaining(self) -> float:
         """Seconds for which we may act as the leader without another renewal."""
-        return self._rules.valid_for(self._clock())
+        return self._rules.valid_for(_now())
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` while it is held, and return when that returns.
@@ -181,7 +182,12 @@ class LeaseElector:
         at which another may lead (the message says so if it still runs: end the process). What `lead` raises, and
         cancellation, are raised after the lease is released, so that another replica takes over at once.
         """
-        await self._acquire()
+        try:
+            await self._acquire()
+        except asyncio.CancelledError:
+            if self._unsure:
+                await self._release()
+            raise
         leading = asyncio.ensure_future(lead())
         renewing = asyncio.create_task(self._keep(), name=f"renew-{self._name}")
         try:
@@ -225,14 +231,15 @@ class LeaseElector:
                 raise
             self._rules.record = None
         else:
-            self._rules.observe(_read(body), self._clock())
-            if not self._rules.may_take(self._clock()):
+            self._rules.observe(_read(body), _now())
+            if not self._rules.may_take(_now()):
                 return False
         return await self._write(deadline)
 
     async def _write(self, deadline: float) -> bool:
         """Claim or renew on top of the record last seen; False when it has changed meanwhile. Raises ApiError."""
-        started = self._clock()
+        started = _now()
+        self._unsure = True  # until there is an answer it may be ours without our knowing
         body = self._body(self._rules.claim(datetime.now(UTC)))
         try:
             if self._rules.record is None:
@@ -240,10 +247,12 @@ class LeaseElector:
             else:
                 answer = await self._client.replace(LEASES, self._name, body, self._namespace, deadline=deadline)
         except ApiError as error:
+            self._unsure = not error.refused
             if error.conflict:
                 return False
             raise
-        self._rules.won(_read(answer), started, self._clock())
+        self._unsure = False
+        self._rules.won(_read(answer), started, _now())
         return True
 
     async def _keep(self) -> None:
@@ -275,7 +284,7 @@ class LeaseElector:
         try:
             # Read first: a renewal that was cut short may have changed the resource version.
             body = await self._client.get(LEASES, self._name, self._namespace, deadline=deadline)
-            self._rules.observe(_read(body), self._clock())
+            self._rules.observe(_read(body), _now())
             if self._ours():
                 spec = self._rules.release(datetime.now(UTC))
                 await self._client.replace(LEASES, self._name, self._body(spec), self._namespace, deadline=deadline)
@@ -298,6 +307,11 @@ def _read(body: bytes) -> _Lease:
         return decode(body, _Lease)
     except InvalidObjectError as error:
         raise ApiError(0, "NotALease", str(error)) from error
+
+
+def _now() -> float:
+    # Goes on while the machine sleeps, which Linux's monotonic clock does not; others' clocks go on, too.
+    return time.clock_gettime(_CLOCK)
 
 
 async def _stop(task: asyncio.Future[None], seconds: float) -> bool:

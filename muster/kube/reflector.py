@@ -2,7 +2,7 @@
 
 Three levels: `run` waits between attempts and never ends; a session lists if it must and watches; the decoding turns
 lines into objects. What cannot be decoded is skipped, counted and logged, and the last readable version of it stays, so
-that one broken object neither stops the others nor looks like a deletion.
+that one broken object neither stops the others nor looks like a deletion. What a fault means is decided in `Progress`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import msgspec
 
 from muster.kube.backoff import Backoff
-from muster.kube.errors import ApiError, Unreachable, error_from_response
-from muster.kube.store import HasMetadata, Store
+from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
+from muster.kube.listing import list_all
+from muster.kube.progress import Progress
+from muster.kube.store import HasMetadata, Store, is_version
 from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
 
 if TYPE_CHECKING:
@@ -31,20 +33,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
 
 _CHANGES: dict[str, ChangeKind] = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
-# After so many resumptions in vain the resource version itself is doubted (an etcd restored from a backup).
-_RESUMPTIONS = 5
-# A watch that ends sooner, in seconds, is a fault and must not be reopened in a busy loop.
-_SHORTEST_WATCH = 1.0
-
-
-class _ListMeta(LocalObject, frozen=True):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(LocalObject, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: tuple[msgspec.Raw, ...] | None = ()
 
 
 class _Event(LocalObject, frozen=True):
@@ -70,9 +58,10 @@ class ReflectorStatistics(NamedTuple):
 class Reflector(Generic[T]):
     """Fills `store` with the objects of `resource`, decoded as `type_`.
 
-    Times are in seconds: a watch is asked to last a random time within `watch_seconds`; `silence` without a byte, not
-    even a bookmark (one a minute), ends it; a kind that is not served (its CRD is not installed) is asked for again
-    every `absent_retry`, and meanwhile counts as synced with nothing in it. `backoff` spaces attempts after faults.
+    Times are in seconds: a watch is asked to last a random time within `watch_seconds`; after `silence` without a byte
+    it is opened anew, for nobody can tell a kind in which nothing happens (the apiserver then sends no bookmarks) from
+    a dead connection; a kind that is not served (its CRD is not installed) is asked for again every `absent_retry`, and
+    meanwhile counts as synced with nothing in it. `backoff` spaces attempts after faults.
     """
 
     def __init__(
@@ -101,13 +90,14 @@ class Reflector(Generic[T]):
         self._page = page
         self._watch_seconds = watch_seconds
         self._silence = silence
-        self._absent_retry = absent_retry
-        self._backoff = backoff or Backoff(0.8, 30.0)
-        self._resource_version = ""
+        self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
         self._synced = asyncio.Event()
         self._lists = self._watches = self._events = self._malformed = self._failures = 0
-        self._absences = 0
-        self._expired = False
+
+    @property
+    def resource(self) -> Resource:
+        """What it lists and watches."""
+        return self._resource
 
     @property
     def store(self) -> Store[T]:
@@ -117,7 +107,7 @@ class Reflector(Generic[T]):
     @property
     def absent(self) -> bool:
         """Whether the apiserver did not serve this kind when last asked."""
-        return self._absences > 0
+        return self._progress.absent
 
     def statistics(self) -> ReflectorStatistics:
         """Numbers for metrics."""
@@ -132,96 +122,64 @@ class Reflector(Generic[T]):
 
     async def run(self) -> None:
         """Keep the store up to date until cancelled. Raises nothing else: whatever goes wrong is tried again."""
+        name = self._resource.full_name
         while True:
             delay = 0.0
             try:
                 await self._session()
             except ApiError as error:
                 delay = self._after(error)
-            except Exception:
+            except Exception as error:
                 # A mistake of ours or an answer nobody foresaw: the cache must survive it, and somebody must see it.
                 self._failures += 1
-                self._resource_version = ""
-                delay = self._backoff.next()
-                logger.exception("%s: unexpected; listing again in %.1f s", self._resource.full_name, delay)
+                delay = self._progress.failed(ApiError(0, "Unexpected", str(error)))
+                logger.exception("%s: unexpected; listing again in %.1f s", name, delay)
             await asyncio.sleep(delay)
 
     def _after(self, error: ApiError) -> float:
-        """Decide what an error means for the next session, and give the seconds until then."""
         name = self._resource.full_name
-        if error.not_found and self._believed_absent():
-            if not self._store.synced or len(self._store):
-                logger.info("%s: not served here (%s); asking again every %g s", name, error, self._absent_retry)
-            self._resource_version = ""
-            self._backoff.reset()
+        if error.not_found and (wait := self._progress.missing(len(self._store))) is not None:
             if len(self._store) or not self._store.synced:
+                logger.info("%s: not served here (%s); asking again every %.0f s", name, error, wait)
                 self._fill([])
-            return self._absent_retry * (1 + 0.1 * random.random())  # noqa: S311 - not a secret
+            return wait
         self._failures += 1
-        # Only an overloaded or unreachable server leaves our resource version as good as it was.
-        resume = (error.overloaded or isinstance(error, Unreachable)) and self._backoff.failures < _RESUMPTIONS
-        if error.gone or not resume:
-            self._resource_version = ""
-        delay = max(self._backoff.next(), error.retry_after or 0.0)
-        if error.gone and not self._expired:
-            # Usual after an outage: the server is back, and the store must not stay stale for the delay of the outage.
-            self._expired = True
-            delay = 0.0
+        delay = self._progress.failed(error)
         level = logging.INFO if error.gone else logging.WARNING
-        then = "resuming" if self._resource_version else "listing again"
+        then = "resuming" if self._progress.resource_version else "listing again"
         logger.log(level, "%s: %s; %s in %.1f s", name, error, then, delay)
         return delay
 
-    def _believed_absent(self) -> bool:
-        # With objects at hand a single 404 may be a confused proxy; forgetting them all would be a costly mistake.
-        self._absences += 1
-        return self._absences > 1 or not len(self._store)
-
     async def _session(self) -> None:
-        if not self._resource_version:
+        if self._progress.resource_version and self._progress.doubtful:
+            await self._compare_versions()
+        if not self._progress.resource_version:
             await self._list()
         loop = asyncio.get_running_loop()
-        started, events = loop.time(), self._events
+        self._progress.opened(loop.time())
         try:
             await self._watch()
+        except Silence as silence:
+            logger.debug("%s: %s; resuming", self._resource.full_name, silence)
+            self._progress.silent()
         finally:
-            if self._events > events or loop.time() - started >= _SHORTEST_WATCH:
-                self._backoff.reset()
-                self._expired = False
-        if loop.time() - started < _SHORTEST_WATCH:
+            lasted = self._progress.closed(loop.time())
+        if not lasted:
             raise Unreachable("the watch ended at once")
 
     async def _list(self) -> None:
-        objects: list[T] = []
-        continue_, limit = "", self._page
-        while True:
-            try:
-                body = await self._client.list_page(
-                    self._resource,
-                    namespace=self._namespace,
-                    label_selector=self._label_selector,
-                    field_selector=self._field_selector,
-                    limit=limit,
-                    continue_=continue_,
-                )
-            except ApiError as error:
-                if not (error.gone and continue_):
-                    raise
-                # The pages took longer than etcd keeps their revision (5 minutes): all at once, as client-go does.
-                objects, continue_, limit = [], "", 0
-                continue
-            try:
-                page = decode(body, _Page)
-            except InvalidObjectError as error:
-                raise Unreachable(f"not a list: {error}") from error
-            objects += [item for item in map(self._item, page.items or ()) if item is not None]
-            continue_ = page.metadata.continue_
-            if not continue_:
-                break
+        items, resource_version = await list_all(
+            self._client,
+            self._resource,
+            self._listed,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            page=self._page,
+        )
         self._lists += 1
-        self._absences = 0
-        self._resource_version = page.metadata.resource_version
-        self._fill(objects)
+        self._progress.listed(resource_version)
+        self._fill(items)
 
     def _fill(self, objects: list[T]) -> None:
         self._store.replace_all(objects)
@@ -229,10 +187,10 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         self._watches += 1
-        seconds = max(1, round(random.uniform(*self._watch_seconds)))  # noqa: S311
+        seconds = max(1, round(random.uniform(*self._watch_seconds)))  # noqa: S311 - not a secret
         async with self._client.watch(
             self._resource,
-            resource_version=self._resource_version,
+            resource_version=self._progress.resource_version,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
@@ -241,6 +199,11 @@ class Reflector(Generic[T]):
         ) as lines:
             async for line in lines:
                 self._take(line)
+
+    async def _compare_versions(self) -> None:
+        """Ask the apiserver how far it is itself; a watch would not tell."""
+        body = await self._client.list_page(self._resource, namespace=self._namespace, limit=1, deadline=10.0)
+        self._progress.compare(decode(body, _Bare).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -257,17 +220,24 @@ class Reflector(Generic[T]):
             if item is not None:
                 self._store.apply(kind, item)
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
-        self._resource_version = decode(raw, _Bare).metadata.resource_version or self._resource_version
+        self._progress.moved(decode(raw, _Bare).metadata.resource_version)
 
-    def _item(self, raw: bytes | msgspec.Raw, *, deleted: bool = False) -> T | None:
+    def _listed(self, raw: bytes) -> T | None:
+        item = self._item(raw)
+        if item is None:
+            return None
+        known = self._store.get(item.metadata.namespace, item.metadata.name)
+        # Else a relist would hold the whole cluster twice.
+        return known if known is not None and is_version(known, item) else item
+
+    def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
         """Decode one object; a malformed one gives its last readable version, or None."""
-        data = bytes(raw)
         try:
-            return decode(data, self._type)
+            return decode(raw, self._type)
         except InvalidObjectError as error:
             self._malformed += 1
             try:
-                meta = decode(data, _Bare).metadata
+                meta = decode(raw, _Bare).metadata
             except InvalidObjectError:
                 meta = ObjectMeta()
             what = "its last readable version is deleted" if deleted else "skipped"

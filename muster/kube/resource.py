@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 __all__ = [
+    "ACCESS_REVIEWS",
+    "ADMISSION_POLICIES",
+    "ADMISSION_POLICY_BINDINGS",
+    "CLUSTER_ROLE_BINDINGS",
+    "CONFIG_MAPS",
+    "DEPLOYMENTS",
     "EVENTS",
+    "JOBS",
     "LEASES",
     "LIMIT_RANGES",
     "MUTATING_WEBHOOKS",
@@ -16,6 +23,7 @@ __all__ = [
     "POD_GROUPS",
     "PRIORITY_CLASSES",
     "QUEUES",
+    "RUNTIME_CLASSES",
     "SECRETS",
     "VALIDATING_WEBHOOKS",
     "Resource",
@@ -74,10 +82,15 @@ LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+JOBS = Resource("batch", "v1", "jobs", "Job")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
 POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
 MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
     "v1",
@@ -92,3 +105,20 @@ VALIDATING_WEBHOOKS = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

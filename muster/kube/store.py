@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from muster.objects import ObjectMeta
 
-__all__ = ["Change", "ChangeKind", "HasMetadata", "Store", "StoreStatistics"]
+__all__ = ["Change", "ChangeKind", "HasMetadata", "Store", "StoreStatistics", "is_version"]
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,8 @@ class Store(Generic[T]):
 
     def by_index(self, name: str, key: Hashable) -> list[T]:
         """The objects for which the index gave `key`. Raises KeyError when there is no such index."""
-        return list(self._indices[name].get(key, {}).values())
+        found = self._indices[name].get(key)
+        return list(found.values()) if found else []
 
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
         """Call `handler` for every later change, synchronously, when the store already has the new state.
@@ -123,8 +124,11 @@ class Store(Generic[T]):
         changes: list[Change[T]] = []
         for place in [place for place in self._objects if place not in fresh]:
             changes += self._remove(place)
-        for item in fresh.values():
-            changes += self._put(item)
+        for place, item in fresh.items():
+            old = self._objects.get(place)
+            # Nearly all of a long list, for which others wait.
+            if old is None or not is_version(old, item):
+                changes += self._put(item)
         self._relists += 1
         self.synced = True
         self._tell(changes)
@@ -149,7 +153,7 @@ class Store(Generic[T]):
             removed = self._remove(place)
             self._set(place, item)
             return [*removed, Change("added", None, item)]
-        if old.metadata.resource_version == item.metadata.resource_version != "":
+        if is_version(old, item) or old == item:
             return []
         self._unindex(place, old)
         self._set(place, item)
@@ -187,6 +191,14 @@ class Store(Generic[T]):
                 except Exception:
                     self._handler_errors += 1
                     logger.exception("a handler failed on %s %s", change.kind, _key(change.object))
+
+
+def is_version(old: HasMetadata, new: HasMetadata) -> bool:
+    """Whether the apiserver calls both the same version of the same object, so that they are equal."""
+    if old is new:
+        return True
+    known, came = old.metadata, new.metadata
+    return bool(came.resource_version) and known.resource_version == came.resource_version and known.uid == came.uid
 
 
 def _key(item: HasMetadata) -> _Key:

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.payload import BytesPayload
 from yarl import URL
 
 from muster.kube.backoff import Backoff
+from muster.kube.clock import ServerClock
 from muster.kube.config import ConfigError, Connection
-from muster.kube.errors import ApiError, Unreachable, error_from_response
+from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
 from muster.kube.lines import LineSplitter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+
+    from aiohttp.abc import AbstractStreamWriter
 
 __all__ = ["Call", "Transport"]
 
@@ -53,6 +57,7 @@ class Transport:
 
     def __init__(self, connection: Connection, *, user_agent: str) -> None:
         self.connection = connection
+        self.clock = ServerClock()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=connection.ssl_context or True),
             # Uncompressed: gzip costs more processor time, on both sides, than the network inside a cluster saves.
@@ -69,24 +74,28 @@ class Transport:
         """Give the body of a successful answer, after as many attempts as fit into `deadline` seconds.
 
         429, and 5xx with Retry-After, are obeyed for every call, as client-go does; without it 5xx and broken
-        connections are tried again only when the call is repeatable. Raises ApiError, and Unreachable at the deadline.
+        connections are tried again only when the call is repeatable. After the deadline nothing of a body is sent any
+        more, and the apiserver is told to give up by then. Raises ApiError, and Unreachable at the deadline.
         """
         backoff = Backoff(0.1, 5.0)
         last: ApiError | None = None
         asked_again = False
+        until = asyncio.get_running_loop().time() + deadline
         try:
-            async with asyncio.timeout(deadline) as limit:
+            async with asyncio.timeout_at(until):
                 while True:
+                    authorization = None
                     try:
-                        return await self._attempt(call)
+                        authorization = await self._authorization()
+                        return await self._attempt(call, authorization, until)
                     except ApiError as error:
                         last = error
                     if last.status == _UNAUTHORIZED and not asked_again:
                         asked_again = True
-                        self.connection.expire()
+                        self.connection.expire(authorization)
                         continue
                     delay = _retry_delay(last, backoff, repeatable=call.repeatable)
-                    if delay is None or asyncio.get_running_loop().time() + delay >= (limit.when() or 0.0):
+                    if delay is None or asyncio.get_running_loop().time() + delay >= until:
                         raise last
                     logger.debug("%s: %s; again in %.1f s", call, last, delay)
                     await asyncio.sleep(delay)
@@ -99,64 +108,93 @@ class Transport:
     async def stream(
         self, call: Call, *, open_deadline: float, silence: float, max_line: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer that goes on, and give its lines; never tried again, since only the caller can resume.
+        """Open an answer that goes on, and give its lines; tried again only with other credentials, after a 401.
 
-        Raises, on entering or from the iterator, ApiError, Unreachable (also after `silence` seconds without a byte),
+        Raises, on entering or from the iterator, ApiError, Unreachable, Silence after `silence` seconds without a byte,
         and OversizedLine.
         """
         response: aiohttp.ClientResponse | None = None
+        until = asyncio.get_running_loop().time() + open_deadline
         try:
             try:
-                async with asyncio.timeout(open_deadline):
-                    response = await self._send(call, aiohttp.ClientTimeout(sock_read=silence))
+                async with asyncio.timeout_at(until):
+                    response = await self._open(call, silence, until)
+                    if response.status == _UNAUTHORIZED:
+                        response.close()
+                        response = await self._open(call, silence, until)
                     if not _succeeded(response):
                         raise _refusal(response, await response.read())
             except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
                 raise self._broken(error) from error
-            lines = self._lines(response, max_line)
+            lines = self._lines(response, max_line, silence)
             try:
                 yield lines
             finally:
                 await lines.aclose()
         finally:
             if response is not None:
+                # Left in the middle: an orderly end of TLS would wait for a server that may be gone.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
                 response.close()
 
-    async def _lines(self, response: aiohttp.ClientResponse, max_line: int) -> AsyncGenerator[bytes, None]:
+    async def _open(self, call: Call, silence: float, until: float) -> aiohttp.ClientResponse:
+        authorization = await self._authorization()
+        response = await self._send(call, authorization, aiohttp.ClientTimeout(sock_read=silence), until)
+        if response.status == _UNAUTHORIZED:
+            self.connection.expire(authorization)
+        return response
+
+    async def _lines(
+        self, response: aiohttp.ClientResponse, max_line: int, silence: float
+    ) -> AsyncGenerator[bytes, None]:
         splitter = LineSplitter(max_line)
         try:
             async for chunk in response.content.iter_any():
                 for line in splitter.feed(chunk):
                     yield line
+        except aiohttp.SocketTimeoutError as error:
+            raise Silence(silence) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
 
-    async def _attempt(self, call: Call) -> bytes:
+    async def _authorization(self) -> str | None:
         try:
-            response = await self._send(call, aiohttp.ClientTimeout())
+            return await self.connection.authorization()
+        except ConfigError as error:
+            raise _NeverSent(str(error), reason="NoCredentials") from error
+
+    async def _attempt(self, call: Call, authorization: str | None, until: float) -> bytes:
+        try:
+            response = await self._send(call, authorization, aiohttp.ClientTimeout(), until)
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
+        self.clock.heard(response.headers.get("Date"))
         # A proxy's page with status 200 is no answer of an apiserver either.
         if not _succeeded(response) or not response.content_type.endswith("json"):
             raise _refusal(response, body)
         return body
 
-    async def _send(self, call: Call, silence: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(
+        self, call: Call, authorization: str | None, silence: aiohttp.ClientTimeout, until: float
+    ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": call.content_type} if call.body is not None else {}
-        try:
-            authorization = await self.connection.authorization()
-        except ConfigError as error:
-            raise Unreachable(str(error), reason="NoCredentials") from error
         if authorization:
             headers["Authorization"] = authorization
-        query = urlencode({key: value for key, value in call.params.items() if value})
+        params = {key: value for key, value in call.params.items() if value}
+        body = None
+        if call.body is not None:
+            body = _TimelyBody(call.body, until)
+            # Else what waits in the apiserver, for another's webhook say, may be done long after we gave up.
+            params["timeout"] = f"{max(1, round((until - asyncio.get_running_loop().time()) * 1000))}ms"
+        query = urlencode(params)
         return await self._session.request(
             call.method,
             # Already encoded by Resource.path and urlencode; the server may have a path of its own in front.
             URL(f"{self.connection.server}{call.path}{'?' if query else ''}{query}", encoded=True),
-            data=call.body,
+            data=body,
             headers=headers,
             timeout=silence,
             allow_redirects=False,  # nobody but the configured server gets our token
@@ -173,8 +211,22 @@ class Transport:
         return Unreachable(text, reason="Timeout" if isinstance(error, TimeoutError) else "Unreachable")
 
 
+class _TimelyBody(BytesPayload):
+    """A body that is not sent after its time: a process that was stopped must not go on where it was."""
+
+    def __init__(self, body: bytes, until: float) -> None:
+        super().__init__(body)
+        self._until = until
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Send headers and body in one go, or raise TimeoutError and send nothing."""
+        if asyncio.get_running_loop().time() >= self._until:
+            raise TimeoutError("too late to send")
+        await super().write_with_length(writer, content_length)
+
+
 class _NeverSent(Unreachable):
-    """The connection was never made, so nothing can have happened."""
+    """Credentials or a connection were not to be had, so nothing can have happened."""
 
 
 def _succeeded(response: aiohttp.ClientResponse) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import label_value
+from muster.names import POD_GROUP_LABEL, label_value
 from muster.resources import as_text
 from muster.schedulers.model import Binding, group_metadata
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Coscheduling"]
 
-_POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
-
 
 class Coscheduling:
     """The scheduler that scheduler-plugins' chart installs beside the default one."""
 
     name = "scheduler-plugins-scheduler"
+    timeouts = True
     queues = False
+    pod_level = True
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
         """The PodGroup; its name must fit into a label of its pods."""
@@ -44,8 +44,8 @@ class Coscheduling:
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """The group as a label; roles and queues mean nothing here."""
         del intent, role
-        return Binding(labels={_POD_GROUP_LABEL: label_value(gang.name)}, annotations={})
+        return Binding(labels={POD_GROUP_LABEL: label_value(gang.name)}, annotations={})
 
     def bound_to(self, pod: Pod) -> str:
         """The group that the pod's label names."""
-        return pod.metadata.labels.get(_POD_GROUP_LABEL, "")
+        return pod.metadata.labels.get(POD_GROUP_LABEL, "")

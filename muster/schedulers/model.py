@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muster.names import MANAGED_BY, MUSTER
@@ -18,22 +18,32 @@ if TYPE_CHECKING:
 __all__ = ["Binding", "GangScheduler", "group_metadata", "owner_reference"]
 
 # Bookkeeping of other tools that says nothing about the gang.
-_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/")
+_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a pod carries so that its scheduler counts it towards a gang."""
+    """What a pod carries so that its scheduler counts it towards a gang.
+
+    `defaults` are annotations for a pod that says nothing of them itself, neither in an annotation nor in a label.
+    """
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 class GangScheduler(Protocol):
-    """One gang scheduler; `name` is the pods' schedulerName, `queues` whether its gangs wait in queues with limits."""
+    """One gang scheduler.
+
+    `name` is the pods' schedulerName, `queues` whether its gangs wait in queues with limits, `pod_level` whether it
+    counts what a pod asks for as a whole, `timeouts` whether it lets go of a gang that takes too long to be placed.
+    """
 
     name: str
     queues: bool
+    pod_level: bool
+    timeouts: bool
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
         """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
@@ -47,10 +57,12 @@ class GangScheduler(Protocol):
 
 def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
     """Metadata of a PodGroup: owned by the workload, with its annotations (as KubeRay copies them: some are read)."""
+    named = {"name": gang.name, "namespace": gang.namespace, "labels": {MANAGED_BY: MUSTER}}
+    if not workload.kind.owns_pod_group:
+        # What stands on one pod concerns that pod.
+        return named
     return {
-        "name": gang.name,
-        "namespace": gang.namespace,
-        "labels": {MANAGED_BY: MUSTER},
+        **named,
         "annotations": {
             key: value for key, value in workload.metadata.annotations.items() if not key.startswith(_NOT_COPIED)
         },

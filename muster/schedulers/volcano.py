@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
+from muster.names import GROUP_NAME, PREEMPTABLE, QUEUE_LABEL, TASK_SPEC, label_value
 from muster.resources import as_text
 from muster.schedulers.model import Binding, group_metadata
 
@@ -22,6 +22,8 @@ class Volcano:
 
     name = "volcano"
     queues = True
+    timeouts = False
+    pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
         """The PodGroup, owned by the workload."""
@@ -47,10 +49,17 @@ class Volcano:
         }
 
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
-        """Group and task role as annotations, the queue as a label."""
+        """Group and task role as annotations, the queue as a label.
+
+        Of a gang with more pods than it needs Volcano takes back as many as it has more, whichever of them: a head as
+        well as a worker too many. So those of a role of which it needs every one are not to be taken.
+        """
+        own = gang.role(role)
+        needed = gang.exceeds and own is not None and not own.elastic
         return Binding(
             labels={QUEUE_LABEL: label_value(intent.queue)},
             annotations={GROUP_NAME: gang.name, TASK_SPEC: role},
+            defaults={PREEMPTABLE: "false"} if needed else {},
         )
 
     def bound_to(self, pod: Pod) -> str:

@@ -1,33 +1,56 @@
 """The kinds of workload that muster knows, one file per family.
 
-`KINDS` are all that are judged and planned; `GANG_KINDS` those whose pods the webhook and the controller handle.
+`KINDS` are all that are judged and planned; `WATCHED_KINDS` those that the webhook and the controller keep in view:
+the owners of gangs, and the kinds above them that may speak for them.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from muster.names import WORKLOAD
+from muster.objects import InvalidObjectError, OwnerReference, decode
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
-from muster.workloads.model import Decoded, Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.workloads.model import (
+    Decoded,
+    Kind,
+    Origin,
+    Reference,
+    RoleSpec,
+    SchedulingPolicy,
+    Source,
+    Voice,
+    Workload,
+)
 from muster.workloads.mpi import MPI_JOB
 from muster.workloads.plain import PLAIN_JOB, PLAIN_POD
 from muster.workloads.ray import RAY_CLUSTER, RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
+from muster.workloads.trainer import TRAIN_JOB
 from muster.workloads.volcano_job import VOLCANO_JOB
 
 if TYPE_CHECKING:
-    from muster.objects import OwnerReference
+    from muster.objects import Pod
 
 __all__ = [
     "GANG_KINDS",
     "KINDS",
+    "PLAIN_POD",
+    "SOURCES",
+    "WATCHED_KINDS",
     "Decoded",
     "Kind",
+    "Origin",
+    "Reference",
     "RoleSpec",
     "SchedulingPolicy",
+    "Source",
+    "Voice",
     "Workload",
     "kind_of",
     "kind_of_owner",
+    "owner_of",
 ]
 
 KINDS: tuple[Kind, ...] = (
@@ -43,12 +66,17 @@ KINDS: tuple[Kind, ...] = (
     MPI_JOB_V1,
     MPI_JOB,
     JOB_SET,
+    TRAIN_JOB,
     VOLCANO_JOB,
     PLAIN_JOB,
     PLAIN_POD,
 )
-# Wider with "The controller" and "Admission"; the chart's rules and rights name the same kinds.
-GANG_KINDS: tuple[Kind, ...] = (RAY_CLUSTER, PYTORCH_JOB)
+# The chart's rights name the same kinds. Volcano runs its own Jobs, and plain pods and Jobs are known by their pods.
+WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in (VOLCANO_JOB, PLAIN_JOB, PLAIN_POD))
+# Those of them whose pods are gangs.
+GANG_KINDS: tuple[Kind, ...] = tuple(kind for kind in WATCHED_KINDS if kind.owns_gang)
+# What workloads are made from beside their own manifests.
+SOURCES: tuple[Source, ...] = tuple(source for kind in KINDS if kind.origin for source in kind.origin.sources)
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:
@@ -61,6 +89,18 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 
 
 def kind_of_owner(owner: OwnerReference | None) -> Kind | None:
-    """The kind of the workload behind an owner reference, or None when muster does not handle its pods."""
+    """The kind of the workload behind an owner reference, or None when muster does not watch it."""
     kind = kind_of(owner.api_version, owner.kind) if owner else None
-    return kind if kind in GANG_KINDS else None
+    return kind if kind in WATCHED_KINDS else None
+
+
+def owner_of(pod: Pod) -> OwnerReference | None:
+    """The workload that a pod is a member of, or what else controls it.
+
+    The pods of some workloads are controlled by Jobs; the webhook, which has looked, writes down whose they are.
+    """
+    said = pod.metadata.annotations.get(WORKLOAD)
+    if said:
+        with suppress(InvalidObjectError):
+            return decode(said, OwnerReference)
+    return pod.metadata.controller

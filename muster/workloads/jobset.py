@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+from msgspec.structs import replace
+
+from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate, TemplateMeta
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["JOB_SET", "JobSet", "ReplicatedJob", "wave_roles"]
+__all__ = ["JOB_SET", "JobSet", "JobSetSpec", "JobsStatus", "ReplicatedJob", "roles_left", "time_limits", "wave_roles"]
 
 _SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -23,11 +25,13 @@ _FINAL = ("Completed", "Failed")
 
 class _JobSpec(LocalObject, frozen=True):
     parallelism: int = 1
+    active_deadline_seconds: int | None = None
     completions: int | None = None
     template: PodTemplate = PodTemplate()
 
 
 class _JobTemplate(LocalObject, frozen=True):
+    metadata: TemplateMeta = TemplateMeta()
     spec: _JobSpec = _JobSpec()
 
 
@@ -44,6 +48,22 @@ class ReplicatedJob(LocalObject, frozen=True):
     depends_on: tuple[_DependsOn, ...] = ()
     template: _JobTemplate = _JobTemplate()
 
+    @property
+    def pods_of_each(self) -> int:
+        """How many pods each of its Jobs has at once."""
+        job = self.template.spec
+        return job.parallelism if job.completions is None else min(job.parallelism, job.completions)
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are at once."""
+        return self.replicas * self.pods_of_each
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has nothing to do, so that it is complete as soon as it is there."""
+        return self.replicas == 0 or self.template.spec.completions == 0
+
 
 class _StartupPolicy(LocalObject, frozen=True):
     startup_policy_order: str = "AnyOrder"
@@ -57,9 +77,17 @@ class JobSetSpec(LocalObject, frozen=True):
     suspend: bool = False
 
 
+class JobsStatus(LocalObject, frozen=True):
+    """How many Jobs of a replicated job have succeeded; those are not started again."""
+
+    name: str = ""
+    succeeded: int = 0
+
+
 class _Status(LocalObject, frozen=True):
     conditions: tuple[Condition, ...] = ()
     terminal_state: str = ""
+    replicated_jobs_status: tuple[JobsStatus, ...] = ()
 
 
 class JobSet(LocalObject, frozen=True):
@@ -72,24 +100,81 @@ class JobSet(LocalObject, frozen=True):
 
 
 def wave_roles(spec: JobSetSpec, path: str) -> tuple[RoleSpec, ...]:
-    """The roles of a JobSet; those of later waves have no minimum. Raises InvalidObjectError for negative numbers."""
+    """The roles of a JobSet; those of later waves have no minimum.
+
+    Raises InvalidObjectError for negative numbers and for names that are missing or taken.
+    """
     if not spec.replicated_jobs:
-        raise InvalidObjectError(f"{path}.replicatedJobs: empty; a JobSet has at least one")
-    in_order = spec.startup_policy.startup_policy_order == "InOrder"
-    roles = []
+        raise InvalidObjectError(f"{path}.replicatedJobs", "empty; a JobSet has at least one")
+    names: set[str] = set()
     for index, job in enumerate(spec.replicated_jobs):
-        where = f"{path}.replicatedJobs[{index}]"
-        parallelism = job.template.spec.parallelism
-        for name, number in (("replicas", job.replicas), ("template.spec.parallelism", parallelism)):
-            if number < 0:
-                raise InvalidObjectError(f"{where}.{name}: {number} is negative; use 0 or more")
-        completions = job.template.spec.completions
-        at_once = parallelism if completions is None else min(parallelism, completions)
-        pods = job.replicas * at_once
-        first = not job.depends_on and (index == 0 or not in_order)
-        template_path = f"{where}.template.spec.template.spec"
-        roles.append(RoleSpec(job.name, pods, pods if first else 0, job.template.spec.template, template_path))
+        _check(job, names, f"{path}.replicatedJobs[{index}]")
+        names.add(job.name)
+    return _waves(spec, path, {})
+
+
+def roles_left(spec: JobSetSpec, path: str, status: Iterable[JobsStatus]) -> tuple[RoleSpec, ...]:
+    """The roles of what is left to do: as `wave_roles` without the Jobs that have succeeded; nothing where none has."""
+    succeeded = {one.name: one.succeeded for one in status if one.succeeded > 0}
+    return _waves(spec, path, succeeded) if succeeded else ()
+
+
+def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
+    """Those of its Jobs, which are counted from the making of each."""
+    return tuple(
+        limit
+        for index, job in enumerate(spec.replicated_jobs)
+        for limit in time_limits_of(
+            job.template.spec.active_deadline_seconds,
+            f"{path}.replicatedJobs[{index}].template.spec.activeDeadlineSeconds",
+        )
+    )
+
+
+def _waves(spec: JobSetSpec, path: str, succeeded: Mapping[str, int]) -> tuple[RoleSpec, ...]:
+    in_order = spec.startup_policy.startup_policy_order == "InOrder"
+    before: dict[str, ReplicatedJob] = {}
+    started = False
+    roles = []
+    for index, replicated in enumerate(spec.replicated_jobs):
+        done = min(succeeded.get(replicated.name, 0), replicated.replicas)
+        job = replace(replicated, replicas=replicated.replicas - done)
+        # Nobody waits for a job without pods.
+        waits = any(not _reached(before.get(one.name), one.status) for one in job.depends_on)
+        first = not waits and not (in_order and started)
+        role = RoleSpec(
+            name=job.name,
+            replicas=job.pods,
+            minimum=job.pods if first else 0,
+            template=job.template.spec.template,
+            path=f"{path}.replicatedJobs[{index}].template.spec.template.spec",
+            together=not first,
+        )
+        roles.append(role)
+        before[job.name] = job
+        started = started or job.pods > 0
     return tuple(roles)
+
+
+def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
+    if not job.name:
+        raise InvalidObjectError(f"{where}.name", "missing; a replicated job needs a name")
+    if job.name in before:
+        raise InvalidObjectError(f"{where}.name", f'"{job.name}" is taken; names of replicated jobs differ')
+    for name, number in (
+        ("replicas", job.replicas),
+        ("template.spec.parallelism", job.template.spec.parallelism),
+        ("template.spec.completions", job.template.spec.completions or 0),
+    ):
+        if number < 0:
+            raise InvalidObjectError(f"{where}.{name}", f"{number} is negative; use 0 or more")
+
+
+def _reached(job: ReplicatedJob | None, status: str) -> bool:
+    """Whether what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.11.0)."""
+    if job is None:
+        return False
+    return job.complete if status == "Complete" else not job.pods
 
 
 def _read(job_set: JobSet) -> Workload:
@@ -99,6 +184,8 @@ def _read(job_set: JobSet) -> Workload:
         metadata=job_set.metadata,
         pod_group=job_set.metadata.name,
         roles=wave_roles(job_set.spec, "spec"),
+        left=roles_left(job_set.spec, "spec", job_set.status.replicated_jobs_status),
+        time_limits=time_limits(job_set.spec, "spec"),
         policy=SchedulingPolicy(),
         suspended=job_set.spec.suspend,
         finished=bool(job_set.status.terminal_state)
@@ -126,4 +213,5 @@ JOB_SET = Kind(
     read=_read,
     role_of=_role_of,
     pod_labels=_pod_labels,
+    pods_of_jobs=True,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.findings import Finding, Reason
 from muster.objects import (
     Condition,
     Container,
@@ -16,7 +18,8 @@ from muster.objects import (
     PodTemplate,
     ResourceRequirements,
 )
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.times import seconds_of
+from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,12 +59,30 @@ class RunPolicy(LocalObject, frozen=True):
 
     suspend: bool = False
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    active_deadline_seconds: int | None = None
+
+    def time_limits(self, since: float | None) -> tuple[TimeLimit, ...]:
+        """The time limit of a job whose clock began at `since`, None where that is not known."""
+        seconds = self.active_deadline_seconds
+        path = "spec.runPolicy.activeDeadlineSeconds"
+        return () if seconds is None else (TimeLimit(path, f"{seconds} s", since, seconds),)
 
 
 class JobStatus(LocalObject, frozen=True):
     """How far a job is."""
 
     conditions: tuple[Condition, ...] = ()
+    start_time: str = ""
+
+    @property
+    def clock_began(self) -> float | None:
+        """From when on the Training operator counts, in seconds of the wall clock; None before it does.
+
+        It begins when the first pods are made, and anew when a suspended job is resumed; until the operator has seen
+        that, the old time still stands there (common/job.go and core/job.go of 1.9.3).
+        """
+        resuming = any(condition.type == "Suspended" and condition.status == "True" for condition in self.conditions)
+        return None if resuming else seconds_of(self.start_time)
 
     @property
     def finished(self) -> bool:
@@ -69,8 +90,16 @@ class JobStatus(LocalObject, frozen=True):
         return any(condition.type in _FINAL and condition.status == "True" for condition in self.conditions)
 
 
+class _ElasticPolicy(LocalObject, frozen=True):
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    metrics: tuple[Any, ...] = ()
+
+
 class _Spec(LocalObject, frozen=True):
     run_policy: RunPolicy = RunPolicy()
+    elastic_policy: _ElasticPolicy = _ElasticPolicy()
+    enable_dynamic_worker: bool = False
     pytorch_replica_specs: dict[str, ReplicaSpec] = {}
     tf_replica_specs: dict[str, ReplicaSpec] = {}
     xgb_replica_specs: dict[str, ReplicaSpec] = {}
@@ -96,16 +125,20 @@ def roles_of(
 ) -> tuple[RoleSpec, ...]:
     """The roles of a job, leaders first; `missing` is how many pods a role has that names no number.
 
-    Raises InvalidObjectError for a job without replica types, and for negative numbers.
+    Raises InvalidObjectError for a job without replica types, for one written twice, and for negative numbers.
     """
     if not specs:
-        raise InvalidObjectError(f"{path}: empty; a job has at least one replica type")
+        raise InvalidObjectError(path, "empty; a job has at least one replica type")
+    names: set[str] = set()
     roles = []
     for type_, spec in specs.items():
         name = type_.lower()
+        if name in names:
+            raise InvalidObjectError(f"{path}.{type_}", "there twice, in other letters; a replica type is named once")
+        names.add(name)
         replicas = missing(name) if spec.replicas is None else spec.replicas
         if replicas < 0:
-            raise InvalidObjectError(f"{path}.{type_}.replicas: {replicas} is negative; use 0 or more")
+            raise InvalidObjectError(f"{path}.{type_}.replicas", f"{replicas} is negative; use 0 or more")
         template_path = f"{path}.{type_}.template.spec"
         roles.append(RoleSpec(name, replicas, replicas, spec.template, template_path, leads=name in _LEADERS))
     # JSON objects have no order; one of our own makes every answer the same.
@@ -130,11 +163,13 @@ def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     }
 
 
+def _with_spec(role: RoleSpec, **changes: object) -> RoleSpec:
+    spec = msgspec.structs.replace(role.template.spec, **changes)
+    return replace(role, template=msgspec.structs.replace(role.template, spec=spec))
+
+
 def _with_init_container(role: RoleSpec, init: Container) -> RoleSpec:
-    spec = role.template.spec
-    spec = msgspec.structs.replace(spec, init_containers=(*spec.init_containers, init))
-    template = msgspec.structs.replace(role.template, spec=spec)
-    return RoleSpec(role.name, role.replicas, role.minimum, template, role.path, role.leads)
+    return _with_spec(role, init_containers=(*role.template.spec.init_containers, init))
 
 
 def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
@@ -148,6 +183,61 @@ def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
     return roles
 
 
+def _as_served(role: RoleSpec) -> RoleSpec:
+    """The role as the apiserver keeps it: the operator's CRDs do not know what a pod asks for as a whole."""
+    return _with_spec(role, resources=ResourceRequirements())
+
+
+def _dropped(roles: tuple[RoleSpec, ...]) -> list[Finding]:
+    return [
+        Finding(
+            Reason.FIELD_DROPPED,
+            f"{role.path}.resources",
+            f"{role.path}.resources: the CRDs of the Training operator do not know what a pod asks for as a whole, so "
+            "that the apiserver drops it; ask for it in the containers",
+        )
+        for role in roles
+        if role.template.spec.resources.named
+    ]
+
+
+def _of_elastic(elastic: _ElasticPolicy, roles: tuple[RoleSpec, ...], policy: SchedulingPolicy) -> list[Finding]:
+    """What to tell the user of an elastic job. Raises InvalidObjectError for bounds that no job can have."""
+    path = "spec.elasticPolicy"
+    least, most = elastic.min_replicas, elastic.max_replicas
+    for name, number in (("minReplicas", least), ("maxReplicas", most)):
+        if number is not None and number < 0:
+            raise InvalidObjectError(f"{path}.{name}", f"{number} is negative; a number of workers is 0 or more")
+    if least is not None and most is not None and least > most:
+        raise InvalidObjectError(
+            f"{path}.minReplicas",
+            f"{least} is above maxReplicas {most}; raise maxReplicas or lower minReplicas",
+        )
+    workers = sum(role.replicas for role in roles if role.name == "worker")
+    if least is None or least >= workers or policy.min_available is not None:
+        return []
+    line = (
+        f"{path}.minReplicas: {least} workers are enough for the job, but its gang waits for all {workers}; "
+        f"say {_POLICY_PATH}.minAvailable to start with fewer pods"
+    )
+    return [Finding(Reason.ELASTIC_WAITS_FOR_ALL, f"{path}.minReplicas", line)]
+
+
+def _grown(role: RoleSpec, elastic: _ElasticPolicy) -> RoleSpec:
+    """The workers with the bounds of the autoscaler that the operator makes for them where it is told by what."""
+    if role.name != "worker" or not elastic.metrics or elastic.max_replicas is None:
+        return role
+    return replace(role, growth=Growth(elastic.max_replicas, "spec.elasticPolicy.maxReplicas"))
+
+
+def _needs(spec: _Spec, roles: tuple[RoleSpec, ...], kind: str) -> int:
+    """With how many pods the job can work: every pod is told how many there are, unless it is elastic."""
+    if kind == "MPIJob" or spec.enable_dynamic_worker:
+        return 0
+    least = spec.elastic_policy.min_replicas
+    return sum(role.replicas if role.name != "worker" or least is None else least for role in roles)
+
+
 def _kind(kind: str, plural: str, field: str) -> Kind:
     path = "spec." + field
 
@@ -155,16 +245,21 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
         # Only here, the operator makes no worker of a missing number.
         missing = (lambda name: int(name == "launcher")) if kind == "MPIJob" else (lambda _: 1)
+        roles = roles_of(specs, path, missing=missing)
+        policy = policy_of(job)
         return Workload(
             kind=made,
             api_version=job.api_version,
             metadata=job.metadata,
             pod_group=job.metadata.name,
-            roles=_completed(kind, roles_of(specs, path, missing=missing)),
-            policy=job.spec.run_policy.scheduling_policy,
+            roles=_completed(kind, tuple(_grown(_as_served(role), job.spec.elastic_policy) for role in roles)),
+            policy=policy,
             policy_path=_POLICY_PATH,
             suspended=job.spec.run_policy.suspend,
             finished=job.status.finished,
+            time_limits=job.spec.run_policy.time_limits(job.status.clock_began),
+            needs=_needs(job.spec, roles, kind),
+            findings=(*_dropped(roles), *_of_elastic(job.spec.elastic_policy, roles, policy)),
         )
 
     made = Kind(

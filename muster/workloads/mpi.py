@@ -43,12 +43,34 @@ def _policy(job: MPIJob) -> SchedulingPolicy:
     return job.spec.run_policy.scheduling_policy
 
 
-def _read(job: MPIJob) -> Workload:
+def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
+    """The roles of a job that the operator runs; others it leaves lie, with nothing but an event (validation.go)."""
     path = "spec.mpiReplicaSpecs"
-    roles = roles_of(job.spec.mpi_replica_specs, path, missing=lambda name: int(name == _LAUNCHER))
-    if not any(role.name == _LAUNCHER for role in roles):
-        raise InvalidObjectError(f"{path}.Launcher: missing; an MPIJob has one launcher")
-    if job.spec.launcher_creation_policy == "WaitForWorkersReady":
+    specs = job.spec.mpi_replica_specs
+    roles = roles_of(specs, path, missing=lambda name: int(name == _LAUNCHER))
+    if "Launcher" not in specs:
+        raise InvalidObjectError(f"{path}.Launcher", "missing; an MPIJob has one launcher")
+    for type_, spec in specs.items():
+        if type_ not in ("Launcher", "Worker"):
+            raise InvalidObjectError(f"{path}.{type_}", "unknown; an MPIJob has a Launcher and Workers")
+        if type_ == "Launcher" and spec.replicas not in (None, 1):
+            raise InvalidObjectError(
+                f"{path}.Launcher.replicas", f"{spec.replicas} is not 1; an MPIJob has one launcher"
+            )
+        if type_ == "Worker" and not spec.replicas:
+            found = "missing" if spec.replicas is None else "0 is below 1"
+            raise InvalidObjectError(
+                f"{path}.Worker.replicas",
+                f"{found}; the MPI operator makes nothing of such a job: name a number of workers, or leave out Worker",
+            )
+    return roles
+
+
+def _read(job: MPIJob) -> Workload:
+    roles = _checked_roles(job)
+    # The operator takes every other word for this one, too; without workers it has nothing to wait for.
+    waits = job.spec.launcher_creation_policy not in ("", "AtStartup")
+    if waits and any(role.name == _WORKER for role in roles):
         roles = tuple(
             replace(role, minimum=0, gated=False, reserved=role.replicas) if role.name == _LAUNCHER else role
             for role in roles
@@ -63,6 +85,8 @@ def _read(job: MPIJob) -> Workload:
         policy_path="spec.runPolicy.schedulingPolicy",
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
+        # They go to the launcher's Job, which a launcher that waits for its workers does not have yet.
+        time_limits=() if waits else job.spec.run_policy.time_limits(None),
     )
 
 
@@ -90,4 +114,8 @@ MPI_JOB = Kind(
     read=_read,
     role_of=_role_of,
     pod_labels=_pod_labels,
+    pods_of_jobs=True,
+    # The operator (0.8.0) counts every event of a job, and of what it owns, as one failure more: each touch doubles its
+    # delay, up to 1000 s (enqueueMPIJob in mpi_job_controller.go).
+    hears_touches=False,
 )

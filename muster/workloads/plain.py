@@ -1,6 +1,8 @@
 """Pods and batch Jobs that opt in by themselves: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
 
-They stand on the pod, or on a Job's own pod template; nothing broader, so that no other pod is ever looked at.
+They stand on the pod, or on a Job's own pod template; nothing broader, so that no other pod is ever looked at. Pods of
+one name are one gang, whoever makes them: by hand, by a Job, by a StatefulSet. So nobody owns the PodGroup; it is there
+for as long as a pod of the name is.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.names import GANG, GANG_SIZE
+from muster.names import GANG, GANG_SIZE, is_object_name
 from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PLAIN_JOB", "PLAIN_POD", "PlainJob"]
 
 _ROLE = "member"
+_LONGEST_SIZE = 9  # digits; minMember is an int32
 _FINAL = ("Complete", "Failed")
 
 
@@ -26,6 +29,7 @@ class _Spec(LocalObject, frozen=True):
     parallelism: int = 1
     completions: int | None = None
     suspend: bool = False
+    active_deadline_seconds: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -47,53 +51,76 @@ def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
     return SchedulingPolicy(min_available=1) if labels.get(GANG) else SchedulingPolicy()
 
 
+def _gang(labels: Mapping[str, str], path: str) -> str:
+    """The name of the gang, which is that of its PodGroup; a label may hold more than a name."""
+    name = labels.get(GANG, "")
+    if not is_object_name(name):
+        raise InvalidObjectError(
+            f"{path}.labels[{GANG}]",
+            f'"{name}" is no name; use lower case letters and digits, "-" and "." between them',
+        )
+    return name
+
+
 def _size(annotations: Mapping[str, str], path: str) -> int:
     where = f"{path}.annotations[{GANG_SIZE}]"
     text = annotations.get(GANG_SIZE, "")
     if not text:
-        raise InvalidObjectError(f"{where}: missing; say how many pods the gang cannot start without")
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise InvalidObjectError(f'{where}: "{text}" is not a number of pods; use 1 or more')
+        raise InvalidObjectError(where, "missing; say how many pods the gang cannot start without")
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_SIZE and int(text) > 0):
+        raise InvalidObjectError(where, f'"{text}" is not a number of pods; use 1 or more')
     return int(text)
 
 
 def _read_job(job: PlainJob) -> Workload:
     template = job.spec.template
+    if not template.metadata.labels.get(GANG):
+        # Opted in by its namespace or by a label of its own; such a Job's pods are nobody's gang.
+        return Workload(PLAIN_JOB, job.api_version, job.metadata, "", (), SchedulingPolicy())
     path = "spec.template.metadata"
+    gang = _gang(template.metadata.labels, path)
     size = _size(template.metadata.annotations, path)
     completions = job.spec.completions
+    for name, number in (("parallelism", job.spec.parallelism), ("completions", completions or 0)):
+        if number < 0:
+            raise InvalidObjectError(f"spec.{name}", f"{number} is negative; use 0 or more")
     pods = job.spec.parallelism if completions is None else min(job.spec.parallelism, completions)
     if size > pods:
         raise InvalidObjectError(
-            f"{path}.annotations[{GANG_SIZE}]: {size} is above the {pods} pods that there are at once; "
-            "lower it or raise parallelism and completions",
+            f"{path}.annotations[{GANG_SIZE}]",
+            f"{size} is above the {pods} pods that there are at once; lower it or raise parallelism and completions",
         )
     metadata = msgspec.structs.replace(
         job.metadata,
-        labels={**template.metadata.labels, **job.metadata.labels},
-        annotations={**template.metadata.annotations, **job.metadata.annotations},
+        labels={**job.metadata.labels, **template.metadata.labels},
+        annotations={**job.metadata.annotations, **template.metadata.annotations},
     )
     return Workload(
         kind=PLAIN_JOB,
         api_version=job.api_version,
         metadata=metadata,
-        pod_group=template.metadata.labels[GANG],
+        pod_group=gang,
         roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
-        policy=SchedulingPolicy(),
+        # To be in a gang is to say something.
+        policy=SchedulingPolicy(min_available=size),
         suspended=job.spec.suspend,
         finished=any(item.type in _FINAL and item.status == "True" for item in job.status.conditions),
+        template=template.metadata,
+        time_limits=time_limits_of(job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds"),
     )
 
 
 def _read_pod(pod: Pod) -> Workload:
+    if not pod.metadata.labels.get(GANG):
+        return Workload(PLAIN_POD, "v1", pod.metadata, "", (), SchedulingPolicy())
     size = _size(pod.metadata.annotations, "metadata")
     return Workload(
         kind=PLAIN_POD,
         api_version="v1",
         metadata=pod.metadata,
-        pod_group=pod.metadata.labels[GANG],
+        pod_group=_gang(pod.metadata.labels, "metadata"),
         roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=pod.spec), "spec"),),
-        policy=SchedulingPolicy(),
+        policy=SchedulingPolicy(min_available=size),
         finished=not pod.living,
     )
 
@@ -118,6 +145,7 @@ PLAIN_JOB = Kind(
     read=_read_job,
     role_of=_role_of,
     pod_labels=_labels_of_job,
+    owns_pod_group=False,
 )
 PLAIN_POD = Kind(
     group="",
@@ -131,4 +159,5 @@ PLAIN_POD = Kind(
     read=_read_pod,
     role_of=_role_of,
     pod_labels=lambda workload, _: workload.metadata.labels,
+    owns_pod_group=False,
 )

@@ -6,10 +6,12 @@ retry or an upgrade is a new cluster and a new gang.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.findings import Finding, Reason
 from muster.objects import (
     Container,
     InvalidObjectError,
@@ -19,7 +21,7 @@ from muster.objects import (
     PodTemplate,
     ResourceRequirements,
 )
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +32,8 @@ _HEAD = "headgroup"
 _CLUSTER_LABEL = "ray.io/cluster"
 _GROUP_LABEL = "ray.io/group"
 _NODE_TYPE_LABEL = "ray.io/node-type"
+_REDIS_CLEANUP = "redis-cleanup"
+_TIMEOUT = "ray.io/initializing-timeout"  # annotation on RayServices
 # The operator's default when maxReplicas is not given: no bound.
 _UNBOUNDED = 2**31 - 1
 # Five letters that the operator puts behind the name of what it makes.
@@ -76,6 +80,15 @@ class _JobSpec(LocalObject, frozen=True):
     cluster_selector: dict[str, str] = {}
     submission_mode: str = "K8sJobMode"
     suspend: bool = False
+    active_deadline_seconds: int | None = None
+    pre_running_deadline_seconds: int | None = None
+
+    def time_limits(self, path: str) -> tuple[TimeLimit, ...]:
+        """How long the job may take, and how long until it runs (both count from the making of its cluster)."""
+        return (
+            *time_limits_of(self.active_deadline_seconds, f"{path}.activeDeadlineSeconds"),
+            *time_limits_of(self.pre_running_deadline_seconds, f"{path}.preRunningDeadlineSeconds"),
+        )
 
 
 class _JobStatus(LocalObject, frozen=True):
@@ -91,7 +104,12 @@ class RayJob(LocalObject, frozen=True):
     status: _JobStatus = _JobStatus()
 
 
+class _UpgradeStrategy(LocalObject, frozen=True):
+    type: str = "NewCluster"
+
+
 class _ServiceSpec(LocalObject, frozen=True):
+    upgrade_strategy: _UpgradeStrategy = _UpgradeStrategy()
     ray_cluster_config: _ClusterSpec = msgspec.field(default=_ClusterSpec(), name="rayClusterConfig")
     suspend: bool = False
 
@@ -148,17 +166,22 @@ def _read_job(job: RayJob) -> Workload:
         return _without_gang(job.api_version, meta)
     # Once it has ended its cluster is about to go, if it is not gone.
     ended = job.status.job_deployment_status in ("Complete", "Failed")
-    return _workload(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=job.spec.suspend, finished=ended)
+    workload = _workload(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=job.spec.suspend, finished=ended)
+    return replace(workload, time_limits=job.spec.time_limits("spec"))
 
 
 def _read_service(service: RayService) -> Workload:
-    return _workload(
+    timeout = service.metadata.annotations.get(_TIMEOUT, "")
+    workload = _workload(
         service.api_version,
         _made(service.metadata, _GENERATED),
         service.spec.ray_cluster_config,
         "spec.rayClusterConfig",
         suspended=service.spec.suspend,
     )
+    limits = (TimeLimit(f"metadata.annotations[{_TIMEOUT}]", timeout),) if timeout else ()
+    in_place = service.spec.upgrade_strategy.type == "None"
+    return replace(workload, time_limits=limits, twice="" if in_place else "spec.upgradeStrategy")
 
 
 def _read_cron_job(cron: RayCronJob) -> Workload:
@@ -167,7 +190,8 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     if spec is None:
         return _without_gang(cron.api_version, meta)
     # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
-    return _workload(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
+    workload = _workload(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
+    return replace(workload, time_limits=cron.spec.job_template.time_limits("spec.jobTemplate"))
 
 
 def _cluster_of_job(job: _JobSpec, path: str) -> _ClusterSpec | None:
@@ -176,13 +200,17 @@ def _cluster_of_job(job: _JobSpec, path: str) -> _ClusterSpec | None:
         return None
     spec = job.ray_cluster_spec
     if spec is None:
-        raise InvalidObjectError(f"{path}.rayClusterSpec: missing; a RayJob makes a cluster or selects one")
+        raise InvalidObjectError(f"{path}.rayClusterSpec", "missing; a RayJob makes a cluster or selects one")
     if job.submission_mode != "SidecarMode" or spec.head_group_spec is None:
         return spec
     # KubeRay takes no submitterPodTemplate in this mode.
     head = msgspec.structs.replace(
         spec.head_group_spec,
-        template=_with_containers(spec.head_group_spec.template, _SUBMITTER),
+        template=_with_container(
+            spec.head_group_spec.template,
+            _SUBMITTER,
+            f"{path}.rayClusterSpec.headGroupSpec.template.spec",
+        ),
     )
     return msgspec.structs.replace(spec, head_group_spec=head)
 
@@ -210,6 +238,13 @@ def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
     )
 
 
+def _as_served(api_version: str, group: _WorkerGroup) -> _WorkerGroup:
+    """The group as the apiserver keeps it: its v1alpha1 knows neither hosts nor suspended groups, and drops both."""
+    if api_version.endswith(_V1ALPHA1):
+        return msgspec.structs.replace(group, num_of_hosts=1, suspend=False)
+    return group
+
+
 def _workload(  # the gang of a cluster, its own or one to be made
     api_version: str,
     metadata: ObjectMeta,
@@ -221,22 +256,42 @@ def _workload(  # the gang of a cluster, its own or one to be made
 ) -> Workload:
     head = spec.head_group_spec
     if head is None:
-        raise InvalidObjectError(f"{path}.headGroupSpec: missing; a RayCluster has one head")
-    template = head.template
+        raise InvalidObjectError(f"{path}.headGroupSpec", "missing; a RayCluster has one head")
+    template, head_path = head.template, f"{path}.headGroupSpec.template.spec"
     if spec.enable_in_tree_autoscaling:
         asked = spec.autoscaler_options.resources or _AUTOSCALER
-        template = _with_containers(template, Container(name="autoscaler", resources=asked))
-    roles = [RoleSpec(_HEAD, 1, 1, template, f"{path}.headGroupSpec.template.spec", leads=True)]
+        template = _with_container(template, Container(name="autoscaler", resources=asked), head_path)
+    roles = [RoleSpec(_HEAD, 1, 1, template, head_path, leads=True)]
+    names, findings = {_HEAD}, []
     for index, group in enumerate(spec.worker_group_specs):
         where = f"{path}.workerGroupSpecs[{index}]"
         if not group.group_name:
-            raise InvalidObjectError(f"{where}.groupName: missing; a worker group needs a name")
-        if any(role.name == group.group_name for role in roles):
-            raise InvalidObjectError(f'{where}.groupName: "{group.group_name}" is taken; group names differ')
-        desired, least = _replicas(group, where)
-        minimum = least if spec.enable_in_tree_autoscaling else desired
+            raise InvalidObjectError(f"{where}.groupName", "missing; a worker group needs a name")
+        if group.group_name in names:
+            raise InvalidObjectError(f"{where}.groupName", f'"{group.group_name}" is taken; group names differ')
+        names.add(group.group_name)
+        served = _as_served(api_version, group)
+        if served != group:
+            message = (
+                f"{where}: {api_version} knows neither numOfHosts nor suspend of a group, so that the apiserver drops "
+                "them; use ray.io/v1"
+            )
+            findings.append(Finding(Reason.FIELD_DROPPED, where, message))
+        desired, least = _replicas(served, where)
+        grows = spec.enable_in_tree_autoscaling
+        template = _waiting_for_head(group.template)
+        minimum = least if grows else desired
+        growth = _growth(served, where) if grows else None
         roles.append(
-            RoleSpec(group.group_name, desired, minimum, _waiting_for_head(group.template), f"{where}.template.spec"),
+            RoleSpec(
+                group.group_name,
+                desired,
+                minimum,
+                template,
+                f"{where}.template.spec",
+                grows=grows,
+                growth=growth,
+            )
         )
     return Workload(
         kind=RAY_CLUSTER,
@@ -247,28 +302,47 @@ def _workload(  # the gang of a cluster, its own or one to be made
         policy=SchedulingPolicy(),
         suspended=suspended or spec.suspend,
         finished=finished,
+        findings=tuple(findings),
     )
+
+
+def _growth(group: _WorkerGroup, path: str) -> Growth | None:
+    if group.suspend or group.max_replicas >= _UNBOUNDED:
+        return None
+    return Growth(group.max_replicas * group.num_of_hosts, f"{path}.maxReplicas")
 
 
 def _replicas(group: _WorkerGroup, path: str) -> tuple[int, int]:
     """Desired and least number of pods, as KubeRay counts: clamp(replicas, min, max) x numOfHosts; suspended is 0."""
-    for name, value in (("replicas", group.replicas), ("minReplicas", group.min_replicas)):
+    for name, value in (
+        ("replicas", group.replicas),
+        ("minReplicas", group.min_replicas),
+        ("maxReplicas", group.max_replicas),
+    ):
         if value is not None and value < 0:
-            raise InvalidObjectError(f"{path}.{name}: {value} is negative; a number of pods is 0 or more")
+            raise InvalidObjectError(f"{path}.{name}", f"{value} is negative; a number of pods is 0 or more")
+    if group.num_of_hosts < 1:
+        # KubeRay multiplies by it: no pod would ever be made.
+        raise InvalidObjectError(
+            f"{path}.numOfHosts", f"{group.num_of_hosts} is below 1; a replica has at least one host"
+        )
     if group.min_replicas > group.max_replicas:
         raise InvalidObjectError(
-            f"{path}.minReplicas: {group.min_replicas} is above maxReplicas {group.max_replicas}; "
-            "raise maxReplicas or lower minReplicas",
+            f"{path}.minReplicas",
+            f"{group.min_replicas} is above maxReplicas {group.max_replicas}; raise maxReplicas or lower minReplicas",
         )
     if group.suspend:
         return 0, 0
     wanted = group.min_replicas if group.replicas is None else group.replicas
-    hosts = max(group.num_of_hosts, 1)
-    return min(max(wanted, group.min_replicas), group.max_replicas) * hosts, group.min_replicas * hosts
+    desired = min(max(wanted, group.min_replicas), group.max_replicas)
+    return desired * group.num_of_hosts, group.min_replicas * group.num_of_hosts
 
 
-def _with_containers(template: PodTemplate, *more: Container) -> PodTemplate:
-    spec = msgspec.structs.replace(template.spec, containers=(*template.spec.containers, *more))
+def _with_container(template: PodTemplate, more: Container, path: str) -> PodTemplate:
+    """With one of KubeRay's beside the user's own, of which there must be one."""
+    if not template.spec.containers:
+        raise InvalidObjectError(f"{path}.containers", "empty; a pod has at least one container")
+    spec = msgspec.structs.replace(template.spec, containers=(*template.spec.containers, more))
     return msgspec.structs.replace(template, spec=spec)
 
 
@@ -278,7 +352,9 @@ def _waiting_for_head(template: PodTemplate) -> PodTemplate:
 
 
 def _role_of(pod: Pod) -> str | None:
-    return pod.metadata.labels.get(_GROUP_LABEL)
+    labels = pod.metadata.labels
+    # The pod that empties Redis when a cluster is deleted looks like its head; held back, the deletion would hang.
+    return None if labels.get(_NODE_TYPE_LABEL) == _REDIS_CLEANUP else labels.get(_GROUP_LABEL)
 
 
 def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:

@@ -43,23 +43,41 @@ class Answer(NamedTuple):
 
 
 class Calls:
-    """Calls the apiserver of a testbed as its administrator, from any thread; a refusal is an answer, no error."""
+    """Calls the apiserver of a testbed as its administrator, from any thread; a refusal is an answer, no error.
 
-    def __init__(self, testbed: Testbed) -> None:
+    With a `token` they are its holder's.
+    """
+
+    def __init__(self, testbed: Testbed, token: str = "") -> None:
         self._address = urlsplit(testbed.server)
         self._context = ssl.create_default_context(cafile=str(testbed.ca_file))
-        self._authorization = f"Bearer {testbed.admin_token}"
+        self._authorization = f"Bearer {token or testbed.admin_token}"
         self._here = threading.local()
         self._opened: list[http.client.HTTPSConnection] = []
 
-    def __call__(self, method: str, path: str, body: object = None, *, patch: str = "") -> Answer:
-        """Send `body`, an object or JSON bytes as they are; `patch` is the kind of a PATCH (`merge`)."""
+    def __call__(self, method: str, path: str, body: object = None, *, patch: str = "", user: str = "") -> Answer:
+        """Send `body`, an object or JSON bytes as they are; `patch` is the kind of a PATCH (`merge`).
+
+        `user` is whom the administrator impersonates.
+        """
         data = body if isinstance(body, bytes) else b"" if body is None else _json(body)
         kind = f"application/{patch}-patch+json" if patch else "application/json"
+        headers = {"Authorization": self._authorization, "Content-Type": kind}
+        if user:
+            headers["Impersonate-User"] = user
         connection = self._connection()
-        connection.request(method, path, data, {"Authorization": self._authorization, "Content-Type": kind})
-        response = connection.getresponse()
-        return Answer(response.status, json.loads(response.read()))
+        try:
+            connection.request(method, path, data, headers)
+            response = connection.getresponse()
+        except (ConnectionError, ssl.SSLError, http.client.RemoteDisconnected):
+            # Kept from before a restart of the apiserver: a new one is made by itself.
+            connection.close()
+            connection.request(method, path, data, headers)
+            response = connection.getresponse()
+        text = response.read()
+        # A path that is not served, of a CRD that is gone, is answered in plain text.
+        plain = response.getheader("Content-Type", "").startswith("text/")
+        return Answer(response.status, {"message": text.decode().strip()} if plain else json.loads(text))
 
     def done(self, method: str, path: str, body: object = None, *, patch: str = "") -> dict[str, Any]:
         """Return the object; here a refusal fails the test."""

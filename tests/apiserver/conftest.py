@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +14,15 @@ from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
 from tests.apiserver.calls import Calls
 from tests.apiserver.desk import PATIENCE, Desk
+from tests.apiserver.kinds import serve_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["bare", "desk", "webhook"]
+__all__ = ["EXCLUDED", "bare", "desk", "every_kind", "open_desk", "running", "webhook"]
+
+EXCLUDED = "excluded"
+"""A namespace that the chart is told to leave alone."""
 
 _CRDS = {
     "volcano.sh/volcano": "config/crd/volcano/bases/scheduling.volcano.sh_{}.yaml:queues,podgroups",
@@ -42,6 +47,12 @@ def bare() -> Iterator[Testbed]:
 
 
 @pytest.fixture(scope="session")
+def every_kind(bare: Testbed) -> None:
+    """The CRDs of all operators are served, from here on."""
+    serve_all(bare)
+
+
+@pytest.fixture(scope="session")
 def calls(bare: Testbed) -> Iterator[Calls]:
     """Quick calls to the bare control plane."""
     calls = Calls(bare)
@@ -58,27 +69,46 @@ def bare_testbed(bare: Testbed) -> Testbed:
 @pytest.fixture(scope="session")
 def webhook_of_session(bare: Testbed) -> Iterator[MusterInstall]:
     """Muster's webhook alone."""
-    values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"}
+    bare.kubectl("create", "namespace", EXCLUDED)
+    values = {
+        "image.repository": "muster",
+        "webhook.shutdownDelaySeconds": "0",
+        "excludedNamespaces": f"{{{EXCLUDED}}}",
+        # So that a rotation takes seconds; there is one apiserver, and it hears of a caBundle in milliseconds.
+        "webhook.extraArgs": "{--trust-delay=1,--authority-overlap=2}",
+    }
     installed = install(bare, values=values, webhooks=1, controllers=0)
     yield installed
-    installed.uninstall()
+    installed.uninstall(hooks=False)
 
 
 @pytest.fixture
 def webhook(webhook_of_session: MusterInstall) -> MusterInstall:
     """The webhook, running, whatever the test before did to it."""
-    webhook_of_session.webhooks[:] = [process for process in webhook_of_session.webhooks if process.alive()]
-    if not webhook_of_session.webhooks:
-        webhook_of_session.start_webhook()
-    webhook_of_session.wait_ready(PATIENCE)
-    return webhook_of_session
+    return running(webhook_of_session)
 
 
 @pytest.fixture
 def desk(bare: Testbed, webhook: MusterInstall, request: pytest.FixtureRequest) -> Iterator[Desk]:
     """A namespace of the test's own."""
     del webhook
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+    with open_desk(bare, request.node.name.removeprefix("test_")) as opened:
+        yield opened
+
+
+def running(webhook: MusterInstall) -> MusterInstall:
+    """The webhook with a process that serves, an old one or a new one."""
+    webhook.webhooks[:] = [process for process in webhook.webhooks if process.alive()]
+    if not webhook.webhooks:
+        webhook.start_webhook()
+    webhook.wait_ready(PATIENCE)
+    return webhook
+
+
+@contextmanager
+def open_desk(bare: Testbed, name: str) -> Iterator[Desk]:
+    """Make a namespace of about that name, and delete it in the end."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower())
     namespace = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
     bare.kubectl("create", "namespace", namespace)
     api = Api(bare.server, bare.admin_token, bare.ca_file)

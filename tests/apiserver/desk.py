@@ -35,6 +35,12 @@ class Desk:
         made: Manifest = json.loads(done.stdout)
         return made
 
+    def warned(self, manifest: Manifest, *options: str) -> list[str]:
+        """`kubectl create` of what is taken: return the lines of its standard error."""
+        namespace = f"--namespace={self.namespace}"
+        done = self.testbed.kubectl("create", "-f-", namespace, *options, input=json.dumps(manifest))
+        return done.stderr.splitlines()
+
     def refused(self, *args: str, manifest: Manifest | None = None) -> str:
         """Run kubectl, which must fail, and return what it says."""
         text = None if manifest is None else json.dumps(manifest)

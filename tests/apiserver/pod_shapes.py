@@ -102,7 +102,10 @@ def _pod(chance: random.Random) -> JSON:
         pod["resources"] = _pod_level(chance)
     if chance.random() < 0.25:
         name, overhead = chance.choice(list(OVERHEADS.items()))
-        pod |= {"runtimeClassName": name, "overhead": overhead}
+        pod["runtimeClassName"] = name
+        # Whoever writes the overhead must write that of the class.
+        if chance.random() < 0.3:
+            pod["overhead"] = overhead
     return pod
 
 

@@ -6,24 +6,50 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.names import QUEUE_LABEL
+from hack.testbed import wait_for
+from muster.kube.resource import POD_GROUPS, PODS
+from muster.names import GANG, GATE, QUEUE_LABEL
 from tests import builders
+from tests.apiserver.conftest import EXCLUDED, open_desk, running
+from tests.apiserver.desk import PATIENCE
+from tests.apiserver.owned import Maker
 from tests.builders import pytorch_job, ray_cluster
+from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
+    from muster.kube.resource import Resource
+    from tests.apiserver.calls import Calls
     from tests.apiserver.desk import Desk, Manifest
 
 
-@pytest.fixture
-def down(desk: Desk, webhook: MusterInstall) -> Iterator[Manifest]:
-    """A labelled RayCluster from before, and no webhook."""
-    desk.create(builders.queue(desk.namespace, cpu="8"))
-    cluster = desk.create(ray_cluster("ours").label(QUEUE_LABEL, desk.namespace).manifest())
-    webhook.stop_webhooks()
-    yield cluster
+_CLUSTERS = ("ours", "noted", "finalized", "reported", "deleted")
+
+
+@pytest.fixture(scope="module")
+def desk(bare: Testbed) -> Iterator[Desk]:
+    """One namespace for all: a webhook that is to be down need not be started for each test."""
+    (file,) = bare.module_dir("sigs.k8s.io/jobset").glob("config/components/crd/bases/*jobsets.yaml")
+    bare.kubectl("apply", "--server-side", f"--filename={file}")
+    wait_for("JobSets to be served", lambda: bare.kubectl("get", "jobsets", check=False).returncode == 0, PATIENCE)
+    with open_desk(bare, "outage") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def down(desk: Desk, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
+    """No webhook; labelled RayClusters and held pods of one are from before. Gives the names of the pods."""
+    running(webhook_of_session)
+    maker = Maker(calls, desk.namespace)
+    maker.create(builders.queue(desk.namespace, cpu="8"))
+    made = [maker.create(ray_cluster(name).label(QUEUE_LABEL, desk.namespace).manifest()) for name in _CLUSTERS]
+    asks = {"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]}
+    pods = [maker.create(desk.member(made[0], "headgroup", **asks))["metadata"]["name"] for _ in range(3)]
+    webhook_of_session.stop_webhooks()
+    yield pods
     desk.kubectl("delete", "queue", desk.namespace)
 
 
@@ -31,7 +57,35 @@ def _pod(**labels: str) -> Manifest:
     return {**builders.pod("p"), "metadata": {"name": "p", "labels": labels}}
 
 
+def _job(**labels: str) -> Manifest:
+    template = {"metadata": {"labels": labels}, "spec": {**builders.pod("p")["spec"], "restartPolicy": "Never"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
+
+
+def _daemon(**labels: str) -> Manifest:
+    pod = _pod(**labels)
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agents", "uid": "u", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    return pod
+
+
+def _placed(*, mirror: bool = False, gang: str = "") -> Manifest:
+    pod = _pod(**_RAY, **({GANG: gang} if gang else {}))
+    if mirror:
+        # As a kubelet reports its static pods.
+        pod["metadata"]["annotations"] = dict.fromkeys(
+            ("kubernetes.io/config.mirror", "kubernetes.io/config.hash"), "x"
+        )
+    return {**pod, "spec": {**pod["spec"], "nodeName": "node-0"}}
+
+
+def _unspecified(api_version: str, kind: str) -> Manifest:
+    """What a CRD lets pass that does not require a spec; their operators say themselves what is wrong with it."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "empty"}}
+
+
 _RAY = {"ray.io/cluster": "ours"}
+_JOBSET = {"jobset.sigs.k8s.io/jobset-name": "ours"}
 _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
 
 
@@ -39,11 +93,25 @@ _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
     ("manifest", "namespace"),
     [
         pytest.param(_pod(app="web"), "", id="plain pod"),
+        pytest.param(_job(app="web"), "", id="plain Job"),
         pytest.param(_pod(**_RAY), "kube-system", id="Ray's pod in kube-system"),
         pytest.param(_pod(**_RAY), "muster-system", id="Ray's pod in muster's namespace"),
+        pytest.param(_pod(**_RAY), EXCLUDED, id="Ray's pod in an excluded namespace"),
         pytest.param(_pod(**_RAY, **{"ray.io/node-type": "redis-cleanup"}), "", id="KubeRay's clean-up pod"),
+        pytest.param(_placed(), "", id="Ray's pod with a node"),
+        pytest.param(_placed(mirror=True), "", id="mirror of a static pod"),
+        pytest.param(_daemon(**_RAY), "", id="daemon with Ray's label"),
         pytest.param(ray_cluster("theirs").manifest(), "", id="RayCluster without labels"),
         pytest.param(pytorch_job("theirs").manifest(), "", id="PyTorchJob without policy"),
+        pytest.param(_unspecified("ray.io/v1", "RayCluster"), "", id="RayCluster without spec"),
+        pytest.param(_unspecified("kubeflow.org/v1", "PyTorchJob"), "", id="PyTorchJob without spec"),
+        pytest.param(_unspecified("jobset.x-k8s.io/v1alpha2", "JobSet"), "", id="JobSet without spec"),
+        pytest.param(_unspecified(POD_GROUPS.api_version, "PodGroup"), "", id="PodGroup without spec"),
+        pytest.param(
+            {**_unspecified(POD_GROUPS.api_version, "PodGroup"), "spec": {"minMember": 1, "queue": "nobodys"}},
+            "",
+            id="PodGroup of another user of Volcano's",
+        ),
     ],
 )
 @pytest.mark.usefixtures("down")
@@ -60,6 +128,17 @@ def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) ->
     [
         pytest.param(_pod(**_RAY), "ray.pods.muster.dev", id="Ray's pod"),
         pytest.param(_pod(**_KUBEFLOW), "kubeflow.pods.muster.dev", id="Kubeflow's pod"),
+        pytest.param(_pod(**_JOBSET), "jobset.pods.muster.dev", id="JobSet's pod"),
+        pytest.param(_pod(**{GANG: "ours"}), "plain.pods.muster.dev", id="pod that joins a gang"),
+        pytest.param(_pod(**_RAY, **{GANG: "ours"}), "ray.pods.muster.dev", id="one call for a labelled pod of Ray"),
+        pytest.param(_placed(gang="ours"), "ray.pods.muster.dev", id="pod with a node that says it is a member"),
+        pytest.param(_daemon(**{GANG: "ours"}), "plain.pods.muster.dev", id="daemon that says it is a member"),
+        pytest.param(
+            _pod(**_RAY, **{GANG: "ours", "ray.io/node-type": "redis-cleanup"}),
+            "ray.pods.muster.dev",
+            id="clean-up pod that says it is a member",
+        ),
+        pytest.param(_job(**{GANG: "ours"}), "jobs.workloads.muster.dev", id="Job whose pods join a gang"),
         pytest.param(
             ray_cluster("new").label(QUEUE_LABEL, "default").manifest(),
             "workloads.muster.dev",
@@ -79,19 +158,25 @@ def test_not_created_meanwhile(desk: Desk, manifest: Manifest, called: str) -> N
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(("annotate", "raycluster", "ours", "note=1"), id="annotation"),
+        pytest.param(("annotate", "raycluster", "noted", "note=1"), id="annotation"),
         pytest.param(
-            ("patch", "raycluster", "ours", "--type=merge", '--patch={"metadata": {"finalizers": ["example.com/f"]}}'),
+            (
+                "patch",
+                "raycluster",
+                "finalized",
+                "--type=merge",
+                '--patch={"metadata": {"finalizers": ["example.com/f"]}}',
+            ),
             id="finalizer",
         ),
         pytest.param(
             (
-                *("patch", "raycluster", "ours", "--subresource=status", "--type=merge"),
+                *("patch", "raycluster", "reported", "--subresource=status", "--type=merge"),
                 '--patch={"status": {"state": "ready"}}',
             ),
             id="status",
         ),
-        pytest.param(("delete", "raycluster", "ours", "--wait=false"), id="deletion"),
+        pytest.param(("delete", "raycluster", "deleted", "--wait=false"), id="deletion"),
     ],
 )
 @pytest.mark.usefixtures("down")
@@ -100,8 +185,25 @@ def test_ours_can_be_kept_in_order(desk: Desk, change: tuple[str, ...]) -> None:
     desk.kubectl(*change)
     if "finalizers" in change[-1]:
         # With a finalizer it stays for a while, and its last update makes no call either.
-        desk.kubectl("delete", "raycluster", "ours", "--wait=false")
-        desk.kubectl("patch", "raycluster", "ours", "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+        desk.kubectl("delete", "raycluster", "finalized", "--wait=false")
+        desk.kubectl("patch", "raycluster", "finalized", "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+
+
+@pytest.mark.parametrize(
+    ("resource", "change"),
+    [
+        pytest.param(RAY_CLUSTERS, {"metadata": {"annotations": {"note": "1"}}}, id="RayCluster"),
+        pytest.param(PYTORCH_JOBS, {"metadata": {"annotations": {"note": "1"}}}, id="PyTorchJob"),
+        # Writers in Go send an empty spec where there was none.
+        pytest.param(POD_GROUPS, {"spec": {}, "status": {}}, id="PodGroup, as Volcano writes its status"),
+    ],
+)
+@pytest.mark.usefixtures("down")
+def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, calls: Calls, resource: Resource, change: Manifest) -> None:
+    """No condition fails where it looks for something that is not there."""
+    manifest = _unspecified(resource.api_version, resource.kind)
+    calls.done("POST", resource.path(desk.namespace), manifest)
+    calls.done("PATCH", resource.path(desk.namespace, manifest["metadata"]["name"]), change, patch="merge")
 
 
 @pytest.mark.usefixtures("down")
@@ -111,3 +213,21 @@ def test_spec_of_ours_waits_for_muster(desk: Desk) -> None:
     assert 'failed calling webhook "workloads.muster.dev"' in desk.refused(
         "patch", "raycluster", "ours", "--type=merge", patch
     )
+
+
+def test_members_that_exist_make_no_call(desk: Desk, calls: Calls, down: list[str]) -> None:
+    """Neither their subresources nor their end: status, resize, debugging, opening, binding, eviction, deletion."""
+    held, resized, evicted = (PODS.path(desk.namespace, name) for name in down)
+    assert [gate["name"] for gate in calls.done("GET", held)["spec"]["schedulingGates"]] == [GATE]
+    calls.done("PATCH", f"{held}/status", {"status": {"message": "seen"}}, patch="merge")
+    debugger = {"name": "debugger", "image": "none", "targetContainerName": "main"}
+    calls.done("PATCH", f"{held}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debugger]}}, patch="merge")
+    larger = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
+    calls.done("PATCH", f"{resized}/resize", {"spec": {"containers": [larger]}}, patch="strategic-merge")
+    calls.done("PATCH", held, {"spec": {"schedulingGates": None}}, patch="merge")
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": down[0]}, "target": target}
+    calls.done("POST", f"{held}/binding", binding)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": down[2]}}
+    calls.done("POST", f"{evicted}/eviction", eviction)
+    calls.done("DELETE", held)

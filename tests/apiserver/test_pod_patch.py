@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.kube.resource import POD_GROUPS
-from muster.names import GANG, GATE, GROUP_NAME, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL, TASK_SPEC
+from muster.names import (
+    GANG,
+    GANG_SIZE,
+    GATE,
+    GROUP_NAME,
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+    TASK_SPEC,
+    WORKLOAD,
+)
 from tests.builders import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -193,6 +205,35 @@ def test_owner_of_a_former_life_is_no_owner(desk: Desk, cluster: Manifest) -> No
     wanted = desk.member(cluster, "worker")
     wanted["metadata"]["ownerReferences"][0]["uid"] = "00000000-0000-0000-0000-000000000000"
     assert _traces(desk.create(wanted)) == []
+
+
+_DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("spec", "owner"),
+    [
+        pytest.param({}, "silent", id="a workload's that is none of muster's"),
+        pytest.param({"nodeName": "node-0"}, "c", id="with a node from its first moment on"),
+        pytest.param({}, "", id="a daemon"),
+    ],
+)
+def test_nobody_but_muster_makes_a_member(desk: Desk, cluster: Manifest, spec: Manifest, owner: str) -> None:
+    """One that runs would be a sign that the gang was admitted: what carries the marks of another's gang loses them."""
+    silent = desk.create(ray_cluster("silent").workers(1).manifest())
+    wanted = desk.member(
+        {"silent": silent, "c": cluster, "": cluster}[owner], "worker", schedulerName="volcano", **spec
+    )
+    if not owner:
+        wanted["metadata"]["ownerReferences"] = [_DAEMON]
+        wanted["metadata"]["labels"] = {"ray.io/group": "worker"}
+    meta = cluster["metadata"]
+    claimed = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "c", "uid": meta["uid"], "controller": True}
+    wanted["metadata"]["labels"][GANG] = "ray-c-pg"
+    wanted["metadata"]["annotations"] = {GROUP_NAME: "ray-c-pg", GANG_SIZE: "1", WORKLOAD: json.dumps(claimed)}
+    made = desk.create(wanted)["metadata"]
+    assert WORKLOAD not in made["annotations"]
+    assert not (GANG in made["labels"] and GROUP_NAME in made["annotations"])
 
 
 def _priority(pod: Manifest) -> tuple[str, int, str]:

@@ -17,8 +17,9 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import wait_for
-from muster.limits import with_limit_ranges
-from muster.objects import LimitRange, Pod, PodSpec, convert
+from muster.additions import Additions, RuntimeClass
+from muster.limits import LimitRange
+from muster.objects import Pod, PodSpec, convert
 from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
 from muster.resources import Resources, as_text, parse_resources, total
@@ -62,10 +63,18 @@ def limit_ranges(namespace: str) -> list[JSON]:
     ]
 
 
+def runtime_classes() -> list[JSON]:
+    return [
+        {"metadata": {"name": name}, "handler": "none", "overhead": {"podFixed": overhead}}
+        for name, overhead in OVERHEADS.items()
+    ]
+
+
 def computed(shape: Shape) -> dict[str, Quantity]:
     """What the pod asks for, in our words, from what its user wrote."""
     ranges = [convert(one, LimitRange) for one in limit_ranges(shape.namespace)]
-    return pod_requests(with_limit_ranges(convert(shape.spec, PodSpec), ranges))
+    runtimes = {one["metadata"]["name"]: convert(one, RuntimeClass) for one in runtime_classes()}
+    return pod_requests(Additions(ranges, runtimes).completed(convert(shape.spec, PodSpec)))
 
 
 def manifest(shape: Shape, name: str = "shape", nodes: Iterable[str] = ()) -> JSON:
@@ -104,12 +113,8 @@ def _prepare(calls: Calls) -> None:
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         {"metadata": {"name": "shapes"}, "value": 1, "preemptionPolicy": "Never"},
     )
-    for name, overhead in OVERHEADS.items():
-        calls.done(
-            "POST",
-            "/apis/node.k8s.io/v1/runtimeclasses",
-            {"metadata": {"name": name}, "handler": "none", "overhead": {"podFixed": overhead}},
-        )
+    for one in runtime_classes():
+        calls.done("POST", "/apis/node.k8s.io/v1/runtimeclasses", one)
     for namespace in LIMIT_RANGES:
         calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         for one in limit_ranges(namespace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,13 @@ import yaml
 
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
+from tests.chart.kubeconform import faults
 from tests.chart.rendered import Rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from tests.chart.rendered import JSON
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 
@@ -31,16 +35,26 @@ def helm() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def render(helm: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Rendered]:
-    """Render the chart with these `--set` values."""
+def render(
+    helm: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Rendered]]:
+    """Render the chart with these `--set` values. At the end of all tests kubeconform looks at all of it."""
+    seen: dict[str, str] = {}
 
     def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
         settings = [part for value in ("image.repository=own/muster", *values) for part in ("--set", value)]
         done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
         assert not done.returncode, done.stderr
-        return Rendered([document for document in yaml.safe_load_all(done.stdout) if document])
+        found = Rendered([document for document in yaml.safe_load_all(done.stdout) if document])
+        for document in found.documents:
+            seen.setdefault(json.dumps(document), f"rendered with {list(values)}")
+        return found
 
-    return template
+    yield template
+    renderings: dict[str, list[JSON]] = {}
+    for document, name in seen.items():
+        renderings.setdefault(name, []).append(json.loads(document))
+    assert faults(renderings, tmp_path_factory.mktemp("renderings")) == []
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ class Rendered:
     def webhooks(self) -> dict[str, JSON]:
         """Every webhook of both configurations by its name."""
         kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-        return {webhook["name"]: webhook for kind in kinds for webhook in self.one(kind)["webhooks"]}
+        return {webhook["name"]: webhook for kind in kinds for webhook in self.one(kind)["webhooks"] or ()}
 
     def arguments(self, component: str) -> list[str]:
         """The arguments of a Deployment's only container."""

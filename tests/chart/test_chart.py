@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -10,19 +11,32 @@ import pytest
 import yaml
 
 import muster
-from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.workloads import GANG_KINDS
+from muster.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Kind
+from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.chart.rendered import JSON, Render, Rendered
 
     Helm = Callable[..., subprocess.CompletedProcess[str]]
 
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 READ = ["get", "list", "watch"]
+# Two versions of MPIJob are one resource.
+WATCHED = {(kind.group, kind.plural) for kind in WATCHED_KINDS}
+OWNERS = {(kind.group, kind.plural) for kind in GANG_KINDS}
+SPEAKERS = WATCHED - OWNERS | {(source.group, source.plural) for source in SOURCES}
+
+
+# The webhooks that see pods.
+POLICIES = ("controller", "podgroups", "pods", "webhook")
+# It sees one event of muster's own, which is never kept.
+REACH = "reach.muster.dev"
+PODS = ("ray.pods.muster.dev", "kubeflow.pods.muster.dev", "jobset.pods.muster.dev", "plain.pods.muster.dev")
 
 
 @pytest.fixture(scope="session")
@@ -40,20 +54,43 @@ def rules(rendered: Rendered, kind: str, name: str) -> list[tuple[str, str, tupl
     )
 
 
-def test_helm_finds_nothing_to_complain_about(helm: Helm, chart: Path) -> None:
-    done = helm("lint", "--strict", str(chart), "--set", "image.repository=r")
+def readable(*more: str) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """The rights to see all workloads and what speaks for them, and `more` on those that are gangs."""
+    for group, plural in OWNERS | SPEAKERS:
+        yield group, plural, (), (*READ, *(more if (group, plural) in OWNERS else ()))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((), id="as installed"),
+        pytest.param(
+            ("networkPolicy", "podMonitor", "prometheusRule", "grafanaDashboard", "certManager"), id="everything on"
+        ),
+    ],
+)
+def test_helm_finds_nothing_to_complain_about(helm: Helm, chart: Path, parts: tuple[str, ...]) -> None:
+    settings = [f"--set={part}.enabled=true" for part in parts]
+    done = helm("lint", "--strict", str(chart), "--set", "image.repository=r", *settings)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_everything_that_is_installed(default: Rendered) -> None:
     assert default.names() == [
         "ClusterRole/muster-controller",
+        "ClusterRole/muster-release",
+        "ClusterRole/muster-uninstall",
         "ClusterRole/muster-webhook",
         "ClusterRoleBinding/muster-controller",
+        "ClusterRoleBinding/muster-uninstall",
         "ClusterRoleBinding/muster-webhook",
         "Deployment/muster-controller",
         "Deployment/muster-webhook",
+        "Job/muster-uninstall",
         "MutatingWebhookConfiguration/muster",
+        "Pod/muster-test",
+        "PodDisruptionBudget/muster-controller",
+        "PodDisruptionBudget/muster-webhook",
         "Role/muster-controller",
         "Role/muster-webhook",
         "RoleBinding/muster-controller",
@@ -61,7 +98,10 @@ def test_everything_that_is_installed(default: Rendered) -> None:
         "Secret/muster-webhook-tls",
         "Service/muster-webhook",
         "ServiceAccount/muster-controller",
+        "ServiceAccount/muster-uninstall",
         "ServiceAccount/muster-webhook",
+        *(f"ValidatingAdmissionPolicy/muster-{name}" for name in POLICIES),
+        *(f"ValidatingAdmissionPolicyBinding/muster-{name}" for name in POLICIES),
         "ValidatingWebhookConfiguration/muster",
     ]
 
@@ -79,13 +119,16 @@ def test_without_an_image_one_line_says_what_to_do(helm: Helm, chart: Path) -> N
         pytest.param(["image.tag=v2"], "own/muster:v2", id="a tag"),
         pytest.param(["image.tag=12"], "own/muster:12", id="a tag that looks like a number"),
         pytest.param(["image.repository=r:5000/m"], f"r:5000/m:{muster.__version__}", id="a registry with a port"),
+        pytest.param([f"image.digest={DIGEST}"], f"own/muster@{DIGEST}", id="a digest"),
+        pytest.param([f"image.digest={DIGEST}", "image.tag=v2"], f"own/muster@{DIGEST}", id="a digest before a tag"),
     ],
 )
-def test_both_processes_run_the_same_image(render: Render, values: list[str], image: str) -> None:
+def test_all_pods_run_the_same_image(render: Render, values: list[str], image: str) -> None:
+    """Those of both processes, and that of `helm test`."""
     rendered = render(*values)
-    for name in ("muster-webhook", "muster-controller"):
-        (container,) = rendered.one("Deployment", name)["spec"]["template"]["spec"]["containers"]
-        assert container["image"] == image
+    pods = [item["spec"]["template"] for item in rendered.documents if item["kind"] == "Deployment"]
+    pods.append(rendered.one("Pod"))
+    assert [pod["spec"]["containers"][0]["image"] for pod in pods] == [image] * 3
 
 
 def test_the_charts_version_is_the_programs(chart: Path) -> None:
@@ -101,33 +144,49 @@ def test_the_secret_has_no_data(default: Rendered) -> None:
 
 # What each process may do: nothing else, nowhere, ever.
 def test_rights_of_the_webhook_in_the_cluster(default: Rendered) -> None:
-    bundle = ("get", "patch")
-    assert rules(default, "ClusterRole", "muster-webhook") == [
-        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("muster",), bundle),
-        ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("muster",), bundle),
-        ("kubeflow.org", "pytorchjobs", (), tuple(READ)),
-        ("ray.io", "rayclusters", (), tuple(READ)),
-        ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
-        ("scheduling.volcano.sh", "queues", (), tuple(READ)),
-    ]
+    bundle = (*READ, "patch")
+    assert rules(default, "ClusterRole", "muster-webhook") == sorted(
+        [
+            ("", "limitranges", (), tuple(READ)),
+            ("", "namespaces", (), tuple(READ)),
+            ("", "pods", (), tuple(READ)),
+            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("muster",), bundle),
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("muster",), bundle),
+            ("batch", "jobs", (), ("get",)),
+            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
+            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
+            ("scheduling.volcano.sh", "podgroups", (), ("list",)),
+            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
+            *readable(),
+        ]
+    )
 
 
 def test_rights_of_the_webhook_in_its_namespace(default: Rendered) -> None:
-    assert rules(default, "Role", "muster-webhook") == [("", "secrets", ("muster-webhook-tls",), ("get", "update"))]
+    assert rules(default, "Role", "muster-webhook") == [
+        ("", "secrets", ("muster-webhook-tls",), (*READ, "update")),
+        ("events.k8s.io", "events", (), ("create",)),
+    ]
 
 
 def test_rights_of_the_controller_in_the_cluster(default: Rendered) -> None:
-    assert rules(default, "ClusterRole", "muster-controller") == [
-        ("", "pods", (), (*READ, "patch")),
-        ("events.k8s.io", "events", (), ("create",)),
-        ("kubeflow.org", "pytorchjobs", (), tuple(READ)),
-        ("kubeflow.org", "pytorchjobs/finalizers", (), ("update",)),
-        ("ray.io", "rayclusters", (), tuple(READ)),
-        ("ray.io", "rayclusters/finalizers", (), ("update",)),
-        ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
-        ("scheduling.volcano.sh", "podgroups", (), (*READ, "create", "patch", "delete")),
-        ("scheduling.volcano.sh", "queues", (), tuple(READ)),
-    ]
+    assert rules(default, "ClusterRole", "muster-controller") == sorted(
+        [
+            ("", "limitranges", (), tuple(READ)),
+            ("", "namespaces", (), tuple(READ)),
+            ("", "nodes", (), tuple(READ)),
+            ("", "pods", (), (*READ, "patch", "delete")),
+            ("batch", "jobs", (), ("list", "patch")),
+            ("events.k8s.io", "events", (), ("create",)),
+            ("muster.dev", "gangs", (), ("release",)),
+            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
+            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
+            ("scheduling.volcano.sh", "podgroups", (), (*READ, "create", "patch", "delete")),
+            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
+            *readable("patch"),
+            *((group, f"{plural}/finalizers", (), ("update",)) for group, plural in OWNERS),
+        ]
+    )
 
 
 def test_rights_of_the_controller_in_its_namespace(default: Rendered) -> None:
@@ -142,12 +201,6 @@ def test_no_right_is_a_wildcard(default: Rendered) -> None:
     assert "*" not in yaml.safe_dump([role["rules"] for role in roles])
 
 
-def test_every_kind_of_workload_may_be_read_by_both(default: Rendered) -> None:
-    for process in ("muster-webhook", "muster-controller"):
-        readable = {(group, resource) for group, resource, _, verbs in rules(default, "ClusterRole", process) if verbs}
-        assert {(kind.group, kind.plural) for kind in GANG_KINDS} <= readable
-
-
 @pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
 def test_rights_go_to_the_processs_own_service_account(default: Rendered, process: str) -> None:
     subject = {"kind": "ServiceAccount", "name": process, "namespace": "muster-system"}
@@ -160,21 +213,29 @@ def test_rights_go_to_the_processs_own_service_account(default: Rendered, proces
 
 # The webhooks are narrow, so that their outage cannot hurt a cluster.
 def test_which_webhooks_there_are(default: Rendered) -> None:
-    assert set(default.webhooks()) == {"ray.pods.muster.dev", "kubeflow.pods.muster.dev", "workloads.muster.dev"}
+    assert set(default.webhooks()) == {
+        *PODS,
+        "workloads.muster.dev",
+        "namespaces.workloads.muster.dev",
+        "jobs.workloads.muster.dev",
+        "queues.muster.dev",
+        "podgroups.muster.dev",
+        "queues.pods.muster.dev",
+        REACH,
+    }
 
 
 @pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: str(kind.kind))
-def test_the_pods_of_every_kind_are_seen_by_their_label(default: Rendered, kind: object) -> None:
-    label = next(known.pod_label for known in GANG_KINDS if known is kind)
+def test_the_pods_of_every_kind_are_seen_by_their_label(default: Rendered, kind: Kind) -> None:
     selected = [
         expression
         for webhook in default.webhooks().values()
         for expression in webhook.get("objectSelector", {}).get("matchExpressions", [])
     ]
-    assert {"key": label, "operator": "Exists"} in selected
+    assert {"key": kind.pod_label, "operator": "Exists"} in selected
 
 
-@pytest.mark.parametrize("name", ["ray.pods.muster.dev", "kubeflow.pods.muster.dev"])
+@pytest.mark.parametrize("name", PODS)
 def test_of_pods_only_their_creation_is_seen(default: Rendered, name: str) -> None:
     """Opening a gate is an update: it must not call us."""
     webhook = default.webhooks()[name]
@@ -190,20 +251,41 @@ def test_of_pods_only_their_creation_is_seen(default: Rendered, name: str) -> No
     assert webhook["reinvocationPolicy"] == "IfNeeded"
 
 
-@pytest.mark.parametrize("name", ["ray.pods.muster.dev", "kubeflow.pods.muster.dev"])
-def test_kuberays_clean_up_pods_are_never_seen(default: Rendered, name: str) -> None:
-    """A gate on them keeps a RayCluster from being deleted."""
-    expressions = default.webhooks()[name]["objectSelector"]["matchExpressions"]
-    assert {"key": "ray.io/node-type", "operator": "NotIn", "values": ["redis-cleanup"]} in expressions
+@pytest.mark.parametrize("name", PODS)
+def test_pods_that_are_no_members_are_never_seen_unless_they_say_they_are(default: Rendered, name: str) -> None:
+    """What the expression lets through is tried on the apiserver (tests/apiserver/test_outage.py)."""
+    (condition,) = default.webhooks()[name]["matchConditions"]
+    claims, _, rest = condition["expression"].partition(" || ")
+    assert claims == f"'{GANG}' in object.metadata.?labels.orValue({{}})"
+    assert all(word in rest for word in ("nodeName", "DaemonSet", "redis-cleanup"))
 
 
-def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendered) -> None:
-    seen = default.webhooks()["workloads.muster.dev"]["rules"]
-    assert {(rule["apiGroups"][0], rule["resources"][0]) for rule in seen} == {
-        (kind.group, kind.plural) for kind in GANG_KINDS
+@pytest.mark.parametrize("name", ["workloads.muster.dev", "namespaces.workloads.muster.dev"])
+def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendered, name: str) -> None:
+    seen = default.webhooks()[name]["rules"]
+    assert {(rule["apiGroups"][0], plural) for rule in seen for plural in rule["resources"]} == WATCHED | {
+        ("batch.volcano.sh", "jobs")
     }
+    versions = {rule["apiGroups"][0]: rule["apiVersions"] for rule in seen}
+    assert all(kind.versions[0] in versions[kind.group] for kind in WATCHED_KINDS)
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in seen)
     assert not [resource for rule in seen for resource in rule["resources"] if "/" in resource]
+
+
+def test_of_jobs_only_those_are_seen_whose_pods_join_a_gang(default: Rendered) -> None:
+    """A cluster has many others."""
+    webhook = default.webhooks()["jobs.workloads.muster.dev"]
+    assert [(rule["apiGroups"], rule["resources"]) for rule in webhook["rules"]] == [(["batch"], ["jobs"])]
+    joins = webhook["matchConditions"][0]["expression"]
+    assert joins == f"object.?spec.?template.?metadata.?labels[?'{GANG}'].hasValue()"
+
+
+def test_pods_that_another_entry_has_seen_are_not_seen_again(default: Rendered) -> None:
+    """That one has written the label on them by which plain pods are known."""
+    webhooks = default.webhooks()
+    others = {webhooks[name]["objectSelector"]["matchExpressions"][0]["key"] for name in PODS} - {GANG}
+    expressions = webhooks["plain.pods.muster.dev"]["objectSelector"]["matchExpressions"]
+    assert {one["key"] for one in expressions if one["operator"] == "DoesNotExist"} == others
 
 
 def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) -> None:
@@ -213,27 +295,39 @@ def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) ->
     }
     labels = re.findall(r"'([^']+)'", re.search(r"key in\s*\[([^]]*)\]", conditions["asks-for-gang-scheduling"])[1])  # type: ignore[index]
     assert set(labels) == {SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED}
-    assert f"annotations[?'{QUEUE_ANNOTATION}']" in conditions["asks-for-gang-scheduling"]
+    assert f"'{QUEUE_ANNOTATION}' in annotations" in conditions["asks-for-gang-scheduling"]
     assert "schedulingPolicy" in conditions["asks-for-gang-scheduling"]
     assert set(conditions) == {"asks-for-gang-scheduling", "says-something-new", "is-not-being-deleted"}
 
 
+def test_in_opted_in_namespaces_exactly_those_are_seen_beside_that_do_not_ask_themselves(default: Rendered) -> None:
+    """No workload makes two calls."""
+    asking, opted = (default.webhooks()[name] for name in ("workloads.muster.dev", "namespaces.workloads.muster.dev"))
+    first, *others = opted["matchConditions"]
+    asks, *same = asking["matchConditions"]
+    assert first["expression"] == f"!({asks['expression']})"
+    assert others == same
+    labels = opted["namespaceSelector"]["matchExpressions"]
+    assert {"key": MANAGED, "operator": "In", "values": ["true"]} in labels
+
+
+def in_namespaces(rendered: Rendered) -> list[JSON]:
+    """The webhooks that a namespace can be kept from: Queues are in none."""
+    return [webhook for name, webhook in rendered.webhooks().items() if name not in {"queues.muster.dev", REACH}]
+
+
 def test_neither_kube_system_nor_its_own_namespace_is_ever_seen(default: Rendered) -> None:
-    for webhook in default.webhooks().values():
-        assert webhook["namespaceSelector"] == {
-            "matchExpressions": [
-                {
-                    "key": "kubernetes.io/metadata.name",
-                    "operator": "NotIn",
-                    "values": ["kube-system", "muster-system"],
-                },
-            ],
-        }
+    for webhook in in_namespaces(default):
+        assert {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "muster-system"],
+        } in webhook["namespaceSelector"]["matchExpressions"]
 
 
 def test_namespaces_may_be_excluded_whatever_they_are_called(render: Render) -> None:
-    for webhook in render("excludedNamespaces={infra,123}").webhooks().values():
-        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+    for webhook in in_namespaces(render("excludedNamespaces={infra,123}")):
+        expression, *_ = webhook["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kube-system", "muster-system", "infra", "123"]
 
 
@@ -245,9 +339,27 @@ def test_namespaces_may_be_excluded_whatever_they_are_called(render: Render) -> 
     ],
 )
 def test_what_an_outage_means_is_a_value(render: Render, values: list[str], policy: str, timeout: int) -> None:
-    for webhook in render(*values).webhooks().values():
-        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == (policy, timeout)
+    for name, webhook in render(*values).webhooks().items():
+        # What these tell is also told, or kept out, elsewhere.
+        chosen = "Ignore" if "workloads" not in name and name not in PODS else policy
+        if name == REACH:
+            chosen = "Fail"
+        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == (chosen, timeout)
         assert (webhook["sideEffects"], webhook["admissionReviewVersions"]) == ("None", ["v1"])
+
+
+def test_nobody_elses_event_is_seen_nor_any_that_is_kept(default: Rendered) -> None:
+    webhook = default.webhooks()[REACH]
+    assert webhook["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "muster-system"}}
+    assert [condition["expression"] for condition in webhook["matchConditions"]] == [
+        "request.dryRun",
+        "request.userInfo.username == 'system:serviceaccount:muster-system:muster-webhook'",
+    ]
+
+
+def test_without_a_cluster_to_ask_nothing_is_kept_from_being_called(default: Rendered) -> None:
+    """Who applies the output of `helm template` again and again must not close what was opened."""
+    assert CLOSED not in json.dumps(list(default.webhooks().values()))
 
 
 def test_helm_writes_no_authority(default: Rendered) -> None:
@@ -274,9 +386,14 @@ def test_the_calls_end_where_the_webhook_listens(render: Render, values: list[st
 def test_the_calls_go_to_the_paths_that_are_served(default: Rendered) -> None:
     paths = {name: webhook["clientConfig"]["service"]["path"] for name, webhook in default.webhooks().items()}
     assert paths == {
-        "ray.pods.muster.dev": "/mutate/pods",
-        "kubeflow.pods.muster.dev": "/mutate/pods",
+        **dict.fromkeys(PODS, "/mutate/pods"),
         "workloads.muster.dev": "/validate/workloads",
+        "namespaces.workloads.muster.dev": "/validate/workloads",
+        "jobs.workloads.muster.dev": "/validate/workloads",
+        "queues.muster.dev": "/validate/queues",
+        "podgroups.muster.dev": "/validate/podgroups",
+        "queues.pods.muster.dev": "/validate/pods",
+        REACH: "/validate/reach",
     }
 
 
@@ -337,16 +454,33 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
     [
         ("defaultQueue=shared", "webhook", "--default-queue=shared"),
         ("defaultQueue=shared", "controller", "--default-queue=shared"),
+        ("gate=assemble", "webhook", "--gate=assemble"),
+        ("gate=assemble", "controller", "--gate=assemble"),
+        ("gate=off", "webhook", "--gate=off"),
+        ("gate=false", "webhook", "--gate=off"),
+        ("validation=warn", "webhook", "--validation=warn"),
+        ("validation=off", "webhook", "--validation=off"),
+        ("validation=false", "webhook", "--validation=off"),
+        ("validationReasons.QueueNotFound=warn", "webhook", "--validation-reason=QueueNotFound=warn"),
+        ("validationReasons.NoPods=off", "webhook", "--validation-reason=NoPods=off"),
+        ("validationReasons.NoPods=false", "webhook", "--validation-reason=NoPods=off"),
         ("webhook.logLevel=debug", "webhook", "--log-level=debug"),
         ("controller.logLevel=debug", "controller", "--log-level=debug"),
+        ("logFormat=json", "webhook", "--log-format=json"),
+        ("logFormat=json", "controller", "--log-format=json"),
         ("webhook.shutdownDelaySeconds=9", "webhook", "--shutdown-delay=9"),
         ("controller.lease.durationSeconds=30", "controller", "--lease-duration=30"),
         ("controller.lease.renewDeadlineSeconds=20", "controller", "--renew-deadline=20"),
         ("controller.lease.retryPeriodSeconds=4", "controller", "--retry-period=4"),
+        ("controller.lease.retryPeriodSeconds=0.5", "controller", "--retry-period=0.5"),
     ],
 )
 def test_values_reach_the_processes(render: Render, value: str, component: str, argument: str) -> None:
     assert argument in render(value).arguments(component)
+
+
+def test_without_validation_no_workload_makes_a_call(render: Render) -> None:
+    assert not [name for name in render("validation=off").webhooks() if name.endswith("workloads.muster.dev")]
 
 
 @pytest.mark.parametrize("delay", [0, 5, 60])
@@ -417,5 +551,5 @@ def test_two_releases_do_not_select_each_others_pods(render: Render) -> None:
 
 def test_everything_namespaced_is_in_the_releases_namespace(render: Render) -> None:
     for item in render(namespace="elsewhere").documents:
-        cluster_wide = item["kind"].startswith("Cluster") or item["kind"].endswith("WebhookConfiguration")
+        cluster_wide = re.match(r"Cluster|.*WebhookConfiguration|ValidatingAdmissionPolicy", item["kind"])
         assert item["metadata"].get("namespace") == (None if cluster_wide else "elsewhere")

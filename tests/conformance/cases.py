@@ -4,88 +4,28 @@ from __future__ import annotations
 
 import copy
 import random
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from hack.testbed.modules import module_dir
 from muster.workloads import kind_of
+from tests.conformance.case import TRAINER, Case, Manifest, Operator
+from tests.conformance.trainer_cases import trainer_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["KUBERAY", "MPI", "TRAINING", "Case", "Manifest", "Operator", "cases"]
-
-Manifest = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """An operator and where its samples are."""
-
-    name: str
-    part: str
-    module: str
-    folder: str
-    flags: tuple[str, ...]
-    groups: tuple[str, ...]
-    """The apiVersions of its workloads."""
-
-
-KUBERAY = Operator(
-    "KubeRay",
-    "kuberay",
-    "github.com/ray-project/kuberay/ray-operator",
-    "config/samples",
-    ("--batch-scheduler=volcano", "--feature-gates=RayJobDeletionPolicy=true"),
-    ("ray.io/v1",),
-)
-TRAINING = Operator(
-    "Training operator",
-    "training-mpi",
-    "github.com/kubeflow/training-operator",
-    "examples",
-    ("--gang-scheduler-name=volcano",),
-    ("kubeflow.org/v1",),
-)
-MPI = Operator(
-    "MPI operator",
-    "mpi",
-    "github.com/kubeflow/mpi-operator",
-    "examples",
-    ("--gang-scheduling=volcano",),
-    ("kubeflow.org/v2beta1",),
-)
+__all__ = ["cases"]
 
 # Made by a schedule only, and only with a feature gate: there is no group to compare until a minute begins.
 _NOT_RUN = frozenset({"RayCronJob"})
 
 
-@dataclass(frozen=True)
-class Case:
-    """One manifest: a sample, or a variant of it."""
-
-    operator: Operator
-    source: str
-    variant: str
-    manifest: Manifest
-    generated: bool = False
-    """Whether it was put together by chance; the document only counts those."""
-
-    @property
-    def title(self) -> str:
-        """As the table calls it."""
-        return f"{self.source}, {self.variant}" if self.variant else self.source
-
-    @property
-    def kind(self) -> str:
-        """The kind of the workload."""
-        return str(self.manifest["kind"])
-
-
 def cases(operator: Operator) -> list[Case]:
     """All cases of an operator: samples, variants, and several variants at once; always the same, in one order."""
+    if operator is TRAINER:
+        return trainer_cases()
     samples = list(_samples(operator))
     by_source = {sample.source: sample for sample in samples}
     made = []
@@ -295,6 +235,7 @@ _RAY_CLUSTER: dict[str, Callable[[Manifest], None]] = {
     "no replica": _group(replicas=0, minReplicas=0),
     "numOfHosts": _group(replicas=2, numOfHosts=4),
     "numOfHosts above bounds": _group(replicas=9, maxReplicas=2, numOfHosts=4),
+    "numOfHosts of none": _group(replicas=2, numOfHosts=0),
     "two groups": _second_group,
     "a suspended group": _all(_second_group, _group(suspend=True)),
     "suspended": _spec(suspend=True),
@@ -401,6 +342,8 @@ _ALONE = frozenset(
         "no replica of the workers",
         "replicas of the workers left out",
         "launcher works alone",
+        "WaitForWorkersReady, no worker",
+        "numOfHosts of none",
     }
 )
 _WAITING = _spec(launcherCreationPolicy="WaitForWorkersReady")
@@ -471,6 +414,7 @@ _VARIANTS: dict[str, dict[str, dict[str, Callable[[Manifest], None]]]] = {
                 _two_shapes("Launcher"), _role("Worker", replicas=4), _WAITING, _policy(minAvailable=3)
             ),
             "WaitForWorkersReady, minResources": _all(_WAITING, _policy(minResources={"cpu": "3"})),
+            "WaitForWorkersReady, no worker": _all(_WAITING, _without("Worker")),
             "priority class of the workers": _pods("Worker", priorityClassName="modest"),
             "priority classes that differ": _all(
                 _pods("Worker", priorityClassName="urgent"), _pods("Launcher", priorityClassName="modest")

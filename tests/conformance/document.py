@@ -8,33 +8,34 @@ from typing import TYPE_CHECKING
 
 from hack.testbed.modules import module_dir
 from tests.conformance.groups import Facts, Group, facts_of
-from tests.conformance.rules import MUSTER, NONE, RULES, Prediction
+from tests.conformance.prediction import ALL_RULES, Prediction
+from tests.conformance.rules import MUSTER, NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tests.conformance.cases import Case, Operator
+    from tests.conformance.case import Case, Operator
     from tests.conformance.observed import Observed
 
 __all__ = ["Row", "render", "row"]
 
-_RULES = {rule.number: rule for rule in RULES}
+_RULES = {rule.number: rule for rule in ALL_RULES}
 _HEAD = """\
 # muster beside the operators' own gang flags
 
 What muster counts, KubeRay, the Training operator and the MPI operator can count themselves when they are started with
-their gang flag. This page says where both come to the same PodGroup and where not. It is written by a test that runs
-the real operators with that flag, on every sample manifest of their own and on variants of some, and compares the
-PodGroups with those of `muster plan`: name, minMember, minResources, queue, priorityClassName, networkTopology. Each
-difference follows from one of the rules below, which the test computes; one that no rule predicts fails it. That
-muster is right about what pods ask for is tested too: on the pods that the operators make.
+their gang flag, and the Trainer when a runtime says so. This page says where both come to the same PodGroup and where
+not. It is written by a test that runs the real operators that way, on every sample manifest of their own (a TrainJob
+for every runtime of the Trainer's) and on variants of some, and compares the PodGroups with those of `muster plan`:
+name, minMember, minResources, queue, priorityClassName, networkTopology. Each difference follows from one of the rules
+below, which the test computes; one that no rule predicts fails it. That muster is right about what pods ask for is
+tested too: on the pods that the operators make.
 
 `pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` also writes this page anew.
 
 ## Rules
 
-*muster* in the last column: muster is right and the operator is not; *operator*: the other way round; *both*: two
-answers to two questions.
+*muster* in the last column: muster is right and the operator is not; *both*: two answers to two questions.
 
 | rule | operator | what differs | right |
 |---|---|---|---|
@@ -81,14 +82,15 @@ def render(rows: Sequence[Row]) -> str:
     parts = [_HEAD]
     parts += [
         f"| {rule.number} | {', '.join(one.name for one in rule.operators)} | {rule.says} | {rule.better} |\n"
-        for rule in RULES
+        for rule in ALL_RULES
     ]
     for operator in dict.fromkeys(row.case.operator for row in rows):
         every = [row for row in rows if row.case.operator == operator]
         own = [row for row in every if not row.case.generated]
         equal = sum(not row.prediction.rules for row in own)
         better = sum(_right(row) == MUSTER for row in own)
-        parts.append(f"\n## {operator.name} {_version(operator)}\n\nStarted with `{' '.join(operator.flags)}`. ")
+        switch = operator.switch or f"`{' '.join(operator.flags)}`"
+        parts.append(f"\n## {operator.name} {_version(operator)}\n\nStarted with {switch}. ")
         parts.append(f"Of {len(own)} manifests {equal} come to the same; in {better} muster is right.\n")
         generated = [row for row in every if row.case.generated]
         differing = sum(bool(row.prediction.rules) for row in generated)

@@ -18,7 +18,7 @@ from muster.schedulers import SCHEDULERS
 from muster.workloads import kind_of
 
 if TYPE_CHECKING:
-    from tests.conformance.cases import Manifest
+    from tests.conformance.case import Case, Manifest
 
 __all__ = ["PRIORITIES", "Facts", "Group", "Pods", "facts_of", "muster_says"]
 
@@ -87,9 +87,9 @@ def facts_of(pod_group: Manifest) -> Facts:
     )
 
 
-def muster_says(manifest: Manifest) -> Group | str:
+def muster_says(case: Case) -> Group | str:
     """The group of `muster plan`, or why there is none: its message."""
-    metadata = manifest["metadata"]
+    manifest, metadata = case.manifest, case.manifest["metadata"]
     managed = {**manifest, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), MANAGED: "true"}}}
     documents = [
         Document(
@@ -99,6 +99,7 @@ def muster_says(manifest: Manifest) -> Group | str:
         )
         for name, value in PRIORITIES.items()
     ]
+    documents += [Document("its context", one) for one in case.context]
     entry = plan([Document("the case", managed), *documents], _DEFAULTS)[0]
     if entry["podGroup"] is None:
         return str(entry["verdict"]["message"])
@@ -107,7 +108,8 @@ def muster_says(manifest: Manifest) -> Group | str:
     assert kind is not None
     known = Known()
     assert all(known.learn(document) for document in documents)
-    verdict = judge(kind, convert(managed, kind.decoded), known.context("default", _DEFAULTS))
+    namespaced = {**managed, "metadata": {"namespace": "default", **managed["metadata"]}}
+    verdict = judge(kind, convert(namespaced, kind.decoded), known.context("default", _DEFAULTS))
     workload, gang = verdict.workload, verdict.gang
     assert workload is not None
     assert gang is not None

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.objects import Container, PodSpec, ResourceRequirements
-from tests.conformance.cases import KUBERAY, MPI, TRAINING
-from tests.conformance.groups import PRIORITIES, Group, Pods, muster_says
+from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING
+from tests.conformance.groups import PRIORITIES, Group, Pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tests.conformance.cases import Case, Manifest, Operator
+    from tests.conformance.case import Case, Manifest, Operator
 
-__all__ = ["NONE", "REFUSED", "RULES", "Outcome", "Prediction", "Rule", "predict", "without_pod_level"]
+__all__ = ["NONE", "REFUSED", "RULES", "Rule", "each"]
 
 NONE, REFUSED = "no PodGroup", "refused"
-MUSTER, OPERATOR, DESIGN = "muster", "operator", "both"
+MUSTER, DESIGN = "muster", "both"
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,10 @@ class Rule:
     better: str
     says: str
     change: Callable[[Case, Group], Iterable[Group]]
-    asked: Callable[[Manifest], Manifest | None] = lambda _: None
-    """Where muster makes no group: the manifest for which it makes the one to go on from, if the rule knows one."""
+    asked: Callable[[Case], Case | None] = lambda _: None
+    """Where muster makes no group: the case for which it makes the one to go on from, if the rule knows one."""
     ends: Callable[[Case], str | None] = lambda _: None
     """Where the operator makes no group: NONE."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What the operator must do: one of the groups, or what stands in `ends`; and the rules that it took."""
-
-    muster: Group | str
-    groups: tuple[Group, ...]
-    ends: str | None
-    rules: tuple[str, ...]
-
-
-Outcome = Group | str
-
-
-def predict(case: Case) -> Prediction:
-    """What the rules say of a case."""
-    rules = [rule for rule in RULES if case.operator in rule.operators]
-    muster = muster_says(case.manifest)
-    fired: list[str] = []
-    start, manifest = muster, case.manifest
-    for rule in rules:
-        if isinstance(start, str) and (other := rule.asked(manifest)) is not None:
-            fired.append(rule.number)
-            start, manifest = muster_says(other), other
-    for rule in rules:
-        if (end := rule.ends(case)) is not None:
-            return Prediction(muster, (), end, (*fired, rule.number))
-    if isinstance(start, str):
-        return Prediction(muster, (), NONE, tuple(fired))
-    groups = [start]
-    for rule in rules:
-        changed = [new for old in groups for new in rule.change(case, old)]
-        if {group.facts for group in changed} != {group.facts for group in groups}:
-            fired.append(rule.number)
-        groups = list({group.facts: group for group in changed}.values())
-    return Prediction(muster, tuple(sorted(groups, key=lambda group: group.facts)), None, tuple(dict.fromkeys(fired)))
 
 
 # --- what the rules are made of -------------------------------------------------------------------------------------
@@ -87,16 +50,13 @@ def _same(_case: Case, group: Group) -> Iterator[Group]:
     yield group
 
 
-def _each(change: Callable[[PodSpec], PodSpec]) -> Callable[[Case, Group], Iterator[Group]]:
+def each(change: Callable[[PodSpec], PodSpec]) -> Callable[[Case, Group], Iterator[Group]]:
+    """The change of a rule that reads every pod otherwise."""
+
     def changed(_case: Case, group: Group) -> Iterator[Group]:
         yield replace(group, pods={name: replace(pods, spec=change(pods.spec)) for name, pods in group.pods.items()})
 
     return changed
-
-
-def without_pod_level(spec: PodSpec) -> PodSpec:
-    """The pod without requests of its own, as it comes out of a CRD that does not know them."""
-    return msgspec.structs.replace(spec, resources=ResourceRequirements())
 
 
 _ADDED = frozenset({"autoscaler", "wait-gcs-ready", "init-pytorch", "kubectl-delivery"})
@@ -151,12 +111,12 @@ def _priority(pods: Pods) -> int:
 # --- all operators --------------------------------------------------------------------------------------------------
 
 
-def _without_other_scheduler(original: Manifest) -> Manifest | None:
-    manifest = copy.deepcopy(original)
-    manifest["metadata"].get("labels", {}).pop("ray.io/scheduler-name", None)
-    for template in _all_templates(manifest):
+def _without_other_scheduler(original: Case) -> Case | None:
+    case = copy.deepcopy(original)
+    case.manifest["metadata"].get("labels", {}).pop("ray.io/scheduler-name", None)
+    for template in (one for manifest in (case.manifest, *case.context) for one in _all_templates(manifest)):
         template.pop("schedulerName", None)
-    return None if manifest == original else manifest
+    return None if case == original else case
 
 
 def _all_templates(manifest: Manifest) -> Iterator[Manifest]:
@@ -165,7 +125,10 @@ def _all_templates(manifest: Manifest) -> Iterator[Manifest]:
         cluster = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
         for group in (cluster.get("headGroupSpec") or {}, *(cluster.get("workerGroupSpecs") or ())):
             yield group.get("template", {}).get("spec", {})
-    else:
+    elif manifest["kind"] == "TrainingRuntime":
+        for job in manifest["spec"]["template"]["spec"]["replicatedJobs"]:
+            yield job["template"]["spec"]["template"]["spec"]
+    elif manifest["kind"] != "TrainJob":
         for replicas in _replica_specs(manifest).values():
             yield replicas["template"]["spec"]
 
@@ -204,6 +167,16 @@ def _unclamped(case: Case, group: Group) -> Iterator[Group]:
     yield group.counting(counts)
 
 
+def _without_a_replica(original: Case) -> Case | None:
+    """With no replica in place of those that have no host."""
+    manifest = copy.deepcopy(original.manifest)
+    spec = manifest["spec"]
+    for one in (spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec).get("workerGroupSpecs") or ():
+        if one.get("numOfHosts", 1) < 1:
+            one |= {"replicas": 0, "minReplicas": 0, "numOfHosts": 1}
+    return None if manifest == original.manifest else replace(original, manifest=manifest)
+
+
 def _named_after_job(case: Case, group: Group) -> Iterator[Group]:
     meta = case.manifest["metadata"]
     name = meta.get("name") or f"{meta['generateName']}xxxxx"
@@ -234,9 +207,9 @@ def _policy_priority(case: Case, group: Group) -> Iterator[Group]:
     yield replace(group, priority_class=_policy(case).get("priorityClass", ""))
 
 
-def _possible_min_available(original: Manifest) -> Manifest | None:
+def _possible_min_available(original: Case) -> Case | None:
     """With every pod in place of a minAvailable that no gang can have."""
-    manifest = copy.deepcopy(original)
+    manifest = copy.deepcopy(original.manifest)
     policy = manifest["spec"].get("runPolicy", {}).get("schedulingPolicy", {})
     if "minAvailable" not in policy:
         return None
@@ -246,17 +219,12 @@ def _possible_min_available(original: Manifest) -> Manifest | None:
         for role, spec in _replica_specs(manifest).items()
         if not (waiting and role == "Launcher")
     )
-    return manifest
+    return replace(original, manifest=manifest)
 
 
 def _min_available(case: Case, group: Group) -> Iterator[Group]:
     available = _policy(case).get("minAvailable")
     yield group if available is None else replace(group, min_member=available)
-
-
-def _ends_without_workers(case: Case) -> str | None:
-    worker = _replica_specs(case.manifest).get("Worker")
-    return NONE if worker is not None and not worker.get("replicas") else None
 
 
 def _ends_with_zero(case: Case) -> str | None:
@@ -294,7 +262,7 @@ def _launcher_counts(case: Case, group: Group) -> Iterator[Group]:
         yield group
         return
     available = _policy(case).get("minAvailable")
-    workers = group.pods["worker"].replicas
+    workers = group.pods["worker"].replicas if "worker" in group.pods else 0
     member = workers + 1 if available is None else available
     yield replace(group, min_member=member).counting({"launcher": 1, "worker": max(min(workers, member - 1), 0)})
 
@@ -328,7 +296,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "A2",
-        (KUBERAY, TRAINING, MPI),
+        (KUBERAY, TRAINING, MPI, TRAINER),
         MUSTER,
         "A workload that names another scheduler, by label or in a template, is left alone by muster. The operators "
         "make a PodGroup for Volcano all the same.",
@@ -345,20 +313,12 @@ RULES: tuple[Rule, ...] = (
         asked=_possible_min_available,
     ),
     Rule(
-        "A4",
-        (TRAINING,),
-        OPERATOR,
-        "The Training operator's CRDs do not know pod-level requests, so that the apiserver drops them. A plan counts "
-        "them as they stand in the file; in the cluster muster never sees them.",
-        _each(without_pod_level),
-    ),
-    Rule(
         "A5",
         (KUBERAY, TRAINING, MPI),
         MUSTER,
         "Containers that the operator itself adds to its pods are counted by muster, not by the operator: KubeRay's "
         "autoscaler and wait-gcs-ready, the Training operator's init-pytorch and kubectl-delivery.",
-        _each(_as_written),
+        each(_as_written),
     ),
     Rule(
         "A6",
@@ -366,7 +326,7 @@ RULES: tuple[Rule, ...] = (
         MUSTER,
         "Init containers, sidecars among them, pod overhead and pod-level requests count as the scheduler counts them. "
         "The operators add up the plain containers only: the room they ask for is too small.",
-        _each(_containers_only),
+        each(_containers_only),
     ),
     Rule(
         "K1",
@@ -401,12 +361,20 @@ RULES: tuple[Rule, ...] = (
         lambda case, group: (new for one in _ray_queue(case, group) for new in _ray_priority(case, one)),
     ),
     Rule(
+        "K5",
+        (KUBERAY,),
+        MUSTER,
+        "muster refuses a numOfHosts of 0. KubeRay takes it, and makes no worker of that group, without a word.",
+        _same,
+        asked=_without_a_replica,
+    ),
+    Rule(
         "T1",
         (TRAINING,),
         MUSTER,
         "As soon as a container has any request, the Training operator forgets its limits: a GPU that stands in limits "
         "only is not counted. The apiserver makes it a request.",
-        _each(_requests_hide_limits),
+        each(_requests_hide_limits),
     ),
     Rule(
         "T2",
@@ -464,14 +432,5 @@ RULES: tuple[Rule, ...] = (
         MUSTER,
         "The MPI operator reads no labels: neither the queue nor the priority.",
         lambda case, group: (new for one in _mpi_queue(case, group) for new in _mpi_priority(case, one)),
-    ),
-    Rule(
-        "M5",
-        (MPI,),
-        DESIGN,
-        "The MPI operator makes nothing of an MPIJob whose workers have no number, or 0, and says so in an event; "
-        "muster counts the launcher.",
-        _same,
-        ends=_ends_without_workers,
     ),
 )

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from muster.cli.doctor.diagnosis import Check
 from muster.reasons import State
+from tests.exported import exported
 
 CHECKOUT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md")])
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
 
 
 def test_the_plan_in_the_readme_is_what_muster_plan_prints() -> None:
@@ -30,10 +32,26 @@ def test_the_plan_in_the_readme_is_what_muster_plan_prints() -> None:
     assert done.stdout == shown[2]
 
 
-@pytest.mark.parametrize("state", State)
-def test_every_state_is_explained(state: State) -> None:
-    """docs/reasons.md has a row for every state that a gang can be in."""
-    assert f"| `{state}` |" in (CHECKOUT / "docs/reasons.md").read_text()
+def test_every_state_is_explained() -> None:
+    """docs/reasons.md has a row for every state, each with what to do, and for nothing else."""
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", (CHECKOUT / "docs/reasons.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(map(str, State))
+
+
+def test_every_command_is_in_the_table() -> None:
+    """docs/cli.md lists the commands that there are."""
+    helped = subprocess.run(
+        [sys.executable, "-m", "muster.cli", "--help"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout
+    commands = set(re.findall(r"^    ([a-z]+) ", helped, re.MULTILINE)) - {"version"}
+    assert commands == set(re.findall(r"^\| `muster ([a-z]+)", (CHECKOUT / "docs/cli.md").read_text(), re.MULTILINE))
+
+
+def test_every_check_of_the_doctor_is_in_the_table() -> None:
+    """docs/cli.md has a row for each, in their order."""
+    _, _, section = (CHECKOUT / "docs/cli.md").read_text().partition("## muster doctor")
+    section, _, _ = section.partition("\n## ")
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(map(str, Check))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -41,6 +59,23 @@ def test_links_lead_somewhere(document: Path) -> None:
     """Every relative link of a document names a file of the repository."""
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
     assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+def _anchors(document: Path) -> set[str]:
+    """What GitHub calls the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_into_documents_lead_to_a_heading(document: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", document.read_text())
+    missing = [
+        f"{name}#{anchor}"
+        for name, anchor in links
+        if anchor not in _anchors(document.parent / name if name else document)
+    ]
+    assert missing == []
 
 
 def test_make_targets_named_in_documents_exist() -> None:
@@ -67,9 +102,27 @@ def test_the_worked_examples_are_what_muster_plan_says(manifest: str, shown: str
         text=True,
         check=False,
     )
-    said = [line for line in done.stdout.splitlines() if not line.startswith(("    ", "  patch of"))]
-    assert said == shown.splitlines()
+    said, _, _ = done.stdout.partition("  patch of")
+    assert said == shown
 
 
 def test_every_family_has_a_worked_example() -> None:
-    assert len(_WORKED) == 6
+    assert len(_WORKED) == 7
+
+
+def _described() -> list[str]:
+    """A table row for every metric that the processes have, as `docs/operations.md` shows it."""
+    rows = []
+    for process, metrics in exported().items():
+        for metric in metrics:
+            name = metric.name + ("_total" if metric.type == "counter" else "")
+            rows.append(f"| `{name}` | {process} | {metric.type} | {metric.documentation} |")
+    return rows
+
+
+def test_every_metric_is_in_the_table() -> None:
+    """docs/operations.md lists the metrics as the processes describe them, and no others."""
+    shown = re.findall(
+        r"^\| `(?:muster|workqueue|leader)_.*", (CHECKOUT / "docs/operations.md").read_text(), re.MULTILINE
+    )
+    assert shown == _described()

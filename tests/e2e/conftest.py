@@ -16,14 +16,21 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["VALUES", "muster", "scene", "urgent"]
+__all__ = ["QUICK_LEASE", "VALUES", "muster", "scene", "urgent"]
 
 WEBHOOKS, CONTROLLERS = 1, 2
 
-# A lease so short that a test of takeover takes seconds; everything else is as the chart has it.
+# A lease so short that a test of takeover takes seconds, and so long that no leader of a full machine loses it: it ends
+# then, and no kubelet starts it again. Everything else is as the chart has it.
 VALUES = {
     "image.repository": "muster",
     "webhook.shutdownDelaySeconds": "0",
+    "controller.lease.durationSeconds": "12",
+    "controller.lease.renewDeadlineSeconds": "9",
+    "controller.lease.retryPeriodSeconds": "1",
+}
+# Where a controller that ended is started again, and that often.
+QUICK_LEASE = {
     "controller.lease.durationSeconds": "4",
     "controller.lease.renewDeadlineSeconds": "3",
     "controller.lease.retryPeriodSeconds": "0.5",
@@ -35,7 +42,7 @@ def muster_of_session(testbed: Testbed) -> Iterator[MusterInstall]:
     """The chart on the session's testbed."""
     installed = install(testbed, values=VALUES, webhooks=WEBHOOKS, controllers=CONTROLLERS)
     yield installed
-    installed.uninstall()
+    installed.uninstall(hooks=False)
 
 
 @pytest.fixture

@@ -60,6 +60,25 @@ def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None
     scene.assert_never_above({"cpu": "5"})
 
 
+def test_a_held_newcomer_is_the_replacement_of_a_running_worker_that_kuberay_deletes(scene: Scene) -> None:
+    """Scaled up in a full queue and down again at the cost of one that runs: the one that waited takes its place."""
+    queue = scene.queue(cpu="4")
+    cluster = ray_cluster("swapping").label(QUEUE_LABEL, queue)
+    gang = "ray-swapping-pg"
+    scene.apply(cluster.workers(2), ray_cluster("neighbour").label(QUEUE_LABEL, queue))
+    scene.await_running("ray-neighbour-pg", 1)
+    running = [pod["metadata"]["name"] for pod in scene.await_running(gang, 3)]
+    scene.apply(cluster.workers(3))
+    scene.wait("word of it", lambda: "no room yet for cpu 1" in message(scene.pod_group(gang)))
+    (newcomer,) = (pod["metadata"]["name"] for pod in scene.pods(gang) if gates(pod) == [GATE])
+
+    lost = next(name for name in running if "-worker-" in name)
+    scene.apply(cluster.workers(2, scaleStrategy={"workersToDelete": [lost]}))
+    names = {pod["metadata"]["name"] for pod in scene.await_running(gang, 3)}
+    assert names == {newcomer, *running} - {lost}
+    scene.assert_never_above({"cpu": "4"})
+
+
 def test_shrinking_gives_room_to_others(scene: Scene) -> None:
     """A cluster that is scaled down lets a waiting one in."""
     queue = scene.queue(cpu="4")
@@ -96,6 +115,20 @@ def test_suspended_job_gives_its_room_and_queues_again(scene: Scene) -> None:
     scene.wait("one to run again", lambda: sum(alive(p) and phase(p) == "Running" for p in scene.pods("one")) == 3)
     scene.assert_never_above({"cpu": "3"})
     assert scene.recorder.get(PYTORCH_JOBS, "one") is not None
+
+
+def test_a_suspended_job_keeps_no_room_from_who_comes_later(scene: Scene) -> None:
+    """Volcano takes its PodGroup into the queue again though it has no pods: it asks for nothing there."""
+    queue = scene.queue(cpu="3")
+    one, two = (pytorch_job(name).workers(2).policy(queue=queue) for name in ("one", "two"))
+    scene.apply(one)
+    scene.await_running("one", 3)
+    scene.apply(one.suspended())
+    scene.wait("Volcano to take the PodGroup in", lambda: phase(scene.pod_group("one")) == "Inqueue")
+
+    scene.apply(two)
+    scene.await_running("two", 3)
+    assert not scene.events("two", "Unschedulable"), "after a minute it would have run all the same"
 
 
 def test_made_anew_under_the_same_name_is_a_new_gang(scene: Scene) -> None:

@@ -136,7 +136,7 @@ def test_accepted_in_a_larger_queue(scene: Scene) -> None:
 def test_closed_queue_refuses_new_work_and_keeps_what_runs(scene: Scene) -> None:
     """A queue that Volcano closed takes nobody new; when it is opened again it does."""
     queue = scene.queue(cpu="4")
-    _command(scene, queue, "CloseQueue")
+    scene.operate_queue(queue, "CloseQueue")
     scene.await_queue(queue, "Closed")
     cluster = ray_cluster("late").label(QUEUE_LABEL, queue)
     said = scene.try_apply(cluster)
@@ -145,7 +145,7 @@ def test_closed_queue_refuses_new_work_and_keeps_what_runs(scene: Scene) -> None
         f'metadata.labels[volcano.sh/queue-name]: queue "{queue}" is Closed and takes no new work; '
         "use an open queue or have this one opened",
     )
-    _command(scene, queue, "OpenQueue")
+    scene.operate_queue(queue, "OpenQueue")
     scene.await_queue(queue)
     scene.apply(cluster)
     scene.await_running("ray-late-pg", 1)
@@ -157,14 +157,14 @@ def test_queue_closed_while_a_gang_waits(scene: Scene) -> None:
     for name in ("one", "two"):
         scene.apply(ray_cluster(name).label(QUEUE_LABEL, queue))
         scene.await_event(name, {"one": "Running", "two": "WaitingForQuota"}[name])
-    _command(scene, queue, "CloseQueue")
+    scene.operate_queue(queue, "CloseQueue")
     scene.await_state("ray-two-pg", "QueueClosed")
     assert scene.await_event("two", "QueueClosed") == f'queue "{queue}" is Closing and takes no new work'
     scene.delete(RAY_CLUSTERS, "one")
     scene.wait("its pod to go", lambda: not scene.pods("ray-one-pg"))
     # There is room now; the queue stays Closing for as long as a PodGroup names it.
     assert all(not node_of(pod) for pod in scene.await_gated("ray-two-pg", 1))
-    _command(scene, queue, "OpenQueue")
+    scene.operate_queue(queue, "OpenQueue")
     scene.await_running("ray-two-pg", 1)
 
 
@@ -215,20 +215,27 @@ def test_valid_cannot_become_invalid(scene: Scene) -> None:
     scene.await_running("ray-steady-pg", 2)
 
 
-def _command(scene: Scene, queue: str, action: str) -> None:
-    """What `vcctl queue operate` does."""
-    uid = scene.api.get(QUEUES.path(name=queue))["metadata"]["uid"]
-    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": queue, "uid": uid, "controller": True}
-    scene.api.create(
-        "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands",
-        {
-            "apiVersion": "bus.volcano.sh/v1alpha1",
-            "kind": "Command",
-            "metadata": {"generateName": f"{queue}-"},
-            "target": target,
-            "action": action,
-        },
-    )
+def test_who_will_wait_for_room_is_told_what_the_queue_holds(scene: Scene) -> None:
+    """As Volcano counts it, and who waits there; the position is told as soon as the gang waits."""
+    queue = scene.queue(cpu="4")
+    scene.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
+    scene.await_running("ray-first-pg", 3)
+    second, third = (ray_cluster(name).label(QUEUE_LABEL, queue).workers(1) for name in ("second", "third"))
+
+    def told(workload: RayCluster, who_waits: str) -> bool:
+        name = workload.manifest()["metadata"]["name"]
+        line = (
+            f'Warning: metadata.labels[{QUEUE_LABEL}]: gang "ray-{name}-pg" needs cpu 2, and queue "{queue}" holds '
+            f"cpu 3 of 4 (75 %); {who_waits}; it waits until there is room, and its event WaitingForQuota says its "
+            "position"
+        )
+        return line in _dry_run(scene, workload).splitlines()
+
+    scene.wait("the warning", lambda: told(second, f'no gang waits in queue "{queue}" yet'))
+    scene.apply(second)
+    assert scene.await_event("second", "WaitingForQuota").endswith("position 1 of 1 waiting")
+    before = f'1 gang waits in queue "{queue}", 1 before it by priority and age'
+    scene.wait("the warning of those who wait", lambda: told(third, before))
 
 
 def _dry_run(scene: Scene, workload: RayCluster) -> str:

@@ -1,17 +1,23 @@
-"""Story D: two of KubeRay's own sample clusters in a queue that holds one of them (issue 3, 4.1)."""
+"""Story D: RayClusters and Volcano, with two of KubeRay's own samples in a queue for one (issue 3, 4.1; 5, 6.1)."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GANG, GATE, PRIORITY_CLASS_LABEL, SCHEDULER_LABEL
-from tests.builders import ray_cluster
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from tests import builders
+from tests.builders import pytorch_job, ray_cluster
 from tests.recorder import RAY_CLUSTERS, Manifest
-from tests.scene import admitted, alive, gates, has_condition, message, node_of, phase, state
+from tests.scene import admitted, alive, gates, has_condition, message, node_of, phase
+from tests.story import GATED, LEDGER, Point, told
+from tests.timeline import shown, timeline
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
@@ -33,11 +39,12 @@ def _named(cluster: Manifest, name: str) -> Manifest:
     return {**cluster, "metadata": {**cluster["metadata"], "name": name}}
 
 
-def test_two_clusters_in_a_queue_for_one(scene: Scene, sample: tuple[Manifest, Manifest]) -> None:
-    """D3 and D4: the first runs as a gang, the second waits whole and says why, and runs when the first is deleted."""
+def test_d3_a_cluster_that_fits_its_queue_runs_as_a_gang(scene: Scene, sample: tuple[Manifest, Manifest]) -> None:
+    """D3: queue and cluster are applied at once; PodGroup, owner, phase and the queue's sums are the guide's."""
     queue, cluster = sample
+    name = queue["metadata"]["name"]
     assert queue["spec"]["capability"] == {"cpu": "4", "memory": "6Gi"}
-    scene.adopt_queue(queue["metadata"]["name"])
+    scene.adopt_queue(name)
 
     # Both at once, as users do: a queue that is a moment old refuses nobody.
     scene.apply(queue, cluster)
@@ -45,23 +52,54 @@ def test_two_clusters_in_a_queue_for_one(scene: Scene, sample: tuple[Manifest, M
     scene.wait("Volcano's word", lambda: has_condition(scene.pod_group(_FIRST), "Scheduled"))
     group, owner = scene.pod_group(_FIRST), scene.recorder.get(RAY_CLUSTERS, "test-cluster-0")
     assert owner is not None
-    assert group["spec"]["minMember"] == 3
-    assert group["spec"]["minResources"] == {"cpu": "3", "memory": "4Gi"}
-    assert group["spec"]["queue"] == "kuberay-test-queue"
-    assert group["metadata"]["ownerReferences"] == [
-        {
-            "apiVersion": "ray.io/v1",
-            "kind": "RayCluster",
-            "name": "test-cluster-0",
-            "uid": owner["metadata"]["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-    ]
-    assert group["status"]["phase"] == "Running"
-    last = group["status"]["conditions"][-1]
-    assert (last["type"], last["reason"]) == ("Scheduled", "tasks in gang are ready to be scheduled")
+    holder = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "name": "test-cluster-0",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    assert group["metadata"]["ownerReferences"] == [holder]
+    spec, last = group["spec"], group["status"]["conditions"][-1]
+    asked = " and ".join(f"{what} {amount}" for what, amount in sorted(spec["minResources"].items()))
+    scene.wait("Volcano's count of the queue", lambda: _sums(scene, name) == _WITH_ONE)
+    sums = _sums(scene, name)
+    scene.assert_started_together(_FIRST, 3)
+    scene.delete(RAY_CLUSTERS, "test-cluster-0")
+    scene.delete(QUEUES, name)
+    told(
+        "D3. A cluster that fits its queue",
+        "KubeRay's own sample: a queue of 4 cpu and 6Gi, test-cluster-0 with a head of 1 cpu and 2Gi and two workers "
+        "of 1 cpu and 1Gi. In the end both are deleted.",
+        Point("order", "it starts, it runs, it ends", timeline(scene, {_FIRST: "it"})),
+        Point(
+            "PodGroup, owned by the RayCluster",
+            f"{_FIRST}, minMember 3, minResources cpu 3 and memory 4Gi, queue kuberay-test-queue",
+            f"{group['metadata']['name']}, minMember {spec['minMember']}, minResources {asked}, queue {spec['queue']}",
+        ),
+        Point(
+            "its phase and last condition",
+            "Running, Scheduled: tasks in gang are ready to be scheduled",
+            f"{phase(group)}, {last['type']}: {last['reason']}",
+        ),
+        Point(
+            "status of the queue",
+            "Open, allocated cpu 3 and memory 4Gi, running 1",
+            sums,
+            "Volcano 1.14 counts the PodGroups of a queue in its metrics, no longer in the status",
+        ),
+    )
 
+
+def test_d4_a_second_cluster_waits_whole_and_runs_when_the_first_is_deleted(
+    scene: Scene, sample: tuple[Manifest, Manifest]
+) -> None:
+    """D4: one of its pods would fit and is not placed; cluster and PodGroup say why, and the pods name the PodGroup."""
+    queue, cluster = sample
+    scene.adopt_queue(queue["metadata"]["name"])
+    scene.apply(queue, cluster)
+    scene.await_running(_FIRST, 3)
     scene.apply(_named(cluster, "test-cluster-1"))
     why = scene.await_event("test-cluster-1", "WaitingForQuota")
     assert why == (
@@ -69,26 +107,60 @@ def test_two_clusters_in_a_queue_for_one(scene: Scene, sample: tuple[Manifest, M
         "position 1 of 1 waiting"
     )
     scene.await_gated(_SECOND, 3)
+    scene.wait("Volcano to look at it", lambda: phase(scene.pod_group(_SECOND)))
     group = scene.await_state(_SECOND, "WaitingForQuota")
     assert message(group) == why
-    assert phase(group) != "Running"
-    listed = scene.kubectl("get", "pods", "--selector=ray.io/cluster=test-cluster-1", "--no-headers").stdout
-    assert [line.split()[2] for line in listed.splitlines()] == ["SchedulingGated"] * 3
+    pods, waits = shown(scene, _SECOND), phase(group)
+    described = scene.kubectl("describe", "pods", "--selector=ray.io/cluster=test-cluster-1").stdout
+    named = sorted(set(re.findall(rf"{re.escape(GROUP_NAME)}: (\S+)", described)))
+    assert why in scene.kubectl("describe", POD_GROUPS.full_name, _SECOND).stdout
 
     scene.delete(RAY_CLUSTERS, "test-cluster-0")
     scene.await_running(_SECOND, 3)
-    gone = max(seen.version for seen in scene.recorder.history(RAY_CLUSTERS) if seen.gone)
-    assert scene.first_bound(_SECOND) > gone, "the second started before the first was deleted"
     # Deleted is the RayCluster before its pods are: until then they use what they use.
     left = max(_end_of(scene, uid) for uid in _members(scene, _FIRST))
     mark = scene.recorder.first(
         POD_GROUPS, lambda group: group["metadata"]["name"] == _SECOND and bool(admitted(group))
     )
     assert mark.version > left, "admitted while pods of the first still ran"
-    scene.assert_started_together(_FIRST, 3)
     scene.assert_started_together(_SECOND, 3)
     scene.assert_never_above({"cpu": "4", "memory": "6Gi"})
     scene.wait("the first PodGroup to go", lambda: scene.recorder.get(POD_GROUPS, _FIRST) is None)
+    told(
+        "D4. A second cluster waits as a whole",
+        "test-cluster-1 is the same. One of its pods would fit beside test-cluster-0, but none is placed. Then "
+        "test-cluster-0 is deleted.",
+        Point(
+            "order",
+            "cluster 0 starts, cluster 0 runs, cluster 1 waits, cluster 0 ends, cluster 1 starts, cluster 1 runs",
+            timeline(scene, {_FIRST: "cluster 0", _SECOND: "cluster 1"}),
+        ),
+        Point("pods of cluster 1 while it waits", "3 Pending", pods, GATED),
+        Point("its PodGroup", "Pending", waits),
+        Point(
+            "why it waits",
+            "condition of the PodGroup: 3 tasks in gang unschedulable",
+            f"event on the RayCluster and its PodGroup: {why}",
+            LEDGER,
+        ),
+        Point(
+            "`kubectl describe pod` leads there by",
+            "events of Volcano on the pod",
+            f"the annotation `{GROUP_NAME}`, which names its PodGroup {' and '.join(named)}",
+            "a gated pod is no scheduler's business yet, so that none has anything to say of it",
+        ),
+    )
+
+
+_WITH_ONE = "Open, allocated cpu 3 and memory 4Gi"
+
+
+def _sums(scene: Scene, queue: str) -> str:
+    """What Volcano says that a queue holds."""
+    status = scene.api.get(QUEUES.path(name=queue))["status"]
+    allocated = status.get("allocated", {})
+    counted = "".join(f", {name} {status[name]}" for name in ("pending", "inqueue", "running") if status.get(name))
+    return f"{status['state']}, allocated cpu {allocated.get('cpu')} and memory {allocated.get('memory')}{counted}"
 
 
 def _members(scene: Scene, gang: str) -> set[str]:
@@ -102,18 +174,64 @@ def _end_of(scene: Scene, uid: str) -> int:
     return scene.recorder.first(PODS, lambda pod: pod["metadata"]["uid"] == uid and not alive(pod), "its end").version
 
 
-def test_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> None:
+def test_d5_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> None:
     """D5: the capability is raised while a cluster waits, and it runs."""
     queue = scene.queue(cpu="3")
-    scene.apply(*(ray_cluster(name).label("volcano.sh/queue-name", queue).workers(1) for name in ("one", "two")))
-    scene.wait("one to run", lambda: any(state(scene.pod_group(f"ray-{n}-pg")) == "Running" for n in ("one", "two")))
-    scene.wait("one to wait", lambda: scene.events("one", "WaitingForQuota") or scene.events("two", "WaitingForQuota"))
-    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "4"}}}')
-    for gang in ("ray-one-pg", "ray-two-pg"):
-        scene.await_running(gang, 2)
+    one, two = (ray_cluster(name).label(QUEUE_LABEL, queue).workers(1) for name in ("one", "two"))
+    scene.apply(one)
+    scene.await_running("ray-one-pg", 2)
+    scene.apply(two)
+    scene.await_event("two", "WaitingForQuota")
+    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})
+    raised = int(scene.api.get(QUEUES.path(name=queue))["metadata"]["resourceVersion"])
+    scene.await_running("ray-two-pg", 2)
+    told(
+        "D5. The capability is raised while a cluster waits",
+        "Two clusters of 2 cpu in a queue of 3, which then has 4.",
+        Point(
+            "order",
+            "cluster 1 starts, cluster 1 runs, cluster 2 waits, the queue is raised, cluster 2 starts, cluster 2 runs",
+            timeline(scene, {"ray-one-pg": "cluster 1", "ray-two-pg": "cluster 2"}, [(raised, "the queue is raised")]),
+        ),
+    )
 
 
-def test_scheduler_label_alone_means_the_default_queue(scene: Scene) -> None:
+_LIGHT, _HEAVY = "-light", "-heavy"
+
+
+def test_d5_weights_share_a_full_cluster(scene: Scene) -> None:
+    """D5: two queues of weight 1 and 3 compete for 64 cpu; muster lets all of it in, and Volcano shares it 1 to 3."""
+    queues = {suffix: scene.queue(suffix) for suffix in (_LIGHT, _HEAVY)}
+    scene.patch(QUEUES, queues[_HEAVY], {"spec": {"weight": 3}})
+    # Pods of the cluster's own scheduler fill the four nodes until both queues wait.
+    full = [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "15"}}}]
+    holders = [f"holder-{index}" for index in range(4)]
+    scene.apply(*(builders.pod(name, containers=full) for name in holders))
+    scene.wait("the cluster to be full", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 4)
+    # Two pods of 7600m find place on each node. A quarter of the cluster is 2 of them, three quarters are 6.
+    jobs = {f"{suffix}-{index}".strip("-"): queue for suffix, queue in queues.items() for index in range(7)}
+    scene.apply(*(pytorch_job(name).master(cpu="7600m").policy(queue=queue) for name, queue in jobs.items()))
+    for name in jobs:
+        scene.await_state(name, "Admitted")
+    scene.kubectl("delete", "pods", *holders, "--wait=false")
+    scene.wait("the cluster to be full again", lambda: len(_running(scene)) == 8)
+    counts = [
+        sum(QUEUE_LABEL in labels and labels[QUEUE_LABEL] == queues[suffix] for labels in _running(scene))
+        for suffix in queues
+    ]
+    told(
+        "D5. Weights share a full cluster",
+        "Two queues without capability, of weight 1 and 3, with more jobs in each than the cluster holds.",
+        Point("their parts of the cluster", "1 to 3", f"1 to {Fraction(counts[1], counts[0])}"),
+    )
+
+
+def _running(scene: Scene) -> list[Manifest]:
+    """The labels of all pods that run."""
+    return [pod["metadata"].get("labels") or {} for pod in scene.pods() if phase(pod) == "Running"]
+
+
+def test_d1_the_scheduler_label_alone_means_the_default_queue(scene: Scene) -> None:
     """D1: a RayCluster with only `ray.io/scheduler-name: volcano` runs as a gang in queue `default`."""
     scene.apply(ray_cluster("plain").label(SCHEDULER_LABEL, "volcano").workers(2))
     pods = scene.await_running("ray-plain-pg", 3)
@@ -121,9 +239,16 @@ def test_scheduler_label_alone_means_the_default_queue(scene: Scene) -> None:
     assert "priorityClassName" not in scene.pod_group("ray-plain-pg")["spec"]
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"volcano"}
     scene.assert_started_together("ray-plain-pg", 3)
+    told(
+        "D1. The scheduler's label alone",
+        "A RayCluster of a head and two workers with the label `ray.io/scheduler-name: volcano` and nothing else.",
+        Point("order", "it starts, it runs", timeline(scene, {"ray-plain-pg": "it"})),
+        Point("queue", "default", scene.pod_group("ray-plain-pg")["spec"]["queue"]),
+        Point("minMember", "3", str(scene.pod_group("ray-plain-pg")["spec"]["minMember"])),
+    )
 
 
-def test_priority_label_gives_pods_class_and_value(scene: Scene, urgent: str) -> None:
+def test_d1_the_priority_label_gives_pods_class_and_value(scene: Scene, urgent: str) -> None:
     """D1: with `ray.io/priority-class-name` the pods carry class and value, the PodGroup the class."""
     cluster = ray_cluster("pressing").label(SCHEDULER_LABEL, "volcano").label(PRIORITY_CLASS_LABEL, urgent).workers(1)
     scene.apply(cluster)
@@ -131,3 +256,39 @@ def test_priority_label_gives_pods_class_and_value(scene: Scene, urgent: str) ->
     assert scene.pod_group("ray-pressing-pg")["spec"]["priorityClassName"] == urgent
     assert [(pod["spec"]["priorityClassName"], pod["spec"]["priority"]) for pod in pods] == [(urgent, 1000)] * 2
     assert all(node_of(pod) and GATE not in gates(pod) for pod in pods)
+    of_pod = pods[0]["spec"]["priorityClassName"].replace(urgent, "urgent")
+    of_group = scene.pod_group("ray-pressing-pg")["spec"]["priorityClassName"].replace(urgent, "urgent")
+    told(
+        "D1. With the priority's label",
+        "A RayCluster with that label and `ray.io/priority-class-name`, here the class urgent of value 1000.",
+        Point("class and value of its pods", "urgent, 1000", f"{of_pod}, {pods[0]['spec']['priority']}"),
+        Point("class of its PodGroup", "urgent", of_group),
+    )
+
+
+_BEYOND = "what goes beyond the gang's minimum waits for room with muster's gate, and the gang runs"
+
+
+def test_d2_with_autoscaling_the_gang_is_the_minimum(scene: Scene) -> None:
+    """D2: autoscaling on, the gang is the head and minReplicas; off, replicas. What is beyond waits without harm."""
+    # A head with its autoscaler, which KubeRay adds with 500m, and one worker fit; a second worker does not.
+    queue = scene.queue(cpu="3")
+    cluster = ray_cluster("scaled").label(QUEUE_LABEL, queue).workers(2, minReplicas=1)
+    scene.apply(replace(cluster, spec={"enableInTreeAutoscaling": True}))
+    gang = "ray-scaled-pg"
+    scene.wait("word of the second worker", lambda: "no room yet for" in message(scene.pod_group(gang)))
+    scene.wait("its minimum to run", lambda: sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 2)
+    group, beyond = scene.pod_group(gang), shown(scene, gang)
+    scene.delete(RAY_CLUSTERS, "scaled")
+    scene.apply(ray_cluster("fixed").label(QUEUE_LABEL, queue).workers(2, minReplicas=1))
+    scene.await_running("ray-fixed-pg", 3)
+    fixed = scene.pod_group("ray-fixed-pg")["spec"]
+    scene.assert_never_above({"cpu": "3"})
+    told(
+        "D2. Autoscaling",
+        "A RayCluster with a worker group of `replicas: 2` and `minReplicas: 1`, with autoscaling in a queue "
+        "with room for one worker.",
+        Point("minMember with autoscaling", "2", str(group["spec"]["minMember"])),
+        Point("minMember without", "3", str(fixed["minMember"])),
+        Point("pods with autoscaling", "2 Running, 1 Pending", beyond, _BEYOND),
+    )

@@ -10,12 +10,11 @@ import yaml
 
 from hack.testbed import CommandError, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import select
+from tests.scene import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from tests.testbed_fixtures import OwnTestbed
 
 _NAMESPACE = "batch"
 
@@ -25,7 +24,7 @@ def batch() -> Iterator[Testbed]:
     """One testbed for this file, with the three operators and nothing else."""
     with Testbed.start(parts=["mpi", "trainer"], nodes=Nodes(count=2, gpu=0), progress=print) as running:
         running.kubectl("create", "namespace", _NAMESPACE)
-        wait_for("its ServiceAccount", lambda: running.kubectl("get", "sa", "default", "-n", _NAMESPACE), 20)
+        wait_for("its ServiceAccount", lambda: running.kubectl("get", "sa", "default", "-n", _NAMESPACE), PATIENCE)
         yield running
 
 
@@ -50,12 +49,12 @@ def test_mpi_operators_own_sample_succeeds(batch: Testbed) -> None:
     """The launcher is the pod of a batch Job, and such pods end by themselves on the testbed's nodes."""
     sample: Path = batch.module_dir("github.com/kubeflow/mpi-operator") / "examples/v2beta1/pi/pi.yaml"
     batch.kubectl("apply", "-n", _NAMESPACE, "-f", str(sample))
-    wait_for("the MPIJob to succeed", lambda: "Succeeded" in _conditions(batch, "mpijobs", "pi"), 60)
+    wait_for("the MPIJob to succeed", lambda: "Succeeded" in _conditions(batch, "mpijobs", "pi"), PATIENCE)
 
 
 def test_jobset_runs_its_jobs(batch: Testbed) -> None:
     batch.kubectl("apply", "-n", _NAMESPACE, "-f", "-", input=json.dumps(_job_set("pair")))
-    wait_for("the JobSet to complete", lambda: "Completed" in _conditions(batch, "jobsets", "pair"), 60)
+    wait_for("the JobSet to complete", lambda: "Completed" in _conditions(batch, "jobsets", "pair"), PATIENCE)
 
 
 def test_jobsets_own_webhooks_are_reached(batch: Testbed) -> None:
@@ -76,7 +75,7 @@ def test_trainer_makes_a_jobset_of_its_shipped_runtime(batch: Testbed) -> None:
         "spec": {"runtimeRef": {"name": runtime["metadata"]["name"]}, "trainer": {"numNodes": 2}},
     }
     batch.kubectl("apply", "-n", _NAMESPACE, "-f", "-", input=json.dumps(job))
-    wait_for("the TrainJob to complete", lambda: "Complete" in _conditions(batch, "trainjobs", "train"), 60)
+    wait_for("the TrainJob to complete", lambda: "Complete" in _conditions(batch, "trainjobs", "train"), PATIENCE)
 
 
 def test_trainers_own_webhooks_are_reached(batch: Testbed) -> None:
@@ -88,20 +87,6 @@ def test_trainers_own_webhooks_are_reached(batch: Testbed) -> None:
     }
     with pytest.raises(CommandError, match=r"validator\.trainjob\.trainer\.kubeflow\.org.*denied"):
         batch.kubectl("apply", "-n", _NAMESPACE, "-f", "-", input=json.dumps(job))
-
-
-def test_training_operator_makes_mpi_jobs_of_v1_on_a_control_plane_of_its_own(own_testbed: OwnTestbed) -> None:
-    one = own_testbed(parts=["training-mpi"], nodes=Nodes(count=2, gpu=0))
-    one.kubectl("create", "namespace", _NAMESPACE)
-    wait_for("its ServiceAccount", lambda: one.kubectl("get", "sa", "default", "-n", _NAMESPACE), 20)
-    sample = one.module_dir("github.com/kubeflow/training-operator") / "examples/mpi/tensorflow-mnist.yaml"
-    one.kubectl("apply", "-n", _NAMESPACE, "-f", str(sample))
-
-    def pods() -> int:
-        listed = one.kubectl("get", "pods", "-n", _NAMESPACE, "-l", "training.kubeflow.org/job-name", "-oname")
-        return len(listed.stdout.split())
-
-    wait_for("launcher and workers", lambda: pods() == 3, 60)
 
 
 def test_addon_brings_what_it_needs() -> None:

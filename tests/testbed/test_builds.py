@@ -119,7 +119,7 @@ def test_every_port_has_a_service_range_of_its_own() -> None:
 
 
 def test_unknown_addon_lists_the_known_ones() -> None:
-    with pytest.raises(TestbedError, match=r"^no part is called slurm: choose from volcano, .*training, .*trainer$"):
+    with pytest.raises(TestbedError, match=r"^no part is called slurm: choose from volcano, .*training, .*, node$"):
         select(["slurm"])
 
 

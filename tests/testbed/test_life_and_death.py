@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Nodes, Testbed, TestbedError, wait_for
-from hack.testbed.process import marked
+from hack.testbed.ports import check_free
+from hack.testbed.process import marked, spawn
+from tests.scene import PATIENCE
 
 if TYPE_CHECKING:
     from tests.testbed_fixtures import OwnTestbed
@@ -56,14 +59,14 @@ def test_sigkill_of_the_caller_leaves_no_process(tmp_path: Path) -> None:
         assert caller.stdout.readline() == b"up\n"
         assert len(marked(tmp_path)) == 5
         caller.kill()
-    wait_for("its children to be gone", lambda: not marked(tmp_path), 10)
+    wait_for("its children to be gone", lambda: not marked(tmp_path), PATIENCE)
 
 
 def test_down_after_a_crash_in_the_middle_of_up(tmp_path: Path) -> None:
     """What an interrupted `up` started, `down` finds, and the next `up` works."""
     argv = [sys.executable, "-m", "hack.testbed", "up", "--with", "", "--state", str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=_ROOT) as up:
-        wait_for("etcd to be started", lambda: marked(tmp_path), 30)
+        wait_for("etcd to be started", lambda: marked(tmp_path), PATIENCE)
         up.kill()
     assert marked(tmp_path) != []
     assert _cli("down", "--state", str(tmp_path)).returncode == 0
@@ -114,7 +117,7 @@ def test_volcanos_webhooks_answer_when_asked_for(own_testbed: OwnTestbed) -> Non
     def refusal() -> str:
         return one.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(queue), check=False).stderr
 
-    wait_for("the refusal", lambda: '"validatequeue.volcano.sh" denied the request' in refusal(), 20)
+    wait_for("the refusal", lambda: '"validatequeue.volcano.sh" denied the request' in refusal(), PATIENCE)
 
 
 def test_spawned_processes_end_with_the_testbed(own_testbed: OwnTestbed) -> None:
@@ -135,3 +138,21 @@ def test_recycled_pid_is_never_signalled(tmp_path: Path) -> None:
         assert _cli("down", "--state", str(tmp_path)).returncode == 0
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def test_a_process_that_is_ending_is_alive_until_its_last_thread_has_gone(tmp_path: Path) -> None:
+    """Its first thread is a zombie before that, while its port is still taken from who starts it anew."""
+    listening = "import ctypes, socket, sys, threading; s = socket.create_server(('127.0.0.1', 0)); "
+    port = "open(sys.argv[1], 'w').write(str(s.getsockname()[1])); "
+    ending = "threading.Thread(target=threading.Event().wait).start(); ctypes.CDLL(None).syscall(int(sys.argv[2]), 0)"
+    said = tmp_path / "port"
+    exit_of_one_thread = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+    argv = [sys.executable, "-c", listening + port + ending, str(said), str(exit_of_one_thread)]
+    process = spawn("ending", argv, state=tmp_path, env={}, tied=True)
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_for("its first thread to be gone", lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", PATIENCE)
+    with pytest.raises(TestbedError, match="is taken"):
+        check_free(int(said.read_text()), "the test")
+    assert process.alive()
+    process.kill()
+    check_free(int(said.read_text()), "the test")

@@ -9,6 +9,9 @@ import pytest
 import yaml
 
 from hack.testbed import CommandError, wait_for
+from muster.kube.resource import PODS
+from tests.recorder import Recorder
+from tests.scene import PATIENCE, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 def namespace(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
     name = "t-" + request.node.name.replace("_", "-")[5:50].strip("-")
     testbed.kubectl("create", "namespace", name)
-    wait_for("its ServiceAccount", lambda: testbed.kubectl("get", "sa", "default", "-n", name), 10)
+    wait_for("its ServiceAccount", lambda: testbed.kubectl("get", "sa", "default", "-n", name), PATIENCE)
     yield name
     testbed.kubectl("delete", "namespace", name, "--wait=false")
 
@@ -48,8 +51,9 @@ def _phase(testbed: Testbed, namespace: str, pod: str) -> str:
 def test_nodes_are_ready_and_offer_what_was_asked_for(testbed: Testbed) -> None:
     nodes = _get(testbed, "nodes")["items"]
     assert [node["metadata"]["name"] for node in nodes] == ["node-0", "node-1", "node-2", "node-3"]
+    offered = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110", "nvidia.com/gpu": "8"}
     for node in nodes:
-        assert node["status"]["allocatable"] == {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
+        assert node["status"]["allocatable"] == offered
         assert "taints" not in node["spec"]
 
 
@@ -65,9 +69,11 @@ def test_services_live_on_loopback(testbed: Testbed) -> None:
 
 def test_pod_with_run_seconds_succeeds(testbed: Testbed, namespace: str) -> None:
     pod = _pod("short", {"testbed.muster.dev/run-seconds": "2"})
-    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=pod)
-    wait_for("the pod to run", lambda: _phase(testbed, namespace, "short") == "Running", 10)
-    wait_for("the pod to end", lambda: _phase(testbed, namespace, "short") == "Succeeded", 10)
+    with Recorder(testbed, namespace, ()) as recorder:
+        testbed.kubectl("apply", "-n", namespace, "-f", "-", input=pod)
+        wait_for("the pod to end", lambda: [phase(pod) for pod in recorder.now(PODS)] == ["Succeeded"], PATIENCE)
+        seen = dict.fromkeys(phase(state.object) for state in recorder.history(PODS))
+    assert list(seen) == ["Pending", "Running", "Succeeded"]
     ended = _get(testbed, "pod", "short", "-n", namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
 
@@ -75,7 +81,7 @@ def test_pod_with_run_seconds_succeeds(testbed: Testbed, namespace: str) -> None
 def test_pod_with_fail_after_seconds_fails(testbed: Testbed, namespace: str) -> None:
     pod = _pod("bad", {"testbed.muster.dev/fail-after-seconds": "1"})
     testbed.kubectl("apply", "-n", namespace, "-f", "-", input=pod)
-    wait_for("the pod to fail", lambda: _phase(testbed, namespace, "bad") == "Failed", 10)
+    wait_for("the pod to fail", lambda: _phase(testbed, namespace, "bad") == "Failed", PATIENCE)
     ended = _get(testbed, "pod", "bad", "-n", namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["exitCode"] == 1
 
@@ -83,10 +89,10 @@ def test_pod_with_fail_after_seconds_fails(testbed: Testbed, namespace: str) -> 
 def test_pod_without_annotation_runs_on(testbed: Testbed, namespace: str) -> None:
     """An annotated pod that is made later ends first: the plain one still runs then."""
     testbed.kubectl("apply", "-n", namespace, "-f", "-", input=_pod("plain", {}))
-    wait_for("the pod to run", lambda: _phase(testbed, namespace, "plain") == "Running", 10)
+    wait_for("the pod to run", lambda: _phase(testbed, namespace, "plain") == "Running", PATIENCE)
     later = _pod("later", {"testbed.muster.dev/run-seconds": "1"})
     testbed.kubectl("apply", "-n", namespace, "-f", "-", input=later)
-    wait_for("the later pod to end", lambda: _phase(testbed, namespace, "later") == "Succeeded", 10)
+    wait_for("the later pod to end", lambda: _phase(testbed, namespace, "later") == "Succeeded", PATIENCE)
     assert _phase(testbed, namespace, "plain") == "Running"
 
 
@@ -100,7 +106,7 @@ def test_kuberays_own_sample_becomes_ready(testbed: Testbed, namespace: str) -> 
         clusters = _get(testbed, "rayclusters", "-n", namespace)["items"]
         return all(cluster.get("status", {}).get("state") == "ready" for cluster in clusters)
 
-    wait_for("the RayCluster to be ready", ready, 60)
+    wait_for("the RayCluster to be ready", ready, PATIENCE)
     pods = _get(testbed, "pods", "-n", namespace)["items"]
     assert {pod["status"]["phase"] for pod in pods} == {"Running"}
 
@@ -117,7 +123,7 @@ def test_pytorchjob_ends_with_its_pods(testbed: Testbed, namespace: str) -> None
         status = _get(testbed, "pytorchjob", job["metadata"]["name"], "-n", namespace).get("status", {})
         return {one["type"] for one in status.get("conditions", []) if one["status"] == "True"}
 
-    wait_for("the PyTorchJob to succeed", lambda: "Succeeded" in conditions(), 60)
+    wait_for("the PyTorchJob to succeed", lambda: "Succeeded" in conditions(), PATIENCE)
 
 
 def test_training_operators_own_validation_is_on(testbed: Testbed, namespace: str) -> None:

@@ -6,19 +6,23 @@ import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from controller.cluster import Cluster
+from muster.additions import RuntimeClass
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
 from muster.ledger import GangKey
+from muster.limits import LimitRange
 from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
-from muster.objects import Pod, PodGroup, PriorityClass, Queue, decode
+from muster.objects import Namespace, Pod, PodGroup, PriorityClass, Queue, decode
 from muster.resources import parse_resources
-from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
-from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from muster.workloads import SOURCES, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from muster.findings import Finding
+    from muster.kube.added import Added
     from muster.kube.client import Client
+    from muster.kube.outsiders import Outsiders
     from muster.kube.store import Store
     from muster.quantity import Quantity
     from muster.workloads import Decoded, Kind, Workload
@@ -33,9 +37,16 @@ __all__ = [
     "amounts",
     "as_client",
     "as_json",
+    "fill_added",
+    "fill_outsiders",
+    "fill_pods",
     "filled",
     "gang_and_intent",
+    "limit_range",
+    "lines",
     "made",
+    "namespace",
+    "old_pod",
     "pod",
     "pod_group",
     "priority_class",
@@ -45,6 +56,7 @@ __all__ = [
     "ray_cluster",
     "ray_pod",
     "read",
+    "runtime_class",
     "template",
     "workers",
     "workload_store",
@@ -60,6 +72,11 @@ KEY = GangKey(NAMESPACE, GROUP)
 QUEUE_LABELS = {"volcano.sh/queue-name": "q"}
 DEFAULTS = Defaults()
 _OLD = "2026-11-21T10:00:00Z"
+
+
+def lines(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What people read of these."""
+    return tuple(one.message for one in findings)
 
 
 def as_json(value: object) -> str:
@@ -131,6 +148,7 @@ def pytorch_job(
     annotations: Mapping[str, str] | None = None,
     replicas: Mapping[str, object] | None = None,
     conditions: Iterable[JSON] = (),
+    start_time: str = "",
     **run_policy: object,
 ) -> JSON:
     """One master and two workers of 1 cpu each, unless `replicas` says otherwise; `policy` is the schedulingPolicy."""
@@ -156,7 +174,7 @@ def pytorch_job(
                 },
             ),
         },
-        "status": {"conditions": list(conditions)},
+        "status": {"conditions": list(conditions), **({"startTime": start_time} if start_time else {})},
     }
 
 
@@ -223,8 +241,18 @@ def pytorch_pod(name: str, role: str = "worker", *, held: bool = True, **rest: A
     )
 
 
-def queue(name: str = "q", *, state: str = "Open", **capability: str) -> JSON:
-    return {"metadata": {"name": name}, "spec": {"capability": capability}, "status": {"state": state}}
+def queue(
+    name: str = "q", *, state: str = "Open", annotations: Mapping[str, str] | None = None, **capability: str
+) -> JSON:
+    return {
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {"capability": capability},
+        "status": {"state": state},
+    }
+
+
+def namespace(*, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None) -> JSON:
+    return {"metadata": {"name": NAMESPACE, "labels": dict(labels or {}), "annotations": dict(annotations or {})}}
 
 
 def priority_class(name: str, value: int, *, default: bool = False) -> JSON:
@@ -273,22 +301,67 @@ def filled(
     groups: Iterable[JSON] = (),
     queues: Iterable[JSON] = (),
     classes: Iterable[JSON] = (),
+    namespaces: Iterable[JSON] = (),
+    ranges: Iterable[JSON] = (),
+    runtimes: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects."""
     cluster = Cluster()
-    cluster.pods.replace_all([made(Pod, item) for item in pods])
+    fill_pods(cluster, pods)
     cluster.pod_groups.replace_all([made(PodGroup, item) for item in groups])
     cluster.queues.replace_all([made(Queue, item) for item in queues])
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
-    by_kind: dict[Kind, list[Decoded]] = {RAY_CLUSTER: [], PYTORCH_JOB: []}
+    cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
+    fill_added(cluster.added, ranges, runtimes)
     for item in workloads:
-        if item["kind"] == "RayCluster":
-            by_kind[RAY_CLUSTER].append(made(RayCluster, item))
-        else:
-            by_kind[PYTORCH_JOB].append(made(TrainingJob, item))
-    for kind, objects in by_kind.items():
-        workload_store(cluster, kind).replace_all(objects)
+        kind = kind_of(item["apiVersion"], item["kind"])
+        if kind is not None:
+            workload_store(cluster, kind).apply("added", made(kind.decoded, item))
+        for source in SOURCES:
+            if item["kind"] == source.kind:
+                cluster._sources[source].apply("added", made(source.decoded, item))
     return cluster
+
+
+def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON]) -> None:
+    """Show the stores of what the cluster adds to pods these objects."""
+    added.ranges.replace_all([made(LimitRange, item) for item in ranges])
+    added.runtimes.replace_all([made(RuntimeClass, item) for item in runtimes])
+
+
+def limit_range(name: str = "usual", namespace: str = NAMESPACE, **default_request: str) -> JSON:
+    """A LimitRange that gives these requests to containers without."""
+    item = {"type": "Container", "defaultRequest": default_request}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"limits": [item]}}
+
+
+def runtime_class(name: str, **overhead: str) -> JSON:
+    """A RuntimeClass whose pods take so much more."""
+    return {"metadata": {"name": name}, "overhead": {"podFixed": overhead}}
+
+
+def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
+    """Show the cluster's stores these pods, each where its labels put it."""
+    decoded = [made(Pod, item) for item in pods]
+    cluster.pods.replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
+    fill_outsiders(cluster.outsiders, decoded)
+
+
+def fill_outsiders(outsiders: Outsiders, pods: Iterable[Pod]) -> None:
+    """Show the stores of outsiders what their selectors let through."""
+    there = [pod for pod in pods if GANG not in pod.metadata.labels]
+    for selector, store in outsiders.stores.items():
+        label, _, _ = selector.partition(",")
+        store.replace_all([pod for pod in there if label in pod.metadata.labels])
+
+
+def old_pod(name: str, role: str = "workers", **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod` takes
+    """A pod of `ray_cluster()` that came without muster, and runs by the default scheduler."""
+    of_cluster = ray_pod(name, role, held=False, **{"phase": "Running", "schedulerName": "default-scheduler", **rest})
+    for key in (GANG, QUEUE_LABEL):
+        of_cluster["metadata"]["labels"].pop(key, None)
+    of_cluster["metadata"]["annotations"] = {}
+    return of_cluster
 
 
 def workload_store(cluster: Cluster, kind: Kind) -> Store[Decoded]:
@@ -297,9 +370,9 @@ def workload_store(cluster: Cluster, kind: Kind) -> Store[Decoded]:
 
 def read(manifest: JSON) -> Workload:
     """The workload of a manifest."""
-    ray = manifest["kind"] == "RayCluster"
-    kind = RAY_CLUSTER if ray else PYTORCH_JOB
-    return kind.read(made(RayCluster if ray else TrainingJob, manifest))
+    kind = kind_of(manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    return kind.read(made(kind.decoded, manifest))
 
 
 def gang_and_intent(manifest: JSON, priorities: Mapping[str, int] | None = None) -> tuple[Gang, Intent]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure: pytest-timeout watches over the time of a whole test.
-settings.register_profile("muster", deadline=None, print_blob=True)
+settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("muster")

@@ -7,27 +7,123 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels of every object; the argument is a dict of root and component. */}}
+{{/*
+Fills in values that are not there: with `helm upgrade --reuse-values` those that the release's former chart did not know are
+missing. Every template begins with it. files/defaults.json is values.yaml, which no template can read.
+*/}}
+{{- define "muster.complete" -}}
+{{- include "muster.fill" (dict "values" .Values "defaults" (.Files.Get "files/defaults.json" | fromJson)) -}}
+{{- end -}}
+
+{{/* Sprig's merge would take false and 0 for missing. What is free in form is whole as it is: null takes a limit away. */}}
+{{- define "muster.fill" -}}
+{{- range $key, $default := .defaults -}}
+{{- if not (hasKey $.values $key) -}}
+{{- $_ := set $.values $key $default -}}
+{{- else if and (kindIs "map" $default) (not (has $key (list "resources" "labels"))) -}}
+{{- include "muster.fill" (dict "values" (get $.values $key) "defaults" $default) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of every object; the argument is a dict of root and component. Those of one's own change none of muster's. */}}
 {{- define "muster.labels" -}}
-{{ include "muster.selector" . }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- $own := include "muster.selector" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- merge $own .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* Labels by which a Deployment and the Service find their pods. */}}
 {{- define "muster.selector" -}}
 app.kubernetes.io/name: muster
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* What the pods run; a digest says more than a tag. */}}
 {{- define "muster.image" -}}
 {{- $repository := required "image.repository is not set: push muster's image to a registry of your own and name it" .Values.image.repository -}}
-{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion | toString) -}}
+{{- with .Values.image.digest -}}
+{{- printf "%s@%s" $repository . -}}
+{{- else -}}
+{{- include "muster.taggedImage" $ -}}
+{{- end -}}
 {{- end -}}
 
-{{/* Namespaces that no webhook sees. */}}
+{{/* Where it is pushed to: nobody can choose a digest. */}}
+{{- define "muster.taggedImage" -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion | toString) -}}
+{{- end -}}
+
+{{/* A value that may be off; unquoted, that is false in YAML. values.schema.json says what else it may be. */}}
+{{- define "muster.orOff" -}}
+{{- ternary "off" (toString .) (eq (toString .) "false") -}}
+{{- end -}}
+
+{{/*
+The workloads by API group and the `versions` of their kinds: `gangs` have pods that are a gang, `parents` make such
+workloads, and `sources` are what some are made from.
+*/}}
+{{- define "muster.workloads" -}}
+ray.io:
+  versions: [v1]
+  gangs: [rayclusters]
+  parents: [rayjobs, rayservices, raycronjobs]
+kubeflow.org:
+  versions: [v1, v2beta1]
+  gangs: [pytorchjobs, tfjobs, xgboostjobs, paddlejobs, jaxjobs, mpijobs]
+jobset.x-k8s.io:
+  versions: [v1alpha2]
+  gangs: [jobsets]
+trainer.kubeflow.org:
+  versions: [v1alpha1]
+  gangs: [trainjobs]
+  sources: [trainingruntimes, clustertrainingruntimes]
+{{- end -}}
+
+{{/* As whom the apiserver knows the controller. */}}
+{{- define "muster.controllerUser" -}}
+{{- printf "system:serviceaccount:%s:%s-controller" .Release.Namespace (include "muster.fullname" .) -}}
+{{- end -}}
+
+{{/* As whom the apiserver knows the webhook. */}}
+{{- define "muster.webhookUser" -}}
+{{- printf "system:serviceaccount:%s:%s-webhook" .Release.Namespace (include "muster.fullname" .) -}}
+{{- end -}}
+
+{{/* The annotations of PodGroups that say what muster has decided. */}}
+{{- define "muster.marks" -}}
+[muster.dev/admitted, muster.dev/admitted-at, muster.dev/admitted-for, muster.dev/state, muster.dev/message,
+ muster.dev/passed-since, muster.dev/passed-in, muster.dev/requeued-at]
+{{- end -}}
+
+{{/* Rights to see all workloads and what they are made from; the argument is a list of further verbs for gangs. */}}
+{{- define "muster.readWorkloads" -}}
+{{- range $group, $known := include "muster.workloads" . | fromYaml }}
+- apiGroups: [{{ $group }}]
+  resources: [{{ $known.gangs | join ", " }}]
+  verbs: [{{ concat (list "get" "list" "watch") $ | join ", " }}]
+{{- with concat ($known.parents | default list) ($known.sources | default list) }}
+- apiGroups: [{{ $group }}]
+  resources: [{{ . | join ", " }}]
+  verbs: [get, list, watch]
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether a workload says anything of gang scheduling itself, in CEL; a TrainJob and Volcano's Job do so in their spec. */}}
+{{- define "muster.asks" -}}
+[object.metadata.?labels.orValue({}), object.?spec.?labels.orValue({})].exists(labels, labels.exists(key, key in
+['ray.io/scheduler-name', 'volcano.sh/queue-name', 'ray.io/priority-class-name', 'muster.dev/managed']))
+|| [object.metadata.?annotations.orValue({}), object.?spec.?annotations.orValue({})].exists(annotations,
+'scheduling.volcano.sh/queue-name' in annotations)
+|| object.?spec.?runPolicy.?schedulingPolicy.hasValue()
+|| object.?spec.?queue.hasValue()
+{{- end -}}
+
+{{/* Namespaces that no webhook sees, and in which no policy keeps anybody from anything. */}}
 {{- define "muster.namespaceSelector" -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name
@@ -40,7 +136,64 @@ matchExpressions:
       {{- end }}
 {{- end -}}
 
+{{/* Whether certificates are somebody else's: cert-manager's, or those of a Secret that is there already. */}}
+{{- define "muster.othersCertificates" -}}
+{{- if and .Values.certManager.enabled .Values.webhook.existingSecret -}}
+{{- fail "certManager.enabled and webhook.existingSecret exclude each other: set one of them" -}}
+{{- end -}}
+{{- if or .Values.certManager.enabled .Values.webhook.existingSecret -}}yes{{- end -}}
+{{- end -}}
+
+{{/* The Secret that the webhook's certificate is in. */}}
+{{- define "muster.webhookSecret" -}}
+{{- $name := printf "%s-webhook" (include "muster.fullname" .) -}}
+{{- $own := ternary (printf "%s-cert" $name) (printf "%s-tls" $name) (.Values.certManager.enabled | default false) -}}
+{{- .Values.webhook.existingSecret | default $own -}}
+{{- end -}}
+
+{{/* Asks cert-manager's cainjector to write the caBundles. */}}
+{{- define "muster.injectedAuthority" -}}
+{{- if .Values.certManager.enabled -}}
+annotations:
+  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "muster.fullname" . }}-webhook
+{{- end -}}
+{{- end -}}
+
+{{/*
+Keeps the webhooks that fail closed from being called, in a first installation: until the webhook process takes it out,
+when the apiserver reaches it. What is there is seen where helm asks a cluster; the output of `helm template` has none of it.
+*/}}
+{{- define "muster.closed" -}}
+{{- if eq .Values.webhook.failurePolicy "Fail" -}}
+{{- $found := lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "" -}}
+{{- $closed := hasKey $found "items" -}}
+{{- range $found.items -}}
+{{- if eq .metadata.name (include "muster.fullname" $) -}}
+{{- $closed = false -}}
+{{- range .webhooks -}}
+{{- range .matchConditions -}}
+{{- if eq .name "muster-has-been-reached" -}}{{- $closed = true -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $closed }}
+- name: muster-has-been-reached
+  expression: "false"
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "muster.clientConfig" -}}
+{{- with .Values.webhook.caBundle }}
+{{- if not $.Values.webhook.existingSecret }}
+{{- fail "webhook.caBundle is for a Secret of your own: set webhook.existingSecret too, or leave it empty" }}
+{{- end }}
+{{- if not (contains "-----BEGIN CERTIFICATE-----" .) }}
+{{- fail "webhook.caBundle: use certificates in PEM, as they are; base64 is done here" }}
+{{- end }}
+caBundle: {{ b64enc . }}
+{{ end -}}
 service:
   namespace: {{ .Release.Namespace }}
   name: {{ include "muster.fullname" . }}-webhook
@@ -48,34 +201,9 @@ service:
   path: {{ .path }}
 {{- end -}}
 
-{{/* Environment and security of both containers. */}}
-{{- define "muster.container" -}}
-image: {{ include "muster.image" . }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
-env:
-  - name: POD_NAME
-    valueFrom: {fieldRef: {fieldPath: metadata.name}}
-  - name: POD_NAMESPACE
-    valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
-volumeMounts:
-  - name: tmp
-    mountPath: /tmp
-livenessProbe:
-  httpGet: {path: /healthz, port: health}
-  periodSeconds: 10
-  failureThreshold: 6
-readinessProbe:
-  httpGet: {path: /readyz, port: health}
-  periodSeconds: 2
-{{- end -}}
-
-{{- define "muster.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-seccompProfile: {type: RuntimeDefault}
+{{/* Of what is there while helm uninstalls, and at no other time; the argument is its place among these. */}}
+{{- define "muster.beforeUninstall" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}

@@ -11,13 +11,20 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from prometheus_client import CollectorRegistry
+
+from controller.events import Announcer
+from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.writer import Writer
+from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
 from muster.names import ADMITTED
-from muster.objects import Pod, PodGroup, Queue
-from tests.unit.builders import DEFAULTS, JSON, as_client, as_json, filled, made
+from muster.objects import Namespace, ObjectMeta, PodGroup, Queue
+from muster.workloads.kubeflow import PYTORCH_JOB
+from muster.workloads.ray import RAY_CLUSTER
+from tests.unit.builders import DEFAULTS, JSON, as_client, as_json, fill_pods, filled, made, workload_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,11 +74,20 @@ class RecordingClient:
         assert (body["metadata"]["name"], body["metadata"]["namespace"]) == (name, namespace)
         write = Write("apply", resource.kind, name, body, field_manager)
         failure = await self._record(write)
-        if failure is None or self.took_effect:
+        if not failure and self._meets_another(name, body["metadata"]):
+            failure = ApiError(409, "Conflict", "the object has been modified")
+        elif not failure or (self.took_effect and not _final(failure, body["metadata"])):
             self._merge(name, body, field_manager)
         if failure:
             raise failure
         return as_json(self.groups[name]).encode()
+
+    def _meets_another(self, name: str, said: JSON) -> bool:
+        """Whether the apply names a UID or a resource version, and what is there has another."""
+        now = self.groups.get(name)
+        if "uid" in said:
+            return now is None or now["metadata"]["uid"] != said["uid"]
+        return now is not None and "resourceVersion" in said
 
     async def strategic_merge_patch(
         self, resource: Resource, name: str, body: JSON, namespace: str, *, deadline: float
@@ -86,6 +102,14 @@ class RecordingClient:
         self.pods[name]["spec"]["schedulingGates"] = [gate for gate in gates if gate["name"] not in gone]
         return b"{}"
 
+    async def merge_patch(self, resource: Resource, name: str, body: JSON, namespace: str, *, deadline: float) -> bytes:
+        """Annotate a workload."""
+        assert (deadline > 0, bool(namespace)) == (True, True)
+        failure = await self._record(Write("annotate", resource.kind, name, body, uid=body["metadata"]["uid"]))
+        if failure:
+            raise failure
+        return b"{}"
+
     async def create(self, resource: Resource, body: JSON, namespace: str, *, deadline: float) -> bytes:
         """Record an event."""
         assert (deadline > 0, bool(namespace)) == (True, True)
@@ -94,8 +118,17 @@ class RecordingClient:
             raise failure
         return b"{}"
 
-    async def delete(self, resource: Resource, name: str, namespace: str, *, uid: str, deadline: float) -> None:
-        """Take a PodGroup away."""
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        *,
+        uid: str,
+        resource_version: str | None,
+        deadline: float,
+    ) -> None:
+        """Take a PodGroup or a pod away; a pod in another state than it was seen in is a conflict."""
         assert (deadline > 0, bool(namespace)) == (True, True)
         failure = await self._record(Write("delete", resource.kind, name, uid=uid))
         if failure:
@@ -103,6 +136,10 @@ class RecordingClient:
         if resource == POD_GROUPS:
             self.groups.pop(name, None)
             self.applied.pop(name, None)
+        elif _versioned(self.pods[name])["metadata"]["resourceVersion"] != resource_version:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        else:
+            del self.pods[name]
 
     async def _record(self, write: Write) -> Exception | None:
         self.writes.append(write)
@@ -125,7 +162,15 @@ class RecordingClient:
             before = {key for key in kept if key.startswith("muster.dev/")}
         kept = {key: value for key, value in kept.items() if key not in (before or set())}
         self.applied[name][manager] = set(said)
-        group["metadata"] = {**group["metadata"], **body["metadata"], "annotations": {**kept, **said}}
+        meta = {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}
+        others = [entry for entry in group["metadata"].get("managedFields", []) if entry["manager"] != manager]
+        fields = {f"f:{part}": _fields(body[part]) for part in ("metadata", "spec") if part in body}
+        group["metadata"] = {
+            **group["metadata"],
+            **meta,
+            "annotations": {**kept, **said},
+            "managedFields": [*others, {"manager": manager, "operation": "Apply", "fieldsV1": fields}],
+        }
         if "spec" in body:
             group["spec"] = copy.deepcopy(body["spec"])
         self.versioned(group)
@@ -139,6 +184,20 @@ class RecordingClient:
             self.version += 1
             meta["resourceVersion"] = str(self.version)
         return group
+
+
+def _final(failure: Exception, said: JSON) -> bool:
+    """Whether a failed apply changed nothing for certain: a conflict, unless it is with its own first try to create."""
+    return isinstance(failure, ApiError) and failure.conflict and "resourceVersion" not in said
+
+
+def _fields(said: JSON) -> JSON:
+    """What is said, as FieldsV1; the identity of an object is nobody's field."""
+    return {
+        f"f:{key}": _fields(value) if isinstance(value, dict) else {}
+        for key, value in said.items()
+        if key not in ("name", "namespace", "uid", "resourceVersion")
+    }
 
 
 class Scene:
@@ -155,17 +214,21 @@ class Scene:
         groups: Iterable[JSON] = (),
         queues: Iterable[JSON] = (),
         classes: Iterable[JSON] = (),
+        namespaces: Iterable[JSON] = (),
     ) -> None:
+        # The names of the Jobs that lack pods, by the label selector that finds them.
+        self.short_jobs: dict[str, list[str]] = {}
         self.client = RecordingClient(
             pods={item["metadata"]["name"]: item for item in pods},
             groups={item["metadata"]["name"]: item for item in groups},
         )
         self.cluster = filled(
             workloads=workloads,
-            pods=self.client.pods.values(),
+            pods=[_versioned(item) for item in self.client.pods.values()],
             groups=[self.client.versioned(item) for item in self.client.groups.values()],
             queues=queues,
             classes=classes,
+            namespaces=namespaces,
         )
         self.now = 1000.0
         self.budget = 60.0
@@ -177,16 +240,26 @@ class Scene:
         As in the cluster it lists the PodGroups when the lease is its own, whatever the watch has shown by then.
         """
         self.queue: WorkQueue[GangKey] = WorkQueue()
+        writer = Writer(as_client(self.client), lambda: self.budget)
+        self.announcer = Announcer(writer, "muster-controller-0")
+        self.registry = CollectorRegistry()
         self.reconciler = Reconciler(
-            Writer(as_client(self.client), lambda: self.budget),
+            writer,
             self.cluster,
             self.queue,
             DEFAULTS,
-            instance="muster-controller-0",
+            self.announcer,
+            jobs=self._jobs,
+            metrics=Metrics(self.registry),
             clock=lambda: self.now,
+            wall=lambda: self.now,
         )
         self.cluster.subscribe(gang=self.queue.add, queue=self.reconciler.queue_changed)
         self.reconciler.prime([made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()])
+
+    async def _jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
+        names = self.short_jobs.get(selector, ())
+        return [ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}") for name in names]
 
     async def work(self) -> list[str]:
         """Work on everything that is ready, without a watch in between; gives what was written, in words."""
@@ -197,11 +270,16 @@ class Scene:
                 await self.reconciler.reconcile(key)
             finally:
                 self.queue.done(key)
+                await self.announcer.flush()
         return [write.says for write in self.client.writes[first:]]
 
     def watch(self) -> None:
         """Show the stores what was written, and nothing that was not."""
-        self.cluster.pods.replace_all([made(Pod, _versioned(item)) for item in self.client.pods.values()])
+        fill_pods(self.cluster, [_versioned(item) for item in self.client.pods.values()])
+        self.watch_groups()
+
+    def watch_groups(self) -> None:
+        """As `watch`, of the PodGroups only: every kind has a watch of its own, and one may be behind another."""
         self.cluster.pod_groups.replace_all(
             [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
         )
@@ -210,15 +288,29 @@ class Scene:
         """Work and watch until nothing is left to do; gives what was written, in words."""
         written: list[str] = []
         for _ in range(20):
+            self.reconciler.tell_who_waits()
             written += await self.work()
             self.watch()
             if not self.queue.statistics().ready:
                 return written
         raise AssertionError(f"never settles: {written[-20:]}")
 
+    def drop_workload(self, manifest: JSON) -> None:
+        """The RayCluster is gone."""
+        workload_store(self.cluster, RAY_CLUSTER).apply("deleted", made(RAY_CLUSTER.decoded, manifest))
+
     def set_queue(self, manifest: JSON) -> None:
         """A queue as the watch shows it now."""
         self.cluster.queues.apply("modified", made(Queue, manifest))
+
+    def set_workload(self, manifest: JSON) -> None:
+        """A RayCluster or a PyTorchJob as the watch shows it now."""
+        kind = RAY_CLUSTER if manifest["kind"] == "RayCluster" else PYTORCH_JOB
+        workload_store(self.cluster, kind).apply("modified", made(kind.decoded, manifest))
+
+    def set_namespace(self, manifest: JSON) -> None:
+        """The namespace as the watch shows it now."""
+        self.cluster.namespaces.apply("modified", made(Namespace, manifest))
 
     def drop_queue(self, manifest: JSON) -> None:
         """The queue is gone."""
@@ -234,9 +326,13 @@ class Scene:
         return sorted(name for name, pod in self.client.pods.items() if not pod["spec"]["schedulingGates"])
 
     def events(self) -> list[tuple[str, str, str]]:
-        """Type, reason and note of every event."""
+        """Type, reason and note of every event on a workload; its PodGroup has the same."""
+        return [(event["type"], event["reason"], event["note"]) for event in self.events_on("RayCluster", "PyTorchJob")]
+
+    def events_on(self, *kinds: str) -> list[JSON]:
+        """Every event on objects of these kinds."""
         written = [write.body for write in self.client.writes if write.verb == "create"]
-        return [(event["type"], event["reason"], event["note"]) for event in written]
+        return [event for event in written if event["regarding"]["kind"] in kinds]
 
 
 def _versioned(manifest: JSON) -> JSON:

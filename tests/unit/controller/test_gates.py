@@ -70,6 +70,23 @@ def test_a_replacement_takes_the_place_of_its_predecessor() -> None:
     assert (names(plan.members), plan.claim) == (["b-again"], amounts(cpu="3"))
 
 
+def test_a_held_newcomer_takes_the_place_of_a_running_member_that_the_operator_deleted() -> None:
+    """KubeRay, scaled up where the queue is full and down again, may keep the one that waits."""
+    running = [member("head", "headgroup", held=False), member("a", held=False), member("b", held=False)]
+    newcomer = member("c")
+    before = plan_opening([*running, newcomer], ROLES, amounts(cpu="3"), never)
+    assert (names(before.members), names(before.surplus)) == ([], ["c"])
+    after = plan_opening([*running[:2], newcomer], ROLES, amounts(cpu="3"), never)
+    assert (names(after.members), names(after.surplus), after.claim) == (["c"], [], amounts(cpu="3"))
+
+
+def test_a_held_newcomer_takes_the_place_of_a_running_member_beyond_the_minimum() -> None:
+    """There, too, no more is claimed than before: what minResources leave room for is the gang's."""
+    running = [member("head", "headgroup", held=False), member("a", held=False), member("b", held=False)]
+    plan = plan_opening([*running, member("d")], ROLES, amounts(cpu="4"), never)
+    assert (names(plan.members), plan.claim) == (["d"], amounts(cpu="4"))
+
+
 def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
     """A larger claim that was granted for a surplus member is kept by the members that run."""
     running = [member("head", "headgroup", held=False), *(member(name, held=False) for name in "abc")]
@@ -83,6 +100,13 @@ def test_the_minimum_is_opened_whatever_it_asks_for() -> None:
     assert (names(plan.members), plan.claim) == (["head", "a", "b"], amounts(cpu="11"))
 
 
+def test_what_a_minimum_has_outgrown_needs_room() -> None:
+    """Who is within what was granted is opened all the same, the minimum first."""
+    members = [HEAD, member("a", cpu="9"), member("b"), member("c")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), never, outgrown=True)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["head", "b", "c"], ["a"], amounts(cpu="3"))
+
+
 def test_a_large_base_has_room_for_surplus() -> None:
     """MinResources that a user wrote larger than the pods need."""
     plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="8"), never)
@@ -92,6 +116,42 @@ def test_a_large_base_has_room_for_surplus() -> None:
 def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
     plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="1"), never)
     assert plan.claim == amounts(cpu="2")
+
+
+WAVES = (
+    Role("first", 1, 1, amounts(cpu="1"), leads=False),
+    Role("later", 2, 0, amounts(cpu="1"), leads=False, together=True),
+)
+FIRST = member("f", "first", held=False)
+
+
+def test_a_role_of_a_later_wave_is_opened_as_a_whole_when_it_is_there_and_has_room() -> None:
+    """A part of it would only wait for the rest, and keep room from others meanwhile."""
+    wave = [member("a", "later"), member("b", "later")]
+    part = plan_opening([FIRST, wave[0]], WAVES, amounts(cpu="9"), never)
+    assert (names(part.members), part.surplus, dict(part.lacking)) == ([], (), {"later": 1})
+    small = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="2")))
+    assert (names(small.members), names(small.surplus), small.claim) == ([], ["a", "b"], amounts(cpu="1"))
+    large = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="3")))
+    assert (names(large.members), large.surplus, large.claim) == (["a", "b"], (), amounts(cpu="3"))
+
+
+def test_a_wave_takes_the_room_that_the_one_before_has_left() -> None:
+    plan = plan_opening([member("a", "later"), member("b", "later")], WAVES, amounts(cpu="2"), never)
+    assert names(plan.members) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("there", "ended"),
+    [
+        pytest.param([member("a", "later", held=False)], (), id="one runs"),
+        pytest.param([], ("later",), id="one has finished"),
+    ],
+)
+def test_successors_in_a_wave_that_has_begun_come_one_by_one(there: list[Member], ended: tuple[str, ...]) -> None:
+    """The last pods of a Job are fewer than it has at once."""
+    plan = plan_opening([*there, member("b", "later")], WAVES, amounts(cpu="2"), never, ended)
+    assert (names(plan.members), dict(plan.lacking)) == (["b"], {})
 
 
 members_of_any_kind = st.lists(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.unit.builders import (
     JSON,
+    as_json,
     made,
     pod,
     pod_group,
@@ -32,6 +34,8 @@ from tests.unit.controller.recording import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from muster.kube.resource import Resource
 
 GROUP = "ray-demo-pg"
 SMALL = queue(cpu="4", memory="6Gi")
@@ -57,6 +61,13 @@ def two() -> Scene:
     )
 
 
+# One on the workload, one on its PodGroup.
+EVENTS = ["create Event", "create Event"]
+
+
+NAMES = ("demo", "other")
+
+
 async def until_refused(scene: Scene) -> list[str]:
     """Work until a write fails; gives what was tried, the failed write last."""
     first = len(scene.client.writes)
@@ -78,10 +89,10 @@ async def test_the_group_comes_first_then_the_mark_then_the_gates() -> None:
     assert written == [
         f"muster {GROUP}",
         f"mark {GROUP}",
-        "create Event",
         "patch demo-head",
         "patch demo-w-0",
         "patch demo-w-1",
+        *EVENTS,
     ]
 
 
@@ -172,7 +183,7 @@ async def test_a_gang_that_lacks_pods_gets_its_group_and_nothing_else_for_a_whil
     assert await scene.settle() == [f"muster {GROUP}"]
     scene.now += 6
     again(scene)
-    assert await scene.settle() == [f"muster-ledger {GROUP}", "create Event"]
+    assert await scene.settle() == ["annotate demo", f"muster {GROUP}", f"muster-ledger {GROUP}", *EVENTS]
     assert scene.events() == [("Normal", "Assembling", "waiting for its pods: workers 1 of 2")]
 
 
@@ -218,7 +229,8 @@ async def test_nothing_is_written_without_the_lease(prepare: Callable[[], Scene]
     """A leader that lost its lease must not even say that a gang waits: it would take away the next leader's mark."""
     scene = prepare()
     scene.budget = 0.0
-    with pytest.raises(NotLeaderError):
+    # Where nothing but an event was due there is nothing to fail.
+    with suppress(NotLeaderError):
         await scene.work()
     assert scene.client.writes == []
 
@@ -341,9 +353,11 @@ async def test_what_a_foreign_group_holds_is_not_given_away() -> None:
 
 async def test_a_workload_taken_out_of_musters_hands_is_let_go() -> None:
     """They get the PodGroup that they are bound to, or Volcano would never look at them."""
-    scene = demo(workloads=[ray_cluster(labels={})], queues=[])
-    assert await scene.settle() == [f"muster {GROUP}", "patch demo-head", "patch demo-w-0", "patch demo-w-1"]
+    scene = demo(workloads=[ray_cluster(labels={})])
+    written = await scene.settle()
+    assert written[:4] == [f"muster {GROUP}", "patch demo-head", "patch demo-w-0", "patch demo-w-1"]
     assert scene.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
+    assert scene.annotations(GROUP)[STATE] == "NotManaged"
 
 
 async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
@@ -393,19 +407,20 @@ async def test_a_finished_job_says_so_and_gives_its_mark_back() -> None:
 
 
 async def test_a_queue_that_vanishes_holds_the_gang_until_it_returns() -> None:
-    scene = demo()
+    scene = two()
+    await scene.settle()
     scene.drop_queue(SMALL)
     await scene.settle()
-    assert scene.annotations(GROUP)[STATE] == "QueueNotFound"
-    scene.set_queue(SMALL)
+    assert scene.annotations("ray-other-pg")[STATE] == "QueueNotFound"
+    scene.set_queue(queue(cpu="8", memory="8Gi"))
     await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert len(scene.open_pods()) == 6
 
 
 async def test_a_queue_whose_capability_cannot_be_read_admits_nobody() -> None:
     scene = demo(queues=[queue(cpu="four")])
     await scene.settle()
-    assert scene.annotations(GROUP)[STATE] == "QueueNotFound"
+    assert scene.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
     scene.set_queue(SMALL)
     await scene.settle()
     assert len(scene.open_pods()) == 3
@@ -618,12 +633,61 @@ async def test_a_refused_pod_group_is_said_and_takes_no_room() -> None:
     assert ("Warning", "Invalid", "the PodGroup was refused: exceeded quota: podgroups") in scene.events()
 
 
-async def test_a_pod_group_refused_for_its_queue_says_so() -> None:
-    """As Volcano's own webhook refuses it."""
-    scene = demo(queues=[])
-    scene.client.fails = {f"muster {GROUP}": [ApiError(403, "Forbidden", "unable to find queue")]}
+async def test_a_pod_group_refused_for_its_queue_says_so_and_starts_when_the_queue_is_open() -> None:
+    """As Volcano's own webhook refuses it: it keeps its place in line, and needs no further attempt of its own."""
+    scene = demo(queues=[queue(cpu="4", memory="4Gi", state="Closing")])
+    scene.client.fails = {f"muster {GROUP}": [ApiError(400, "", "can only submit PodGroup to open queues")]}
+    await scene.work()
+    assert scene.events() == [("Warning", "QueueClosed", 'queue "q" is Closing and takes no new work')]
+    scene.set_queue(SMALL)
+    await scene.settle()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_no_pod_group_is_made_in_a_queue_with_others_below_it() -> None:
+    """Where that is only warned of: one PodGroup there stops the whole cluster under Volcano's capacity plugin."""
+    below = {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}
+    scene = demo(queues=[SMALL, below])
+    await scene.settle()
+    assert scene.client.groups == {}
+    assert scene.events() == [("Warning", "QueueNotLeaf", 'queue "q" has queues below it and takes no gangs itself')]
+    scene.drop_queue(below)
+    await scene.settle()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_the_pod_group_of_a_running_gang_that_is_refused_is_said_and_its_place_kept() -> None:
+    """Somebody deleted it, and the queue has been closed since."""
+    scene = two()
+    await scene.settle()
+    del scene.client.groups[GROUP]
+    scene.set_queue(queue(cpu="4", state="Closing"))
+    scene.client.fails = {f"muster {GROUP}": [ApiError(400, "", "can only submit PodGroup to open queues")] * 9}
+    scene.watch()
     await until_refused(scene)
-    assert scene.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+    assert ("Warning", "QueueClosed", 'queue "q" is Closing and takes no new work') in scene.events()
+    scene.set_queue(SMALL)
+    await scene.work()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"], "its place is another's"
+
+
+async def test_a_new_pod_group_that_another_webhook_sends_elsewhere_is_put_right_before_anything_is_decided() -> None:
+    """Volcano's own sends those of queue "default" to the queue of the namespace, when they are made."""
+    scene = demo()
+    apply = scene.client.apply
+
+    async def elsewhere(resource: Resource, name: str, body: JSON, *args: Any, **rest: Any) -> bytes:  # noqa: ANN401
+        made_new = name not in scene.client.groups
+        answer = await apply(resource, name, body, *args, **rest)
+        if not made_new:
+            return answer
+        scene.client.groups[name]["spec"]["queue"] = "elsewhere"
+        return as_json(scene.client.versioned(scene.client.groups[name])).encode()
+
+    scene.client.apply = elsewhere  # type: ignore[method-assign]
+    written = await scene.work()
+    assert written[:3] == [f"muster {GROUP}", f"muster {GROUP}", f"mark {GROUP}"]
+    assert scene.client.groups[GROUP]["spec"]["queue"] == "q"
 
 
 async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
@@ -645,9 +709,81 @@ async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
+@pytest.mark.parametrize("follows", [False, True], ids=["deleted", "deleted and made anew"])
+async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room(follows: bool) -> None:  # noqa: FBT001
+    """The watch of pods is behind, and shows them as held: they may run all the same."""
+    scene = two()
+    await scene.work()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    store = workload_store(scene.cluster, RAY_CLUSTER)
+    store.apply("deleted", made(RayCluster, ray_cluster()))
+    if follows:
+        store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
+    for _ in range(3):
+        await scene.work()
+        scene.watch_groups()
+        again(scene)
+    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    assert ADMITTED not in scene.annotations("ray-other-pg")
+
+
 async def test_a_suspended_workload_keeps_its_place_until_its_pods_go() -> None:
     scene = two()
     await scene.settle()
     workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     await scene.settle()
     assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_the_room_of_a_suspended_workload_is_free_when_its_mark_is_gone() -> None:
+    """Resumed before that, it is admitted still: nobody else may have got its room."""
+    scene = two()
+    await scene.settle()
+    store = workload_store(scene.cluster, RAY_CLUSTER)
+    store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    for name in ("demo-head", "demo-w-0", "demo-w-1"):
+        del scene.client.pods[name]
+    scene.watch()
+    scene.client.fails[f"muster-ledger {GROUP}"] = [ApiError(500, "", "broken")]
+    with pytest.raises(ApiError):
+        await scene.settle()
+    await scene.settle()
+    store.apply("modified", made(RayCluster, ray_cluster()))
+    scene.client.pods |= {item["metadata"]["name"]: item for item in members()}
+    scene.watch()
+    await scene.settle()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_a_gang_that_is_suspended_keeps_the_place_of_pods_that_only_the_watch_shows_as_held() -> None:
+    scene = two()
+    await scene.work()
+    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    for _ in range(3):
+        await scene.work()
+        scene.watch_groups()
+    assert scene.annotations(GROUP)[STATE] == "Suspended"
+    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+
+
+# Which of two gangs a new leader enters first is chance.
+@pytest.mark.parametrize("grown", ["demo", "other"])
+async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(grown: str) -> None:
+    """While it enters what is there, the room of those who are not in yet only seems free."""
+    clusters = {
+        name: ray_cluster(workers(replicas=2 + (name == grown)), name=name, uid=f"uid-{name}") for name in NAMES
+    }
+    pods = [
+        ray_pod(f"{name}-{pod}", role, held=False, cluster=name, owner_uid=f"uid-{name}")
+        for name in NAMES
+        for pod, role in (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
+    ]
+    surplus = ray_pod(f"{grown}-w-2", cluster=grown, owner_uid=f"uid-{grown}")
+    groups = []
+    for name in NAMES:
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
+        groups.append(pod_group(f"ray-{name}-pg", owner=owner, admitted=f"uid-{name}"))
+    scene = Scene(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
+    await scene.settle()
+    assert f"{grown}-w-2" not in scene.open_pods()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from controller.standing import Phase, Standing, candidate, enter
-from controller.view import View, observe
+from controller.standing import Look, Phase, Standing, candidate, enter
+from controller.view import Mark, View, observe
 from muster.ledger import Candidate, Ledger
+from muster.names import GANG, GROUP_NAME
 from muster.queues import QueueView
 from tests.unit.builders import (
     DEFAULTS,
+    GROUP,
     JSON,
     KEY,
     amounts,
     filled,
+    old_pod,
+    pod,
     pod_group,
     pytorch_job,
     pytorch_pod,
@@ -30,9 +34,19 @@ if TYPE_CHECKING:
 
 HELD = [ray_pod("head", "headgroup"), ray_pod("w-0"), ray_pod("w-1")]
 OPEN = [ray_pod("head", "headgroup", held=False), ray_pod("w-0", held=False), ray_pod("w-1", held=False)]
+OLD = old_pod("old")
+NOW = 1_000_000.0
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
 BROKEN = ray_cluster(workers(replicas=-1))
 NOT_OURS = ray_cluster(labels={})
+LARGER = ray_cluster(workers(template=template("2")))
+# Numbers in a PodGroup that muster did not write.
+MUCH = {"cpu": "100", "memory": "100Gi"}
+THEIRS = {
+    "managedFields": [
+        {"manager": "muster", "operation": "Apply", "fieldsV1": {"f:spec": {"f:queue": {}, "f:minTaskMember": {}}}}
+    ]
+}
 
 
 def seen(workload: JSON | None, pods: list[JSON], group: JSON | None = None, classes: list[JSON] | None = None) -> View:
@@ -52,7 +66,7 @@ def books(**limit: str) -> Ledger:
 
 
 def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Standing:
-    return enter(view, ledger or books(), {"": 0}, marked)
+    return enter(view, ledger or books(), Look(NOW, {"": 0}, Mark(marked)))
 
 
 @pytest.mark.parametrize(
@@ -77,11 +91,15 @@ def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Stand
         pytest.param(BROKEN, HELD, None, "", Phase.INVALID, id="numbers that make no gang"),
         pytest.param(BROKEN, HELD, pod_group(owner_uid="uid-old"), "", Phase.STALE, id="stale before invalid"),
         pytest.param(NOT_OURS, HELD, pod_group(), "", Phase.RELEASED, id="taken out of muster's hands"),
+        pytest.param(ray_cluster(), [OLD, *OPEN[1:]], pod_group(), "", Phase.NOT_MANAGED, id="an old pod"),
+        pytest.param(ray_cluster(), [OLD], pod_group(ours=False), "", Phase.FOREIGN, id="the operator's own gang"),
+        pytest.param(NOT_OURS, [OLD], None, "", Phase.RELEASED, id="asks for nothing"),
+        pytest.param(ray_cluster(suspend=True), [OLD], None, "", Phase.INACTIVE, id="suspended, old pods"),
         pytest.param(ray_cluster(suspend=True), [], pod_group(), "", Phase.INACTIVE, id="suspended"),
         pytest.param(
             ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), "", Phase.INACTIVE, id="being suspended"
         ),
-        pytest.param(ray_cluster(), [], None, "", Phase.GONE, id="neither pods nor group yet: not a gang to anybody"),
+        pytest.param(ray_cluster(), [], None, "", Phase.ASSEMBLING, id="neither pods nor group yet"),
         pytest.param(ray_cluster(), [], pod_group(), "", Phase.ASSEMBLING, id="no pods yet"),
         pytest.param(ray_cluster(), HELD[:2], None, "", Phase.ASSEMBLING, id="a pod lacks"),
         pytest.param(ray_cluster(), HELD, None, "", Phase.WAITING, id="assembled"),
@@ -99,6 +117,15 @@ def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Stand
             ray_cluster(), [OPEN[0]], pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="admitted, members crashed"
         ),
         pytest.param(ray_cluster(), [], pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="admitted, no members"),
+        pytest.param(
+            *(LARGER, HELD[:1], pod_group(admitted="uid-demo"), "", Phase.OUTGROWN), id="all made anew, asking for more"
+        ),
+        pytest.param(
+            *(LARGER, [*HELD[:2], OPEN[2]], pod_group(admitted="uid-demo"), "", Phase.ADMITTED), id="some ask for more"
+        ),
+        pytest.param(
+            LARGER, [], pod_group(admitted="uid-demo"), "", Phase.ADMITTED, id="none is there to ask for more"
+        ),
     ],
 )
 def test_where_a_gang_stands(
@@ -109,7 +136,7 @@ def test_where_a_gang_stands(
 
 def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
     """A job whose replicas were all set to 0 lacks nothing, but there is nothing to let go either."""
-    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 0}})
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 0, "template": template()}})
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
     cluster = filled(workloads=[job], groups=[pod_group("train", owner=owner)])
     assert entered(observe(KEY._replace(name="train"), cluster, DEFAULTS)).phase is Phase.ASSEMBLING
@@ -139,13 +166,21 @@ def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
         pytest.param(
             ray_cluster(suspend=True), OPEN, pod_group(admitted="uid-demo"), "3", id="suspended, its pods not"
         ),
-        pytest.param(ray_cluster(suspend=True), [], pod_group(admitted="uid-demo"), None, id="suspended"),
+        pytest.param(
+            ray_cluster(suspend=True), [], pod_group(admitted="uid-demo"), "3", id="suspended, its mark not yet"
+        ),
+        pytest.param(ray_cluster(suspend=True), [], pod_group(), None, id="suspended"),
         pytest.param(None, [], pod_group(), None, id="gone"),
         pytest.param(None, OPEN[:2], pod_group(), "2", id="gone, its pods not yet"),
         pytest.param(None, HELD[:2], pod_group(), None, id="gone, its pods held"),
         pytest.param(BROKEN, HELD, pod_group(), None, id="invalid before it was admitted"),
         pytest.param(BROKEN, OPEN[:1], pod_group(admitted="uid-demo"), "3", id="invalid by an edit while it runs"),
         pytest.param(BROKEN, OPEN[:1], pod_group(), "1", id="invalid, the mark lost"),
+        pytest.param(
+            *(BROKEN, OPEN[:1], pod_group(admitted="uid-demo", minResources=MUCH, meta=THEIRS), "1"),
+            id="invalid by an edit, and somebody wrote a claim of his own",
+        ),
+        pytest.param(LARGER, HELD, pod_group(admitted="uid-demo"), "3", id="made anew, the mark still there"),
         pytest.param(None, [], pod_group(ours=False, phase="Inqueue"), "3", id="foreign, Volcano keeps room"),
         pytest.param(None, [], pod_group(ours=False, phase="Running"), "3", id="foreign, runs"),
         pytest.param(None, [], pod_group(ours=False, phase="Unknown"), "3", id="foreign, runs in part"),
@@ -194,6 +229,7 @@ def test_the_queue_of_an_admitted_gang_is_that_of_its_group() -> None:
 
 def test_the_queue_of_a_waiting_gang_is_that_of_its_workload() -> None:
     ledger = books()
+    ledger.set_queue(QueueView("r", "Open", {}))
     entered(seen(ray_cluster(labels={"volcano.sh/queue-name": "r"}), HELD, pod_group()), ledger)
     assert ledger.queue_of(KEY) == "r"
 
@@ -234,6 +270,73 @@ def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"minResources": MUCH}, id="more resources"),
+        pytest.param({"minResources": MUCH, "meta": THEIRS}, id="more resources, in a field that is not muster's"),
+        pytest.param({"minMember": 9, "minTaskMember": {"headgroup": 1, "workers": 8}}, id="more members"),
+        pytest.param({"minResources": {"cpu": "0", "memory": "0"}}, id="nothing, as while a claim is soft"),
+    ],
+)
+def test_a_new_leader_believes_no_claim_beyond_what_the_workload_asks_for(said: dict[str, Any]) -> None:
+    """Whoever may patch PodGroups makes no room for himself: of six more workers one fits in the queue."""
+    pods = [*OPEN, *(ray_pod(f"x-{number}") for number in range(6))]
+    ledger = books(cpu="4")
+    standing = entered(seen(ray_cluster(), pods, pod_group(admitted="uid-demo", **said)), ledger)
+    assert standing.opening is not None
+    assert [member.pod.metadata.name for member in standing.opening.members] == ["x-0"]
+    assert (ledger.holds(KEY) or {})["cpu"] == amounts(cpu="4")["cpu"]
+
+
+def test_the_place_of_a_gang_that_crashed_while_its_claim_was_soft_is_what_it_was_admitted_for() -> None:
+    ledger = books()
+    zeros = pod_group(admitted="uid-demo", minResources={"cpu": "0", "memory": "0"})
+    entered(seen(ray_cluster(), HELD[:1], zeros), ledger)
+    assert ledger.holds(KEY) == amounts(cpu="3", memory="3Gi")
+
+
+def by_itself(name: str, cpu: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod` takes
+    """A pod that names muster's PodGroup, without muster's label."""
+    return pod(name, annotations={GROUP_NAME: GROUP}, **{**template(cpu)["spec"], **rest})
+
+
+LABELLED = pod("big", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP}, nodeName="n")
+
+
+@pytest.mark.parametrize(
+    ("pods", "used"),
+    [
+        pytest.param([*OPEN, by_itself("big", "5", nodeName="n")], "8", id="it runs beside the gang"),
+        pytest.param([*OPEN, by_itself("big", "5", nodeName="n", phase="Succeeded")], "3", id="it has ended"),
+        pytest.param([*OPEN, by_itself("big", "5")], "3", id="it has no node"),
+        pytest.param([*HELD, by_itself("big", "5", nodeName="n")], "5", id="the gang waits"),
+        pytest.param([by_itself("big", "5", nodeName="n")], "5", id="the gang has no pods"),
+        pytest.param([*OPEN, LABELLED], "4", id="with the label, and nobody's"),
+        pytest.param([*OPEN[:2], ray_pod("w-1", held=False, nodeName="n")], "3", id="a member with a node"),
+    ],
+)
+def test_who_binds_itself_to_a_gangs_group_counts_when_it_has_a_node(pods: list[JSON], used: str) -> None:
+    """Volcano places it in the gang's queue."""
+    ledger = books()
+    entered(seen(ray_cluster(), pods, pod_group()), ledger)
+    assert ledger.used("q")["cpu"] == amounts(cpu=used)["cpu"]
+
+
+def test_who_had_bound_itself_and_is_gone_leaves_its_room() -> None:
+    ledger = books()
+    entered(seen(ray_cluster(), [*OPEN, by_itself("big", "5", nodeName="n")], pod_group()), ledger)
+    assert entered(seen(ray_cluster(), OPEN, pod_group()), ledger).changed
+    assert ledger.used("q")["cpu"] == amounts(cpu="3")["cpu"]
+
+
+def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
+    ledger = books()
+    pods = [by_itself("head", "1", nodeName="n"), by_itself("big", "5", nodeName="n")]
+    entered(seen(None, pods, pod_group(ours=False, phase="Running")), ledger)
+    assert ledger.used("q")["cpu"] == amounts(cpu="6")["cpu"]
+
+
+@pytest.mark.parametrize(
     ("first", "second", "changed"),
     [
         pytest.param(HELD, HELD, False, id="nothing"),
@@ -250,12 +353,12 @@ def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[
 
 
 def need(workload: JSON, *pods: JSON) -> Resources:
-    return candidate(seen(workload, list(pods)), {"": 0}).need
+    return candidate(seen(workload, list(pods)), {"": 0}, Mark()).need
 
 
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
-    assert candidate(seen(workload, HELD), {"": 0, "high": 1000}) == Candidate(
+    assert candidate(seen(workload, HELD), {"": 0, "high": 1000}, Mark()) == Candidate(
         key=KEY, queue="q", priority=1000, since="2026-11-21T10:00:00Z", need=amounts(cpu="3", memory="3Gi")
     )
 

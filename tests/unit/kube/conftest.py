@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.kube.faulty import FaultyApiserver
+from tests.faulty import FaultyApiserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.backoff import Backoff
+from muster.kube.backoff import Backoff, Rate
 
 
 def test_doubles_up_to_the_cap_and_begins_again() -> None:
@@ -35,3 +35,37 @@ def test_refuses_delays_that_do_not_grow() -> None:
     """A base above the cap is a mistake of the caller."""
     with pytest.raises(ValueError, match="base 2"):
         Backoff(2.0, 1.0)
+
+
+def test_a_burst_at_once_and_the_rest_in_step() -> None:
+    """So many without a wait, each further one an interval later; no more than the burst is ever saved up."""
+    rate = Rate(10.0, 3)
+    assert [round(rate.reserve(100.0), 6) for _ in range(5)] == [0.0, 0.0, 0.0, 0.1, 0.2]
+    assert [round(rate.reserve(1000.0), 6) for _ in range(4)] == [0.0, 0.0, 0.0, 0.1]
+
+
+@given(
+    steps=st.lists(st.floats(0, 1), max_size=60),
+    per_second=st.floats(0.5, 100),
+    burst=st.integers(1, 10),
+    data=st.data(),
+)
+def test_never_more_than_the_burst_and_the_rate(
+    steps: list[float], per_second: float, burst: int, data: st.DataObject
+) -> None:
+    """Whoever waits as told keeps, in any stretch of time, to the burst and what the rate gives for its length."""
+    rate, now, moments = Rate(per_second, burst), 0.0, []
+    for step in steps:
+        now += step
+        moments.append(now + rate.reserve(now))
+    moments.sort()
+    begin = data.draw(st.integers(0, max(0, len(moments) - 1)))
+    for count, moment in enumerate(moments[begin:], 1):
+        assert count <= burst + (moment - moments[begin]) * per_second + 1e-6
+
+
+@pytest.mark.parametrize(("per_second", "burst"), [(0.0, 1), (1.0, 0)])
+def test_refuses_a_rate_of_nothing(per_second: float, burst: int) -> None:
+    """Whatever asked for it would never happen."""
+    with pytest.raises(ValueError, match="no rate"):
+        Rate(per_second, burst)

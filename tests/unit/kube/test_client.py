@@ -9,7 +9,7 @@ import pytest
 from muster.kube.client import ApiError, Client, OversizedLine, Unreachable
 from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
-from tests.unit.kube.faulty import (
+from tests.faulty import (
     FaultyApiserver,
     event,
     eventually,
@@ -26,7 +26,7 @@ from tests.unit.kube.faulty import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.unit.kube.faulty import Answer
+    from tests.faulty import Answer
 
 OK = reply({"ok": True})
 
@@ -150,7 +150,7 @@ async def test_redirects_are_not_followed(server: FaultyApiserver, client: Clien
 
 
 async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
-    """Methods, paths, parameters and content types are those of the Kubernetes API."""
+    """Methods, paths, parameters and types are those of the Kubernetes API; a write says how long it may last."""
     for kind in ("POST", "PUT", "PATCH", "DELETE", "LIST"):
         server.on(kind, OK)
     await client.create(POD_GROUPS, {"a": 1}, "ns", field_manager="muster")
@@ -159,8 +159,10 @@ async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
     await client.json_patch(PODS, "p", [{"op": "test"}], "ns", subresource="status")
     await client.merge_patch(PODS, "p", {"a": None}, "ns", dry_run=True)
     await client.strategic_merge_patch(PODS, "p", {}, "ns")
-    await client.delete(PODS, "p", "ns", uid="u1")
+    await client.delete(PODS, "p", "ns", uid="u1", resource_version="7")
     await client.list_page(PODS, label_selector="a=b,c", continue_="tok/en=")
+    for request in server.requests[:-1]:
+        assert 9000 < int(request.query.pop("timeout").removesuffix("ms")) <= 10000
     sent = [
         (request.kind, request.path, request.query, request.headers.get("Content-Type"), request.body)
         for request in server.requests
@@ -189,7 +191,7 @@ async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
                 "propagationPolicy": "Background",
-                "preconditions": {"uid": "u1"},
+                "preconditions": {"uid": "u1", "resourceVersion": "7"},
             },
         ),
         (
@@ -229,8 +231,43 @@ async def test_a_rejected_token_is_renewed_once(server: FaultyApiserver) -> None
     assert asked == [False, True, True]
 
 
+async def test_a_rejected_watch_is_opened_with_new_credentials(server: FaultyApiserver) -> None:
+    """A token that was rotated away costs neither the watch nor a list."""
+    tokens = iter(["Bearer old", "Bearer new"])
+
+    async def login(_: bool) -> str:  # noqa: FBT001
+        return next(tokens)
+
+    server.on("WATCH", failure(401, "Unauthorized"), stream(event("ADDED", manifest("a", 2))))
+    async with server.client(Connection(server.url, login=login)) as client:
+        await drain(client)
+    assert [request.headers["Authorization"] for request in server.requests] == ["Bearer old", "Bearer new"]
+
+
+async def test_nothing_is_sent_after_the_deadline(server: FaultyApiserver) -> None:
+    """A process that stood still between its decision to write and the write itself does not go on with it."""
+    stands_still_for = 0.0
+
+    async def login(_: bool) -> str:  # noqa: FBT001
+        until = time.monotonic() + stands_still_for
+        while time.monotonic() < until:
+            pass
+        return "Bearer t"
+
+    server.on("POST", OK)
+    connection = Connection(server.url, login=login)
+    async with server.client(connection) as client:
+        await client.create(PODS, {"first": 1}, "ns")
+        connection.expire("Bearer t")
+        stands_still_for = 0.3
+        with pytest.raises(Unreachable):
+            await client.create(PODS, {"second": 2}, "ns", deadline=0.2)
+        await client.create(PODS, {"third": 3}, "ns")
+    assert [request.body for request in server.requests] == [{"first": 1}, {"third": 3}]
+
+
 async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApiserver) -> None:
-    """An exec plugin that fails is retried like a network that fails, and never crashes a loop."""
+    """An exec plugin that fails is retried like a network that fails, for creates too, and never crashes a loop."""
 
     async def login(_: bool) -> str:  # noqa: FBT001
         raise ConfigError("plugin says no")
@@ -238,6 +275,18 @@ async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApi
     async with server.client(Connection(server.url, login=login)) as client:
         with pytest.raises(Unreachable, match="plugin says no"):
             await client.get(PODS, "p", "ns", deadline=0.1)
+
+    refusals = [ConfigError("plugin says no")]
+
+    async def late(_: bool) -> str:  # noqa: FBT001
+        if refusals:
+            raise refusals.pop()
+        return "Bearer t"
+
+    server.on("POST", OK)
+    async with server.client(Connection(server.url, login=late)) as client:
+        await client.create(PODS, {}, "ns")
+    assert len(server.requests) == 1
 
 
 async def test_a_watch_gives_its_whole_lines(server: FaultyApiserver, client: Client) -> None:
@@ -268,7 +317,7 @@ async def test_a_watch_of_a_large_object(server: FaultyApiserver, client: Client
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        pytest.param(stream(b"\n", then=hang), "Timeout", id="silent connection"),
+        pytest.param(stream(b"\n", then=hang), "Silence", id="silent connection"),
         pytest.param(stream(b"\n", then=reset), "Unreachable", id="reset in the middle"),
         pytest.param(reset, "Unreachable", id="reset before an answer"),
         pytest.param(hang, "Timeout", id="no answer"),

@@ -40,6 +40,21 @@ async def test_a_token(tmp_path: Path) -> None:
     assert connection.ssl_context is not None
 
 
+async def test_a_context_says_server_and_namespace(tmp_path: Path) -> None:
+    """The current one, or the one that was asked for; without a namespace in it `default` is meant."""
+    path = kubeconfig(tmp_path, {"token": "secret"})
+    config = yaml.safe_load((tmp_path / "config").read_text())
+    there = {"cluster": "other", "user": "u", "namespace": "team"}
+    config["contexts"].append({"name": "there", "context": there})
+    config["clusters"].append({"name": "other", "cluster": {"server": "https://other:6443"}})
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    here, asked = await load_connection(path), await load_connection(path, "there")
+    assert (here.server, here.namespace) == ("https://apiserver:6443", "default")
+    assert (asked.server, asked.namespace) == ("https://other:6443", "team")
+    with pytest.raises(ConfigError, match="nowhere"):
+        await load_connection(path, "nowhere")
+
+
 async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     """After a 401 the new token is used; a newline at its end is not part of it."""
     token = tmp_path / "token"
@@ -48,10 +63,10 @@ async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     assert await connection.authorization() == "Bearer first"
     token.write_text("second\n")
     assert await connection.authorization() == "Bearer first"
-    connection.expire()
+    connection.expire("Bearer first")
     assert await connection.authorization() == "Bearer second"
     token.unlink()
-    connection.expire()
+    connection.expire("Bearer second")
     assert await connection.authorization() == "Bearer second"
 
 
@@ -68,7 +83,10 @@ async def test_an_exec_plugin_is_asked_again_only_after_a_rejection(tmp_path: Pa
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
     connection = await load_connection(kubeconfig(tmp_path, user))
     assert [await connection.authorization() for _ in range(2)] == ["Bearer t1", "Bearer t1"]
-    connection.expire()
+    connection.expire("Bearer t1")
+    assert await connection.authorization() == "Bearer t2"
+    # Another request that was rejected at the same time as the first one.
+    connection.expire("Bearer t1")
     assert await connection.authorization() == "Bearer t2"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
 from muster.kube.lease import _Lease as Lease
 from muster.objects import convert
-from tests.unit.kube.faulty import FaultyApiserver, eventually, failure, hang, html, reset
+from tests.faulty import FaultyApiserver, eventually, failure, hang, html, reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from muster.kube.client import Client
-    from tests.unit.kube.faulty import Answer
+    from tests.faulty import Answer
 
 TIMING = LeaseTiming(lease=1.0, renew=0.5, retry=0.05)
+# A lease is given back within a retry's time, or it expires: where the promise is that it is given back, that must be
+# enough for a machine under load.
+UNHURRIED = LeaseTiming(lease=30.0, renew=20.0, retry=5.0)
 NOW = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 
 
@@ -150,8 +153,8 @@ def leases(server: FaultyApiserver) -> Leases:
     return leases
 
 
-def elector(client: Client, identity: str = "me") -> LeaseElector:
-    return LeaseElector(client, namespace="ns", name="muster", identity=identity, timing=TIMING)
+def elector(client: Client, identity: str = "me", timing: LeaseTiming = TIMING) -> LeaseElector:
+    return LeaseElector(client, namespace="ns", name="muster", identity=identity, timing=timing)
 
 
 @dataclass
@@ -189,7 +192,7 @@ async def leading(elector: LeaseElector) -> AsyncIterator[tuple[asyncio.Task[Non
 
 async def test_leads_renews_and_releases_on_cancellation(client: Client, leases: Leases) -> None:
     """A SIGTERM leaves the lease to nobody, so that the next replica need not wait."""
-    mine = elector(client)
+    mine = elector(client, timing=replace(UNHURRIED, retry=0.3))
     assert not mine.is_valid()
     async with leading(mine) as (task, work):
         await eventually(lambda: leases.holders.count("me") >= 3)
@@ -200,6 +203,25 @@ async def test_leads_renews_and_releases_on_cancellation(client: Client, leases:
         assert not work.running
     assert leases.holder == ""
     assert not mine.is_valid()
+
+
+async def test_a_lease_that_was_won_at_the_last_moment_is_given_back(
+    client: Client, leases: Leases, server: FaultyApiserver
+) -> None:
+    """Told to end between its claim and the answer, it does not leave the others to wait for a lease of nobody."""
+
+    async def takes_and_keeps_silent(request: web.Request) -> web.StreamResponse:
+        await leases(request)
+        return await hang(request)
+
+    server.on("POST", takes_and_keeps_silent)
+    mine = elector(client, timing=UNHURRIED)
+    running = asyncio.create_task(mine.run(Work(mine)))
+    await eventually(lambda: leases.holder == "me")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert leases.holder == ""
 
 
 async def test_the_next_one_takes_over_at_once_after_a_release(client: Client, leases: Leases) -> None:
@@ -310,7 +332,7 @@ async def test_a_term_ends_with_its_work(
             raise RuntimeError("crash")
 
     call: Callable[[], Awaitable[None]] = lead
-    running = elector(client).run(call)
+    running = elector(client, timing=UNHURRIED).run(call)
     if raises is None:
         await running
     else:

@@ -12,7 +12,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.objects import Pod
-from tests.unit.kube.faulty import (
+from tests.faulty import (
     FaultyApiserver,
     event,
     eventually,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from muster.kube.client import Client
-    from tests.unit.kube.faulty import Answer
+    from tests.faulty import Answer
 
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 FOREVER = stream(b"\n", then=hang)
@@ -61,6 +61,11 @@ async def running(
 
 def names(reflector: Reflector[Pod]) -> set[str]:
     return {pod.metadata.name for pod in reflector.store}
+
+
+def lists(server: FaultyApiserver) -> int:
+    """How often the whole was asked for, and not only how far the apiserver is."""
+    return sum(request.query["limit"] != "1" for request in server.seen("LIST"))
 
 
 async def test_lists_in_pages_then_watches_from_there(server: FaultyApiserver, client: Client) -> None:
@@ -98,7 +103,7 @@ async def test_not_synced_before_the_last_page(server: FaultyApiserver, client: 
 
 async def test_resumes_after_the_last_event_or_bookmark(server: FaultyApiserver, client: Client) -> None:
     """A broken watch goes on where it was, without another list."""
-    server.on("LIST", reply(listing(5)))
+    server.on("LIST", reply(listing(5)), reply(listing(50)))
     server.on(
         "WATCH",
         stream(event("ADDED", manifest("a", 6)), then=reset),
@@ -108,7 +113,7 @@ async def test_resumes_after_the_last_event_or_bookmark(server: FaultyApiserver,
     async with running(client):
         await eventually(lambda: len(server.seen("WATCH")) == 3)
     assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["5", "6", "40"]
-    assert len(server.seen("LIST")) == 1
+    assert lists(server) == 1
 
 
 @pytest.mark.parametrize(
@@ -154,18 +159,18 @@ async def test_resumes_with_growing_delay(server: FaultyApiserver, client: Clien
         await eventually(lambda: len(server.seen("WATCH")) == 4)
     watches = server.seen("WATCH")
     assert {request.query["resourceVersion"] for request in watches} == {"5"}
-    assert len(server.seen("LIST")) == 1
+    assert lists(server) == 1
     for earlier, later, least in zip(watches, watches[1:], (0.01, 0.02, 0.04), strict=False):
         assert later.at - earlier.at >= least
 
 
 async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApiserver, client: Client) -> None:
-    """After an etcd restore ours lies in the future, and the answers are 504 for ever."""
-    server.on("LIST", reply(listing(50)), reply(listing(3)))
+    """Five times the same answer is enough."""
+    server.on("LIST", reply(listing(50)), reply(listing(60)))
     server.on("WATCH", *[failure(504, "Timeout", "Too large resource version")] * 6, FOREVER)
     async with running(client):
         await eventually(lambda: len(server.seen("WATCH")) == 7)
-    assert server.seen("WATCH")[-1].query["resourceVersion"] == "3"
+    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50"] * 6 + ["60"]
 
 
 async def test_an_expiry_after_an_outage_is_listed_at_once(server: FaultyApiserver, client: Client) -> None:
@@ -188,15 +193,48 @@ async def test_a_silent_connection_is_noticed(server: FaultyApiserver, client: C
         await eventually(lambda: names(reflector) == {"a"})
 
 
-async def test_an_expired_page_is_listed_all_at_once(server: FaultyApiserver, client: Client) -> None:
-    """A list that took longer than etcd keeps its revision does not begin for ever anew."""
-    server.on("LIST", reply(listing(5, manifest("a", 1), continue_="old")), failure(410, "Expired"))
-    server.on("GET", reply(listing(9, manifest("b", 2))))
+async def test_a_silent_watch_of_the_future_is_listed_again(server: FaultyApiserver, client: Client) -> None:
+    """After an etcd restore our version lies ahead of the cluster's, and the apiserver only keeps silent about it."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
     server.on("WATCH", FOREVER)
+    async with running(client, silence=0.1) as reflector:
+        await eventually(lambda: reflector.store.synced and not names(reflector))
+    assert [request.query["limit"] for request in server.seen("LIST")][:3] == ["500", "1", "500"]
+
+
+async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyApiserver, client: Client) -> None:
+    """A restored etcd comes with a restarted apiserver: whoever was cut off asks how far it is before it goes on."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
+    server.on("WATCH", html(502), FOREVER)
+    async with running(client) as reflector:
+        await eventually(lambda: len(server.seen("WATCH")) == 2)
+        assert names(reflector) == set()
+    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50", "30"]
+
+
+async def test_a_quiet_kind_is_neither_listed_again_nor_a_fault(
+    server: FaultyApiserver, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The apiserver sends no bookmark of a kind in which nothing happens: that is everyday life."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))))
+    server.on("WATCH", FOREVER)
+    with caplog.at_level(logging.INFO):
+        async with running(client, silence=1.0) as reflector:
+            await eventually(lambda: len(server.seen("WATCH")) == 3)
+            assert (reflector.statistics().lists, reflector.statistics().failures) == (1, 0)
+    assert {request.query["resourceVersion"] for request in server.seen("WATCH")} == {"50"}
+    assert caplog.records == []
+
+
+async def test_a_relist_keeps_what_it_knows(server: FaultyApiserver, client: Client) -> None:
+    """An unchanged object is not held twice, however large the cluster is."""
+    server.on("LIST", reply(listing(5, manifest("a", 1))), reply(listing(9, manifest("a", 1), manifest("b", 8))))
+    server.on("WATCH", stream(GONE), FOREVER)
     async with running(client) as reflector:
         await reflector.wait_synced(5)
-        assert names(reflector) == {"b"}
-    assert "limit" not in server.seen("GET")[0].query
+        known = reflector.store.get("ns", "a")
+        await eventually(lambda: names(reflector) == {"a", "b"})
+        assert reflector.store.get("ns", "a") is known
 
 
 async def test_a_kind_that_is_not_served_is_synced_and_empty(server: FaultyApiserver, client: Client) -> None:

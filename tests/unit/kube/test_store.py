@@ -46,6 +46,27 @@ def test_a_relist_tells_what_nobody_saw() -> None:
     ]
 
 
+class Uncomparable(Thing):
+    """A large object, which a relist has no time to compare."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("compared")
+
+
+def test_of_a_known_version_nothing_is_compared() -> None:
+    """A relist of thousands of objects, nearly all unchanged, holds up what else the process does."""
+    store: Store[Thing] = Store()
+    first = Uncomparable(ObjectMeta(name="a", namespace="ns", uid="a", resource_version="7"))
+    store.replace_all([first])
+    changes = recorded(store)
+    store.replace_all([Uncomparable(first.metadata)])
+    store.apply("modified", Uncomparable(first.metadata))
+    assert store.get("ns", "a") is first
+    assert not changes
+
+
 def test_made_anew_under_the_same_name_is_a_deletion_and_an_addition() -> None:
     """Two lives of one name are two objects, also when the deletion itself was never seen."""
     store: Store[Thing] = Store()

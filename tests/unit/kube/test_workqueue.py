@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from muster.kube.errors import ApiError
 from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
-from tests.unit.kube.faulty import eventually
+from tests.faulty import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +29,18 @@ class QueueMachine(RuleBasedStateMachine):
         self.wanted: set[str] = set()
         self.later: dict[str, float] = {}
         self.working: set[str] = set()
+        self.line: list[str] = []
+
+    def queue_up(self) -> None:
+        """Whoever became ready stands at the end of the line."""
+        self.line += [key for key in sorted(self.wanted - self.working) if key not in self.line]
 
     @rule(key=KEYS)
     def add(self, key: str) -> None:
         """A key becomes wanted."""
         self.queue.add(key)
         self.wanted.add(key)
+        self.queue_up()
 
     @rule(key=KEYS, delay=st.integers(1, 20))
     def add_later(self, key: str, delay: int) -> None:
@@ -51,16 +57,19 @@ class QueueMachine(RuleBasedStateMachine):
             del self.later[key]
             self.wanted.add(key)
         assert following == min(self.later.values(), default=None)
+        # Of several that become ready at the same time any may be first.
+        self.line += [key for key in self.queue._ready if key not in self.line]
 
     @rule()
     def take(self) -> None:
-        """Only what is wanted is handed out, and never twice."""
+        """Only what is wanted is handed out, never twice, and in the order in which it became ready."""
         key = self.queue.take()
         if key is None:
             assert self.wanted <= self.working, "whatever is wanted and not in work is handed out"
             return
         assert key not in self.working, "a key is never in two hands"
         assert key in self.wanted, "nothing is handed out that nobody wants"
+        assert key == self.line.pop(0), "nobody is overtaken"
         self.working.add(key)
         self.wanted.discard(key)
 
@@ -77,6 +86,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.queue.forget(key)
         self.queue.done(key)
         self.working.discard(key)
+        self.queue_up()
 
     @invariant()
     def counted(self) -> None:
@@ -105,6 +115,31 @@ def test_no_number_of_failures_overflows(failures: int) -> None:
     queue: QueueCore[str] = QueueCore()
     for _ in range(failures):
         assert 0.005 <= queue.retry("a", 0.0) <= 1000.0
+
+
+def test_all_failures_together_keep_a_rate() -> None:
+    """Ten thousand keys that fail at once come back spread over time, each once, and none is forgotten."""
+    queue: QueueCore[int] = QueueCore()
+    delays = sorted(queue.retry(key, 0.0) for key in range(10_000))
+    assert delays[99] == 0.005
+    assert delays[100] > 0.005
+    assert 98 < delays[-1] < 100
+    assert queue.advance(100.0) is None
+    assert queue.ready == 10_000
+
+
+def test_a_busy_key_does_not_keep_the_others_waiting() -> None:
+    """However often a key is added while it is worked on, everybody who waits comes before it comes again."""
+    queue: QueueCore[str] = QueueCore()
+    for first in ("busy", "a", "b"):
+        queue.add(first)
+    order: list[str] = []
+    while len(order) < 7 and (key := queue.take()):
+        order.append(key)
+        for again in ("busy", "busy", "a", "b"):
+            queue.add(again)
+        queue.done(key)
+    assert order == ["busy", "a", "b", "busy", "a", "b", "busy"]
 
 
 def test_giving_back_what_was_not_taken_is_a_mistake() -> None:
@@ -150,7 +185,7 @@ async def test_shutdown_hands_out_what_is_ready_and_no_more() -> None:
     """Later keys and new ones are dropped."""
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
-    queue.add_after("b", 0.001)
+    queue.add_after("b", 0.2)
     queue.shut_down()
     queue.add("c")
     assert await queue.get() == "a"
@@ -219,6 +254,22 @@ async def test_a_failure_is_logged_and_tried_again(
     assert [record.exc_info is not None for record in caplog.records] == [traced, traced]
 
 
+async def test_endless_work_lets_others_have_their_turn() -> None:
+    """Handlers that never wait, and are never done, do not hold up the rest of the process."""
+    queue: WorkQueue[str] = WorkQueue()
+
+    async def handle(key: str) -> None:
+        queue.add(key)
+
+    queue.add("endless")
+    working = asyncio.create_task(work(queue, handle, workers=2))
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.001, turn.set)
+    await asyncio.wait_for(turn.wait(), 5)
+    working.cancel()
+    await asyncio.wait({working})
+
+
 async def test_cancelling_the_work_stops_its_handlers() -> None:
     """A lost lease stops work where it is."""
     queue: WorkQueue[str] = WorkQueue()
@@ -238,3 +289,18 @@ async def test_cancelling_the_work_stops_its_handlers() -> None:
     with pytest.raises(asyncio.CancelledError):
         await working
     assert stopped.is_set()
+
+
+async def test_how_long_a_key_was_ready_is_told_when_it_is_handed_out() -> None:
+    """A key that comes back while it is worked on is ready again only when that is done."""
+    waits: list[float] = []
+    queue: WorkQueue[str] = WorkQueue(waited=waits.append)
+    queue.add("a")
+    queue.add("b")
+    queue.add_after("c", 0.01)
+    assert [await queue.get(), await queue.get(), await queue.get()] == ["a", "b", "c"]
+    queue.add("a")
+    queue.done("a")
+    assert await queue.get() == "a"
+    assert len(waits) == 4
+    assert all(0 <= wait < 60 for wait in waits)

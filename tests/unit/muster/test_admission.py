@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from muster.admission import Context, Reason, Verdict, judge
-from muster.queues import QueueView
+from muster.admission import Context, Verdict, judge
+from muster.findings import Reason
+from muster.queues import QueueTree, QueueView
 from muster.workloads import KINDS, kind_of
-from tests.unit.builders import JSON, amounts, made, pytorch_job, ray_cluster, template, workers
+from tests.unit.builders import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
 
 QUEUE = "metadata.labels[volcano.sh/queue-name]"
+_NOW = "2026-11-21T10:00:00Z"
 SMALL = QueueView("q", "Open", amounts(cpu="4", memory="6Gi"))
 
 
 def context(*queues: QueueView, **priorities: int) -> Context:
-    by_name = {queue.name: queue for queue in queues}
-    return Context(queue=by_name.get, priorities={"": 0, **priorities})
+    return Context(queue=QueueTree(queues).place, priorities={"": 0, **priorities})
 
 
 def verdict(manifest: JSON, known: Context) -> Verdict:
@@ -118,6 +119,16 @@ def test_every_reason_is_told_at_once() -> None:
     ]
 
 
+def test_what_makes_no_gang_is_told_of_its_names_too() -> None:
+    """Nobody has to come back for the second half."""
+    job = pytorch_job(policy={"queue": "gone", "minAvailable": 7, "priorityClass": "gone"})
+    assert [one.reason for one in verdict(job, context(SMALL)).refusals] == [
+        Reason.INVALID,
+        Reason.QUEUE_NOT_FOUND,
+        Reason.UNKNOWN_PRIORITY_CLASS,
+    ]
+
+
 @pytest.mark.parametrize(
     ("manifest", "known"),
     [
@@ -154,6 +165,51 @@ def test_a_workload_that_says_nothing_is_never_looked_into() -> None:
     assert verdict(manifest, context()) == Verdict()
 
 
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(
+            pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}]), id="finished"
+        ),
+        pytest.param(ray_cluster(meta={"deletionTimestamp": _NOW}), id="being deleted"),
+    ],
+)
+def test_what_starts_nothing_any_more_is_not_refused(manifest: JSON) -> None:
+    found = verdict(manifest, context())
+    assert (found.allowed, found.warnings) == (True, ())
+    assert found.gang is not None
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(ray_cluster(workers(replicas=-1), meta={"deletionTimestamp": _NOW}), id="being deleted"),
+        pytest.param(
+            pytorch_job(policy={"minAvailable": 99}, conditions=[{"type": "Failed", "status": "True"}]), id="finished"
+        ),
+    ],
+)
+def test_not_even_what_makes_no_gang_is_refused_when_it_starts_nothing_any_more(manifest: JSON) -> None:
+    """Its finalizers must come off, whatever its numbers are."""
+    assert verdict(manifest, context()) == Verdict()
+
+
+@pytest.mark.parametrize("known", [Context(), context(SMALL)], ids=["of unknown queues", "of known queues"])
+def test_a_name_that_no_queue_can_have_is_refused_where_it_stands(known: Context) -> None:
+    """The apiserver would refuse every pod with such a label."""
+    path = "spec.runPolicy.schedulingPolicy.queue"
+    assert refusal(pytorch_job(policy={"queue": "Team A"}), known) == (
+        Reason.INVALID,
+        path,
+        f'{path}: "Team A" is no name of a queue; use at most 253 lower-case letters, digits, - and .',
+    )
+
+
+def test_a_name_that_no_priority_class_can_have_is_refused_where_it_stands() -> None:
+    path = "spec.runPolicy.schedulingPolicy.priorityClass"
+    assert refusal(pytorch_job(policy={"priorityClass": "High!"}), Context())[:2] == (Reason.INVALID, path)
+
+
 def test_a_suspended_workload_is_judged_as_it_will_run() -> None:
     assert refusal(ray_cluster(suspend=True, head=template("4")), context(SMALL))[0] is Reason.EXCEEDS_CAPABILITY
 
@@ -177,14 +233,20 @@ def test_a_suspended_workload_is_judged_as_it_will_run() -> None:
 )
 def test_what_is_left_alone_is_not_judged(manifest: JSON, warnings: tuple[str, ...]) -> None:
     found = verdict(manifest, context())
-    assert (found.allowed, found.gang, found.warnings) == (True, None, warnings)
+    assert (found.allowed, found.gang, lines(found.warnings)) == (True, None, warnings)
 
 
 def test_pods_without_requests_get_a_warning() -> None:
     found = verdict(ray_cluster(head=template("")), context(SMALL))
     assert found.allowed
-    assert found.warnings == (
-        'gang "ray-demo-pg": pods of headgroup request nothing, so no queue can keep room for them',
+    (warning,) = found.warnings
+    assert (warning.reason, warning.field) == (
+        Reason.REQUESTS_MISSING,
+        "spec.headGroupSpec.template.spec.containers",
+    )
+    assert warning.message == (
+        f"{warning.field}: pods of headgroup request nothing, so that no queue keeps room for them; "
+        "give their containers requests"
     )
 
 
@@ -194,16 +256,90 @@ def test_a_role_of_no_pods_gets_no_warning() -> None:
 
 def test_a_misspelt_opt_in_is_said() -> None:
     found = verdict(ray_cluster(labels={"muster.dev/managed": "yes"}), context())
-    assert (found.allowed, found.warnings) == (
+    assert (found.allowed, lines(found.warnings)) == (
         True,
         ('metadata.labels[muster.dev/managed]: "yes" is neither "true" nor "false"; it is ignored',),
     )
 
 
-@pytest.mark.parametrize("queue", [QueueView("q", "Open", {}, leaf=False)], ids=["has queues below it"])
-def test_a_queue_that_is_no_leaf_takes_no_gang(queue: QueueView) -> None:
-    assert refusal(ray_cluster(), context(queue)) == (
+def test_a_misspelt_opt_out_is_said_where_something_else_speaks() -> None:
+    found = verdict(ray_cluster(labels={"volcano.sh/queue-name": "q", "muster.dev/managed": "False"}), context(SMALL))
+    assert [(one.reason, one.field) for one in found.warnings] == [
+        (Reason.VALUE_IGNORED, "metadata.labels[muster.dev/managed]")
+    ]
+
+
+def test_a_queue_that_is_no_leaf_takes_no_gang() -> None:
+    below = QueueView("r", "Open", {}, parent="q")
+    assert refusal(ray_cluster(), context(QueueView("q", "Open", {}), below)) == (
         Reason.QUEUE_NOT_LEAF,
         QUEUE,
         f'{QUEUE}: queue "q" has queues below it and takes no gangs itself; name one of those',
     )
+
+
+def test_what_a_queue_above_can_never_hold_is_refused_with_its_numbers() -> None:
+    known = context(QueueView("q", "Open", {}, parent="team"), QueueView("team", "Open", amounts(cpu="2")))
+    assert refusal(ray_cluster(), known) == (
+        Reason.EXCEEDS_CAPABILITY,
+        QUEUE,
+        (
+            f'{QUEUE}: gang "ray-demo-pg" needs cpu 3, queue "team" above "q" has capability cpu 2; '
+            "lower the replicas or use a larger queue"
+        ),
+    )
+
+
+def ray_parent(kind: str, field: str, **spec: object) -> JSON:
+    """A RayJob or RayService that asks for a queue."""
+    cluster = ray_cluster()
+    return {**cluster, "kind": kind, "spec": {field: cluster["spec"], **spec}}
+
+
+COUNTED = (
+    "are counted while the gang waits for room, too; when they are over, the workload fails, whether it has run or not"
+)
+POLICY = "spec.runPolicy"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "warning"),
+    [
+        pytest.param(
+            pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600),
+            f"{POLICY}.activeDeadlineSeconds: 600 s {COUNTED}",
+            id="PyTorchJob",
+        ),
+        pytest.param(
+            ray_parent("RayJob", "rayClusterSpec", activeDeadlineSeconds=600),
+            f"spec.activeDeadlineSeconds: 600 s {COUNTED}",
+            id="RayJob",
+        ),
+        pytest.param(
+            ray_parent("RayJob", "rayClusterSpec", preRunningDeadlineSeconds=60),
+            f"spec.preRunningDeadlineSeconds: 60 s {COUNTED}",
+            id="RayJob until it runs",
+        ),
+        pytest.param(
+            ray_parent("RayService", "rayClusterConfig", upgradeStrategy={"type": "None"})
+            | {"metadata": {**ray_cluster()["metadata"], "annotations": {"ray.io/initializing-timeout": "5m"}}},
+            f"metadata.annotations[ray.io/initializing-timeout]: 5m {COUNTED}",
+            id="RayService",
+        ),
+        pytest.param(
+            pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60}),
+            f"{POLICY}.schedulingPolicy.scheduleTimeoutSeconds: volcano does not know it; "
+            "the gang waits for as long as it must",
+            id="scheduleTimeoutSeconds",
+        ),
+        pytest.param(
+            ray_cluster(annotations={"muster.dev/requeue-after": "soon"}),
+            'metadata.annotations[muster.dev/requeue-after]: "soon" is not a duration such as 30s, 10m or 1h30m; '
+            "it is ignored",
+            id="requeue-after",
+        ),
+    ],
+)
+def test_what_may_end_or_surprise_a_gang_that_waits_is_warned_of(manifest: JSON, warning: str) -> None:
+    found = verdict(manifest, context(SMALL))
+    assert (found.allowed, lines(found.warnings)) == (True, (warning,))

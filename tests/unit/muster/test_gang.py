@@ -161,7 +161,7 @@ def test_the_priority_of_the_workload_counts_for_roles_without_their_own() -> No
 
 def test_a_gang_is_never_of_none() -> None:
     """Volcano takes a minMember of 0 for a finished group."""
-    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 0}})
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 0, "template": template()}})
     assert (gang(job).min_member, gang(job).min_task_member) == (1, {})
 
 
@@ -247,7 +247,7 @@ clusters = st.lists(
             "suspend": suspended,
         },
         st.none() | st.integers(0, 9),
-        *(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.booleans()),
+        *(st.integers(0, 4), st.integers(0, 4), st.integers(1, 3), st.booleans()),
     ),
     min_size=1,
     max_size=4,

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.injection import Operation, inject, is_free
+from muster.modes import GateMode
 from muster.objects import Pod
 from muster.schedulers import SCHEDULERS
+from tests.unit.any_input import pods
 from tests.unit.builders import JSON, gang_and_intent, made, pod, pytorch_job, read, template
 
 VOLCANO = SCHEDULERS["volcano"]
@@ -26,14 +28,14 @@ def workload(priority: str = "", own: str = "") -> JSON:
     return pytorch_job(policy=policy, replicas={"Worker": {"replicas": 2, "template": spec}})
 
 
-def patch_for(new: JSON, job: JSON) -> list[Operation]:
-    role = read(job).role("worker")
-    assert role is not None
-    return inject(made(Pod, new), role, *gang_and_intent(job), VOLCANO)
+def patch_for(new: JSON, job: JSON, gate: GateMode = GateMode.QUEUE, role: str = "worker") -> list[Operation]:
+    spec = read(job).role(role)
+    assert spec is not None
+    return inject(made(Pod, new), spec, *gang_and_intent(job), VOLCANO, gate=gate)
 
 
-def patched(new: JSON, job: JSON) -> JSON:
-    result: JSON = jsonpatch.apply_patch(copy.deepcopy(new), patch_for(new, job))
+def patched(new: JSON, job: JSON, role: str = "worker") -> JSON:
+    result: JSON = jsonpatch.apply_patch(copy.deepcopy(new), patch_for(new, job, role=role))
     return result
 
 
@@ -120,6 +122,8 @@ def test_priority(job: JSON, spec: JSON, expected: JSON) -> None:
         pytest.param({"schedulerName": "mine"}, False, id="another scheduler"),
         pytest.param({"nodeName": "n1"}, False, id="has a node"),
         pytest.param({"mirror": True}, False, id="a kubelet's mirror pod"),
+        pytest.param({"owner": {"apiVersion": "apps/v1", "kind": "DaemonSet"}}, False, id="a daemon's"),
+        pytest.param({"owner": {"apiVersion": "example.com/v1", "kind": "DaemonSet"}}, True, id="of another DaemonSet"),
         pytest.param({"group": "other"}, False, id="bound by an operator to another group"),
         pytest.param({"group": "train"}, False, id="bound by an operator to a group of the same name"),
         pytest.param({"group": "train", "ours": True}, True, id="bound by us in an earlier round"),
@@ -131,9 +135,10 @@ def test_which_pods_are_musters_to_bind(changes: dict[str, Any], free: bool) -> 
     if group := changes.pop("group", ""):
         annotations["scheduling.k8s.io/group-name"] = group
     labels = {"muster.dev/gang": "train"} if changes.pop("ours", False) else {}
-    new = pod("w", annotations=annotations, labels=labels, **{"schedulerName": "default-scheduler", **changes})
-    gang, _ = gang_and_intent(workload())
-    assert is_free(made(Pod, new), gang, VOLCANO) is free
+    owner = {"name": "d", "uid": "u", "controller": True, **owner} if (owner := changes.pop("owner", None)) else None
+    spec = {"schedulerName": "default-scheduler", **changes}
+    new = pod("w", owner=owner, annotations=annotations, labels=labels, **spec)
+    assert is_free(made(Pod, new), VOLCANO) is free
 
 
 def test_gates_of_others_stay_and_ours_comes_last() -> None:
@@ -141,33 +146,6 @@ def test_gates_of_others_stay_and_ours_comes_last() -> None:
     assert result["spec"]["schedulingGates"] == [{"name": "example.com/wait"}, GATE]
 
 
-# Keys that need escaping in a JSON pointer, among others.
-keys = st.sampled_from(["a", "a/b", "x~y", "x~1/y", "volcano.sh/queue-name", "scheduling.k8s.io/group-name", "é"])
-maps = st.none() | st.dictionaries(keys, st.text(max_size=3), max_size=4)
-optional = st.fixed_dictionaries(
-    {},
-    optional={
-        "schedulerName": st.sampled_from(["", "default-scheduler", "volcano"]),
-        "schedulingGates": st.none()
-        | st.lists(st.sampled_from(["a", "b", "muster.dev/gang"]), unique=True).map(
-            lambda names: [{"name": name} for name in names]
-        ),
-        "priorityClassName": st.sampled_from(["", "high", "low"]),
-        "priority": st.none() | st.integers(-5, 5),
-        "preemptionPolicy": st.sampled_from(["Never", "PreemptLowerPriority"]),
-    },
-)
-pods = st.builds(
-    lambda labels, annotations, spec, drop: {
-        "metadata": {
-            key: value
-            for key, value in {"generateName": "w-", "labels": labels, "annotations": annotations}.items()
-            if not (drop and value is None)
-        },
-        "spec": {"containers": [{"name": "main"}], "nodeSelector": {"a": "b"}, **spec},
-    },
-    *(maps, maps, optional, st.booleans()),
-)
 jobs = st.builds(workload, st.sampled_from(["", "high", "low"]), st.sampled_from(["", "high", "low"]))
 
 
@@ -183,6 +161,19 @@ def test_a_patched_pod_is_bound_labelled_pointed_and_held(new: JSON, job: JSON) 
     )
 
 
+@pytest.mark.parametrize("place", ["labels", "annotations"])
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_what_a_pod_says_itself_of_being_preempted_stays(place: str, said: str) -> None:
+    """Where it says nothing, muster keeps Volcano from taking the one master of an elastic job."""
+    job = pytorch_job(policy={"minAvailable": 2})
+    silent, outspoken = new_pod(), new_pod()
+    outspoken["metadata"][place] = {"volcano.sh/preemptable": said}
+    assert patched(silent, job, "master")["metadata"]["annotations"]["volcano.sh/preemptable"] == "false"
+    result = patched(outspoken, job, "master")["metadata"]
+    found = {where: result[where].get("volcano.sh/preemptable") for where in ("labels", "annotations")}
+    assert found == {"labels": None, "annotations": None, place: said}
+
+
 @given(pods, jobs)
 def test_a_second_round_adds_nothing(new: JSON, job: JSON) -> None:
     """The apiserver calls again when a later webhook changed the pod, and a priority removed twice is lost."""
@@ -193,8 +184,7 @@ def test_a_second_round_adds_nothing(new: JSON, job: JSON) -> None:
 @given(pods, jobs)
 def test_a_patched_pod_is_still_free(new: JSON, job: JSON) -> None:
     """Else the second round would take our own binding for an operator's."""
-    gang, _ = gang_and_intent(job)
-    assert is_free(made(Pod, patched(new, job)), gang, VOLCANO)
+    assert is_free(made(Pod, patched(new, job)), VOLCANO)
 
 
 @given(pods, jobs)
@@ -238,3 +228,10 @@ def test_a_class_and_computed_numbers_never_stand_together_after_a_change(new: J
         assert not result.get("preemptionPolicy")
     else:
         assert result.get("priority") == new["spec"].get("priority")
+
+
+def test_with_the_gate_off_a_pod_is_bound_pointed_and_not_held() -> None:
+    new = new_pod()
+    operations = patch_for(new, workload("high"), GateMode.OFF)
+    assert operations == [one for one in patch_for(new, workload("high")) if "schedulingGates" not in one["path"]]
+    assert "/spec/schedulerName" in [one["path"] for one in operations]

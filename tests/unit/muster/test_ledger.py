@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from muster.ledger import Candidate, Decision, GangKey, Ledger
-from muster.quantity import ZERO, Quantity
 from muster.queues import QueueView
 from muster.reasons import State
-from muster.resources import Resources, total
 from tests.unit.builders import amounts
 
-if TYPE_CHECKING:
-    from random import Random
+NOW = 1_000_000.0
 
 
 def key(name: str) -> GangKey:
@@ -44,7 +38,7 @@ def ledger(*views: QueueView, held: dict[str, dict[str, str]] | None = None) -> 
 
 
 def decision(of: Ledger, name: str) -> Decision:
-    found = of.decide(key(name))
+    found = of.decide(key(name), NOW)
     assert found is not None
     return found
 
@@ -190,7 +184,7 @@ def test_a_gang_that_holds_no_longer_waits_and_the_other_way_round() -> None:
     books = ledger(opened(cpu="4"))
     books.wait(waiting("mine", cpu="3"))
     books.hold(key("mine"), "q", amounts(cpu="3"))
-    assert books.decide(key("mine")) is None
+    assert books.decide(key("mine"), NOW) is None
     assert books.waiting("q") == []
     books.wait(waiting("mine", cpu="3"))
     assert books.holds(key("mine")) is None
@@ -215,17 +209,17 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
 def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     """Its own present claim does not count against it."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
-    assert books.fits_more(key("mine"), "q", amounts(**claim)) is fits
+    assert books.fits_more(key("mine"), "q", amounts(**claim), NOW) is fits
 
 
 def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
     books = ledger(held={"mine": {"cpu": "1"}})
-    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"))
-    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"))
+    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"), NOW)
+    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"), NOW)
 
 
 def test_nobody_is_decided_about_who_does_not_wait() -> None:
-    assert ledger(opened(cpu="4")).decide(key("nobody")) is None
+    assert ledger(opened(cpu="4")).decide(key("nobody"), NOW) is None
 
 
 def test_entering_tells_whether_it_changed_anything_for_others() -> None:
@@ -242,162 +236,63 @@ def test_entering_tells_whether_it_changed_anything_for_others() -> None:
     assert not books.forget(key("mine"))
 
 
-NAMES = "abcdef"
-QUEUES = "qr"
-sizes = st.builds(
-    lambda cpu, gpu: amounts(**({"cpu": f"{cpu}"} if cpu else {}), **({"gpu": f"{gpu}"} if gpu else {})),
-    st.integers(0, 5),
-    st.integers(0, 2),
-)
-limits = st.builds(
-    lambda cpu, gpu: amounts(**({"cpu": f"{cpu}"} if cpu else {}), **({"gpu": f"{gpu}"} if gpu else {})),
-    st.integers(0, 8),
-    st.integers(0, 3),
-)
-views = st.builds(QueueView, st.sampled_from(QUEUES), st.sampled_from(["Open", "Open", "Open", "Closed", ""]), limits)
-candidates = st.builds(
-    Candidate,
-    st.sampled_from(NAMES).map(key),
-    st.sampled_from(QUEUES),
-    st.integers(-1, 1),
-    st.sampled_from(["09:00", "10:00"]),
-    sizes,
-)
+def test_what_is_told_of_a_queue_is_its_own_gangs_and_all_that_is_taken_below_it() -> None:
+    """A soft claim is told, and takes nothing."""
+    of = ledger(QueueView("org", "Open", amounts(cpu="9")), replace(opened(cpu="4"), parent="org"))
+    of.hold(key("a"), "q", amounts(cpu="3"))
+    of.hold(key("b"), "q", amounts(cpu="2"), soft=True)
+    assert {one.name: claim.resources for one, claim in of.claims("q").items()} == {
+        "a": amounts(cpu="3"),
+        "b": amounts(cpu="2"),
+    }
+    assert of.claims("org") == {}
+    assert of.used("q") == of.used("org") == of.used("root") == amounts(cpu="3")
 
 
-class AnyHistory(RuleBasedStateMachine):
-    """A ledger through any history, beside the plain facts that it should know by now."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ledger = Ledger()
-        self.queues: dict[str, QueueView] = {}
-        self.held: dict[GangKey, tuple[str, Resources]] = {}
-        self.waits: dict[GangKey, Candidate] = {}
-
-    def _known(self, gang: GangKey) -> object:
-        return self.held.get(gang) or self.waits.get(gang)
-
-    @rule(view=views)
-    def a_queue_comes_or_changes(self, view: QueueView) -> None:
-        """With any limit, open or not."""
-        self.ledger.set_queue(view)
-        self.queues[view.name] = view
-
-    @rule(name=st.sampled_from(QUEUES))
-    def a_queue_goes(self, name: str) -> None:
-        """Whoever holds or waits there stays known."""
-        self.ledger.drop_queue(name)
-        self.queues.pop(name, None)
-
-    @rule(candidate=candidates)
-    def a_gang_waits(self, candidate: Candidate) -> None:
-        """Anew, with other numbers, or in another queue."""
-        new = self._known(candidate.key) != candidate
-        assert self.ledger.wait(candidate) is new
-        self.held.pop(candidate.key, None)
-        self.waits[candidate.key] = candidate
-
-    @rule(name=st.sampled_from(NAMES), queue=st.sampled_from(QUEUES), claim=sizes)
-    def a_gang_holds(self, name: str, queue: str, claim: Resources) -> None:
-        """Whether it fits or not: it runs."""
-        new = self._known(key(name)) != (queue, claim)
-        assert self.ledger.hold(key(name), queue, claim) is new
-        self.waits.pop(key(name), None)
-        self.held[key(name)] = queue, claim
-
-    @rule(name=st.sampled_from(NAMES))
-    def a_gang_ends(self, name: str) -> None:
-        """Whether it was known or not."""
-        assert self.ledger.forget(key(name)) is (self._known(key(name)) is not None)
-        self.held.pop(key(name), None)
-        self.waits.pop(key(name), None)
-
-    @rule(name=st.sampled_from(NAMES))
-    def an_admission_is_carried_out(self, name: str) -> None:
-        """As the reconciler does: who fits, holds what it waited for."""
-        found = self.ledger.decide(key(name))
-        if found is not None and found.fits:
-            candidate = self.waits.pop(key(name))
-            self.ledger.hold(key(name), candidate.queue, candidate.need)
-            self.held[key(name)] = candidate.queue, candidate.need
-
-    def _used(self, queue: str) -> dict[str, Quantity]:
-        return total(claim for place, claim in self.held.values() if place == queue)
-
-    def _fitting(self, queue: str) -> list[Candidate]:
-        asked = [candidate for candidate in self.waits.values() if candidate.queue == queue]
-        return [candidate for candidate in asked if decision(self.ledger, candidate.key.name).fits]
-
-    @invariant()
-    def those_who_fit_fit_together(self) -> None:
-        """Beside what is held, in every resource that one of them asks for."""
-        for queue, view in self.queues.items():
-            fitting = self._fitting(queue)
-            together = total([self._used(queue), *(candidate.need for candidate in fitting)])
-            for resource, most in view.limit.items():
-                if any(candidate.need.get(resource, ZERO) for candidate in fitting):
-                    assert together[resource] <= most
-
-    @invariant()
-    def nobody_fits_without_an_open_queue(self) -> None:
-        """Gone, closed or too new."""
-        for candidate in self.waits.values():
-            view = self.queues.get(candidate.queue)
-            if view is None or not view.open:
-                assert not decision(self.ledger, candidate.key.name).fits
-
-    @invariant()
-    def who_waits_does_so_for_the_sake_of_those_before_it(self) -> None:
-        """Whoever does not fit lacks room beside what is held and who fits ahead of it, never because of one behind."""
-        for queue, view in self.queues.items():
-            fitting = self._fitting(queue)
-            for candidate in self.waits.values():
-                if candidate.queue != queue or not view.open or candidate in fitting:
-                    continue
-                ahead = [other.need for other in fitting if other.order < candidate.order]
-                together = total([self._used(queue), *ahead, candidate.need])
-                assert any(
-                    candidate.need.get(resource, ZERO) and together[resource] > most
-                    for resource, most in view.limit.items()
-                )
-
-    @invariant()
-    def only_the_facts_count(self) -> None:
-        """A ledger made anew of the same facts, in another order, decides the same: a restart changes nothing."""
-        fresh = Ledger()
-        for candidate in sorted(self.waits.values(), key=lambda item: item.key.name, reverse=True):
-            fresh.wait(candidate)
-        for gang, (queue, claim) in sorted(self.held.items(), reverse=True):
-            fresh.hold(gang, queue, claim)
-        for view in self.queues.values():
-            fresh.set_queue(view)
-        for name in NAMES:
-            assert fresh.decide(key(name)) == self.ledger.decide(key(name))
-            assert fresh.holds(key(name)) == self.ledger.holds(key(name))
-            assert fresh.queue_of(key(name)) == self.ledger.queue_of(key(name))
-        for queue in QUEUES:
-            assert fresh.waiting(queue) == self.ledger.waiting(queue)
+def test_a_position_is_among_those_who_cannot_start_yet() -> None:
+    """As in the sentence for people: who may start now is as good as gone."""
+    of = ledger(opened(cpu="3"))
+    for since, (name, cpu) in enumerate({"first": "2", "second": "2", "third": "2"}.items()):
+        of.wait(waiting(name, since=f"10:0{since}", cpu=cpu))
+    assert admitted(of, "first", "second", "third") == ["first"]
+    assert (of.position(key("second"), NOW), of.position(key("third"), NOW)) == ((1, 3), (2, 3))
+    assert decision(of, "third").message.endswith("position 2 of 3 waiting")
+    of.hold(key("first"), "q", amounts(cpu="2"))
+    assert of.position(key("first"), NOW) is None
 
 
-AnyHistory.TestCase.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
-TestAnyHistory = AnyHistory.TestCase
+@pytest.mark.parametrize("preempts", [False, True])
+def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bool) -> None:
+    """Of a queue of 5 it holds 2 itself, and a less urgent gang 2."""
+    of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
+    of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
+    wave = key("mine").beside("wave")
+    grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, wave) for cpu in ("3", "4")}
+    assert grown == {"3": True, "4": False}
+    of.wait(replace(waiting("mine", cpu="2"), key=wave))
+    of.wait(waiting("young", since="11:00", cpu="2"))
+    assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, wave) is preempts
+    assert admitted(of, "young") == []
+    assert (wave.gang, key("mine").gang) == (key("mine"), key("mine"))
 
 
-@given(st.lists(candidates, unique_by=lambda candidate: candidate.key), views, st.randoms())
-def test_admitting_one_after_the_other_never_goes_above_the_limit(
-    all_: list[Candidate],
-    view: QueueView,
-    random: Random,
-) -> None:
-    """Whoever is asked first: carrying out one decision never makes another one wrong."""
-    books = ledger(view)
-    for candidate in all_:
-        books.wait(candidate)
-    promised = {candidate.key for candidate in all_ if decision(books, candidate.key.name).fits}
-    turns = list(all_)
-    random.shuffle(turns)
-    for candidate in turns:
-        if decision(books, candidate.key.name).fits:
-            books.hold(candidate.key, candidate.queue, candidate.need)
-    assert {candidate.key for candidate in all_ if books.holds(candidate.key) is not None} == promised
+def test_where_nodes_come_there_is_room_for_one_that_had_none_beside_what_is_held() -> None:
+    of = ledger(opened(), held={"runs": {"cpu": "2"}})
+    of.bound(amounts(cpu="2"))
+    of.wait(waiting("mine", cpu="2"))
+    assert of.startable("q", NOW) == []
+    of.bound(amounts(cpu="4"))
+    assert of.startable("q", NOW) == [key("mine")]
+
+
+def test_the_first_node_is_given_once_to_all_queues_together() -> None:
+    """Where no node is, nothing is shared; from the first on all is."""
+    of = ledger(opened("q"), opened("r"))
+    of.bound({})
+    for name, queue in (("mine", "q"), ("other", "r")):
+        of.hold(key(f"runs in {queue}"), queue, amounts(cpu="1"))
+        of.wait(waiting(name, queue=queue, cpu="2"))
+    of.bound(amounts(cpu="4"))
+    assert of.startable("q", NOW) == of.startable("r", NOW) == [key("mine")]
+    of.hold(key("mine"), "q", amounts(cpu="2"))
+    assert admitted(of, "other") == []

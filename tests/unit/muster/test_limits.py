@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muster.limits import with_limit_ranges
-from muster.objects import InvalidObjectError, LimitRange, PodSpec, convert
+from muster.limits import LimitRange, with_limit_ranges
+from muster.objects import InvalidObjectError, PodSpec, convert
 from muster.requests import pod_requests
 from muster.resources import as_text
 

@@ -64,6 +64,13 @@ def test_hostile_json_is_an_error_of_the_object(raw: bytes | str) -> None:
         decode(raw, Pod)
 
 
+def test_nesting_that_only_json_can_bear_is_an_error_of_the_object() -> None:
+    """Whoever may write one odd object must not stop the reading of all others."""
+    raw = '{"status": null, "spec": {"priority": "x", "other": ' + "[" * 900 + "]" * 900 + "}}"
+    with pytest.raises(InvalidObjectError, match="nested too deeply"):
+        decode(raw, Pod)
+
+
 def test_convert_reads_a_parsed_manifest_like_decode() -> None:
     manifest = pod("a", labels={"x": "y"})
     assert convert(manifest, Pod) == made(Pod, manifest)

@@ -296,3 +296,14 @@ def test_each_container_has_room_at_its_time(spec: JSON) -> None:
         sidecars = [other for other in inits[:index] if other.get("restartPolicy") == "Always"]
         together = pod_requests(made(PodSpec, {"containers": [*sidecars, init], "overhead": spec["overhead"]}))
         assert all(requests[name] >= amount for name, amount in together.items())
+
+
+@pytest.mark.timeout(20)
+def test_thousands_of_sidecars_cost_one_step_for_each_amount() -> None:
+    """A RayCluster of 3 MiB with a resource of its own in each once held the webhook for minutes."""
+    own = [{f"example.com/{index}-{name}": "1" for name in range(100)} for index in range(600)]
+    sidecars = [{"resources": {"requests": requests}, "restartPolicy": "Always"} for requests in own]
+    last = {"resources": {"requests": {"example.com/0-0": "3"}}}
+    found = requests_of(containers=[asks(cpu="1")], initContainers=[*sidecars, last])
+    assert len(found) == 60_001
+    assert (found["example.com/0-0"], found["example.com/7-7"]) == ("4", "1")

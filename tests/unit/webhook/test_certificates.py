@@ -1,20 +1,30 @@
-"""The webhook's own authority and certificate."""
+"""Certificates as values: what muster makes, and what it reads."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime as dt
 import ssl
 from dataclasses import replace
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from webhook.certificates import Certificates, issue, server_context
+from tests.unit.webhook.places import NAMES
+from webhook.certificates import (
+    Certificates,
+    InvalidCertificateError,
+    KeyPair,
+    Lives,
+    issue,
+    renewal_due,
+    server_context,
+)
 
 NOW = dt.datetime.now(dt.UTC).replace(microsecond=0)
-NAME = "muster-webhook.muster-system.svc"
-NAMES = [NAME, "muster-webhook.muster-system", "muster-webhook"]
+NAME = NAMES[0]
 DAY = dt.timedelta(days=1)
 
 
@@ -30,9 +40,11 @@ def other() -> Certificates:
 
 async def greet(served: Certificates, trusted: Certificates, name: str) -> str:
     """Shake hands on loopback as the apiserver does: the bundle as only trust, the service name verified."""
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=server_context(served))
+    context = server_context(served.pair)
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    context = ssl.create_default_context(cadata=trusted.ca_certificate.decode())
+    bundle = base64.b64decode(trusted.secret_data()["ca.crt"]).decode()
+    context = ssl.create_default_context(cadata=bundle)
     async with server:
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
         version = writer.get_extra_info("ssl_object").version()
@@ -43,6 +55,11 @@ async def greet(served: Certificates, trusted: Certificates, name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_apiserver_trusts_what_is_served(made: Certificates, name: str) -> None:
     assert await greet(made, made, name) == "TLSv1.3"
+
+
+async def test_of_several_authorities_any_will_do(made: Certificates) -> None:
+    """In a rotation the bundle has two of the same name."""
+    assert await greet(made, made.with_new_authority(NOW, Lives()), NAME) == "TLSv1.3"
 
 
 @pytest.mark.parametrize("name", ["muster-webhook.other.svc", "evil.example.com"])
@@ -57,73 +74,82 @@ async def test_another_authority_is_not_trusted(made: Certificates, other: Certi
 
 
 def test_old_tls_is_not_served(made: Certificates) -> None:
-    assert server_context(made).minimum_version is ssl.TLSVersion.TLSv1_2
+    assert server_context(made.pair).minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_the_secret_keeps_all_four_parts(made: Certificates) -> None:
+def test_the_secret_keeps_everything(made: Certificates) -> None:
     data = made.secret_data()
     assert set(data) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     assert Certificates.from_secret(data) == made
 
 
+def test_the_secret_keeps_the_authorities_in_their_order(made: Certificates) -> None:
+    rotating = made.with_new_authority(NOW, Lives())
+    assert Certificates.from_secret(rotating.secret_data()) == rotating
+    assert rotating.authorities[1:] == made.authorities
+    assert rotating.issuer == made.authorities[0]
+
+
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
-@pytest.mark.parametrize("content", [None, "", "not base64!", "abc", "é"])
-def test_an_incomplete_secret_is_as_good_as_empty(made: Certificates, name: str, content: str | None) -> None:
+@pytest.mark.parametrize("content", [None, "", "not base64!", "abc", "é", "Z2FyYmFnZQ=="])
+def test_a_broken_secret_says_what_is_wrong(made: Certificates, name: str, content: str | None) -> None:
     data = made.secret_data()
     if content is None:
         del data[name]
     else:
         data[name] = content
-    assert Certificates.from_secret(data) is None
+    with pytest.raises(InvalidCertificateError, match=r"has no|no base64|ca\.crt or ca\.key|tls\.crt"):
+        Certificates.from_secret(data)
 
 
 def test_an_empty_secret_has_none() -> None:
-    assert Certificates.from_secret({}) is None
+    with pytest.raises(InvalidCertificateError, match="it is empty"):
+        Certificates.from_secret({})
 
 
-def test_what_was_just_made_is_usable(made: Certificates) -> None:
-    assert made.usable(NAMES, NOW)
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+def test_parts_of_different_makings_are_not_usable(made: Certificates, other: Certificates, name: str) -> None:
+    """Two replicas that each wrote a half, or a Secret edited by hand."""
+    with pytest.raises(InvalidCertificateError):
+        Certificates.from_secret({**made.secret_data(), name: other.secret_data()[name]})
 
 
-@pytest.mark.parametrize(
-    ("later", "usable"),
-    [
-        pytest.param(274 * DAY, True, id="91 days left"),
-        pytest.param(276 * DAY, False, id="89 days left: time to renew"),
-        pytest.param(366 * DAY, False, id="expired"),
-    ],
-)
-def test_it_is_renewed_long_before_it_expires(made: Certificates, later: dt.timedelta, usable: bool) -> None:  # noqa: FBT001
-    assert made.usable(NAMES, NOW + later) is usable
+def test_a_key_with_a_password_is_an_error_and_no_question(made: Certificates) -> None:
+    key = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAo=\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    with pytest.raises(InvalidCertificateError, match="cannot be served together"):
+        server_context(KeyPair(made.pair.certificate, key))
 
 
-def test_another_service_needs_another(made: Certificates) -> None:
-    assert not made.usable(["muster-webhook.elsewhere.svc"], NOW)
+@pytest.mark.parametrize("names", [["muster-webhook.elsewhere.svc"], [*NAMES, "more"]])
+def test_another_service_needs_another(made: Certificates, names: list[str]) -> None:
+    assert not made.pair.serves(names)
 
 
 def test_a_name_less_is_served_too(made: Certificates) -> None:
-    assert made.usable([NAME], NOW)
+    assert made.pair.serves([NAME])
 
 
-@pytest.mark.parametrize("part", ["certificate", "key", "ca_certificate"])
-@pytest.mark.parametrize("garbage", [b"garbage", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
-def test_garbage_is_not_usable(made: Certificates, part: str, garbage: bytes) -> None:
-    assert not replace(made, **{part: garbage}).usable(NAMES, NOW)
+@pytest.mark.parametrize(
+    ("later", "due"),
+    [
+        pytest.param(dt.timedelta(hours=-2), True, id="not valid yet: its maker's clock was wrong"),
+        pytest.param(dt.timedelta(0), False, id="new"),
+        pytest.param(59 * DAY, False, id="31 days left"),
+        pytest.param(60 * DAY, True, id="a third is left"),
+        pytest.param(91 * DAY, True, id="expired"),
+    ],
+)
+def test_it_is_renewed_long_before_it_expires(made: Certificates, later: dt.timedelta, due: bool) -> None:  # noqa: FBT001
+    assert renewal_due(made.pair.leaf, NOW + later) is due
 
 
-@pytest.mark.parametrize("part", ["certificate", "key", "ca_certificate"])
-def test_parts_of_different_makings_are_not_usable(made: Certificates, other: Certificates, part: str) -> None:
-    """Two replicas that each wrote a half, or a Secret edited by hand."""
-    assert not replace(made, **{part: getattr(other, part)}).usable(NAMES, NOW)
-
-
-def test_a_key_that_does_not_match_is_never_served(made: Certificates, other: Certificates) -> None:
-    with pytest.raises(ssl.SSLError):
-        server_context(replace(made, key=other.key))
+def test_a_certificate_never_outlives_its_authority(made: Certificates) -> None:
+    late = made.with_new_pair(NAMES, NOW + 300 * DAY, Lives())
+    assert late.pair.leaf.not_valid_after_utc == late.authorities[0].not_valid_after_utc
 
 
 def test_the_authority_signs_leaves_and_nothing_else(made: Certificates) -> None:
-    authority = x509.load_pem_x509_certificate(made.ca_certificate)
+    (authority,) = made.authorities
     basic = authority.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (basic.critical, basic.value.ca, basic.value.path_length) == (True, True, 0)
     usage = authority.extensions.get_extension_for_class(x509.KeyUsage).value
@@ -131,20 +157,27 @@ def test_the_authority_signs_leaves_and_nothing_else(made: Certificates) -> None
 
 
 def test_the_leaf_is_no_authority(made: Certificates) -> None:
-    leaf = x509.load_pem_x509_certificate(made.certificate)
-    assert not leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert not made.pair.leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
 def test_it_is_valid_for_clocks_that_are_behind(made: Certificates) -> None:
-    leaf = x509.load_pem_x509_certificate(made.certificate)
-    assert leaf.not_valid_before_utc == NOW - dt.timedelta(hours=1)
+    assert made.pair.leaf.not_valid_before_utc == NOW - dt.timedelta(hours=1)
+    assert made.authorities[0].not_valid_before_utc == NOW - dt.timedelta(hours=1)
 
 
 def test_a_long_service_name_fits_the_subject() -> None:
     name = f"{'x' * 60}.{'y' * 60}.svc"
-    assert issue([name], NOW).usable([name], NOW)
+    assert issue([name], NOW).pair.serves([name])
 
 
 def test_no_two_are_alike(made: Certificates, other: Certificates) -> None:
-    assert made.ca_certificate != other.ca_certificate
-    assert made.key != other.key
+    assert made.authorities != other.authorities
+    assert made.pair.key != other.pair.key
+
+
+def test_a_chain_is_signed_by_whoever_signed_its_top(made: Certificates, other: Certificates) -> None:
+    """What others issue may have authorities in between."""
+    (authority,) = made.authorities
+    chained = replace(made.pair, certificate=made.pair.certificate + authority.public_bytes(Encoding.PEM))
+    assert chained.signed_by(made.authorities) == authority
+    assert chained.signed_by(other.authorities) is None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from muster.admission import Reason, Refusal
+from muster.findings import Finding, Reason
 from tests.unit.builders import as_json, pod, ray_cluster
 from tests.unit.webhook.reviews import answered, patch_of, review
 from webhook.review import InvalidReviewError, allow, decode_review, deny, encode_answer
@@ -78,7 +78,7 @@ def test_a_patch_is_base64_of_json() -> None:
 
 
 def test_a_refusal_is_a_status_with_a_cause_for_each_reason() -> None:
-    refusals = [Refusal(Reason.QUEUE_NOT_FOUND, "a.b", "a.b: gone"), Refusal(Reason.INVALID, "c", "c: wrong")]
+    refusals = [Finding(Reason.QUEUE_NOT_FOUND, "a.b", "a.b: gone"), Finding(Reason.INVALID, "c", "c: wrong")]
     response = answered(deny(refusals))
     assert (response["allowed"], "patch" in response) == (False, False)
     assert (response["status"]["code"], response["status"]["reason"]) == (422, "QueueNotFound")
@@ -89,6 +89,31 @@ def test_a_refusal_is_a_status_with_a_cause_for_each_reason() -> None:
     ]
 
 
-def test_warnings_are_cut_to_what_the_apiserver_passes_on() -> None:
-    warnings = answered(allow(warnings=["short", "x" * 300]))["warnings"]
-    assert [len(warning) for warning in warnings] == [5, 256]
+def told(*lines: str) -> list[str]:
+    """The warnings of a yes."""
+    warnings: list[str] = answered(allow(warnings=[Finding(Reason.NO_PODS, "", line) for line in lines]))["warnings"]
+    return warnings
+
+
+def test_warnings_pass_whole_as_long_as_the_apiserver_lets_them() -> None:
+    lines = ["short", "x" * 300, "word " * 700]
+    assert told(*lines) == lines
+
+
+def test_too_many_warnings_are_cut_between_words_and_the_last_left_out() -> None:
+    """The gravest come first."""
+    lines = [f"{number}: " + "word " * 100 for number in range(20)]
+    cut = told("first", *lines)
+    assert cut[0] == "first"
+    assert all(line.endswith("word...") and len(line) <= 256 for line in cut[1:])
+    assert [line.partition(":")[0] for line in cut[1:]] == [str(number) for number in range(16)]
+    assert sum(map(len, cut)) <= 4096
+
+
+def test_a_word_without_end_is_cut_all_the_same() -> None:
+    assert [len(line) for line in told("x" * 5000, "y")] == [256, 1]
+
+
+def test_no_warning_begins_a_new_line() -> None:
+    """Values that users write are quoted in them."""
+    assert told("one\ntwo\r\x1b[31m") == ["one\\ntwo\\r\\x1b[31m"]

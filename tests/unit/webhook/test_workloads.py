@@ -6,8 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.findings import Severity
+from muster.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
-from tests.unit.builders import DEFAULTS, JSON, priority_class, pytorch_job, queue, ray_cluster, template, workers
+from muster.validation import Validation
+from tests.unit.builders import (
+    DEFAULTS,
+    JSON,
+    limit_range,
+    priority_class,
+    pytorch_job,
+    queue,
+    ray_cluster,
+    runtime_class,
+    template,
+    workers,
+)
 from tests.unit.webhook.reviews import Reader, answered, knowing, request
 from webhook.workloads import review_workload
 
@@ -19,8 +33,10 @@ LARGE = ray_cluster(head=template("4"))
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
 
 
-async def created(manifest: JSON, knowledge: Knowledge | None = None) -> JSON:
-    return answered(await review_workload(request(manifest), knowledge or knowing(queues=[SMALL]), DEFAULTS))
+async def created(manifest: JSON, knowledge: Knowledge | None = None, mode: Severity = Severity.DENY) -> JSON:
+    defaults = Defaults(validation=Validation(mode))
+    knowledge = knowledge or knowing(queues=[SMALL], defaults=defaults)
+    return answered(await review_workload(request(manifest), knowledge, defaults))
 
 
 async def updated(old: JSON, new: JSON, knowledge: Knowledge | None = None) -> JSON:
@@ -60,6 +76,18 @@ async def test_warnings_come_with_the_yes() -> None:
     assert 'scheduler "volcanoo"' in response["warnings"][0]
 
 
+async def test_where_nothing_is_refused_the_same_line_is_a_warning() -> None:
+    refused = (await created(LARGE))["status"]["message"]
+    assert await created(LARGE, mode=Severity.WARN) == {"uid": "u", "allowed": True, "warnings": [refused]}
+
+
+async def test_without_validation_nothing_is_even_read() -> None:
+    """A webhook that is still called, by a configuration of before."""
+    reader = Reader()
+    assert await created(LARGE, knowing(reader, namespaces=[]), mode=Severity.OFF) == {"uid": "u", "allowed": True}
+    assert reader.reads == []
+
+
 async def test_an_edit_that_makes_it_too_large_is_refused() -> None:
     assert not (await updated(ray_cluster(), LARGE))["allowed"]
 
@@ -69,6 +97,20 @@ async def test_what_was_wrong_before_stays_editable_with_a_warning() -> None:
     response = await updated(LARGE, ray_cluster(head=template("3")))
     assert response["allowed"]
     assert "needs cpu 5" in response["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param({"minAvailable": 8}, id="another number that is none"),
+        pytest.param({"minAvailable": 3, "minResources": {"cpu": "9"}}, id="what it hid before"),
+    ],
+)
+async def test_what_made_no_gang_is_mended_in_any_order(new: JSON) -> None:
+    old = pytorch_job(policy={"queue": "q", "minAvailable": 9})
+    assert not (await created(old))["allowed"]
+    response = await updated(old, pytorch_job(policy={"queue": "q", **new}))
+    assert (response["allowed"], len(response["warnings"])) == (True, 1)
 
 
 async def test_a_second_mistake_is_refused_for_itself() -> None:
@@ -170,3 +212,24 @@ async def test_a_queue_with_queues_below_it_takes_nobody(queues: list[JSON]) -> 
     labels = {"volcano.sh/queue-name": queues[0]["metadata"]["name"]}
     response = await created(ray_cluster(labels=labels), knowing(queues=queues))
     assert response["status"]["reason"] == "QueueNotLeaf"
+
+
+BARE = {"spec": {"containers": [{"name": "main"}], "runtimeClassName": "kata"}}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "allowed"), [pytest.param("1500m", True, id="room"), pytest.param("1499m", False, id="a little less")]
+)
+async def test_what_the_cluster_adds_to_pods_takes_room(cpu: str, allowed: bool) -> None:  # noqa: FBT001
+    """LimitRanges and overhead, as the apiserver will write them into the pods."""
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": BARE}})
+    knowledge = knowing(
+        queues=[queue(cpu=cpu)], ranges=[limit_range(cpu="500m")], runtimes=[runtime_class("kata", cpu="250m")]
+    )
+    assert (await created(job, knowledge))["allowed"] is allowed
+
+
+async def test_a_runtime_class_that_is_missing_is_warned_of() -> None:
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 1, "template": BARE}})
+    response = await created(job, knowing(queues=[queue()], runtimes=[runtime_class("gvisor")]))
+    assert 'RuntimeClass "kata" does not exist' in response["warnings"][0]

@@ -6,8 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muster.cli.manifests import InputError, read_manifests
+from muster.cli.parsing import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +64,7 @@ def test_a_time_stays_text(tmp_path: Path) -> None:
         pytest.param(f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: key "a" stands twice', id="a key twice"),
         pytest.param(f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep", id="deep"),
         pytest.param(
-            f"{POD}a: &a [*a]", ", document 1: its aliases stand for more than 2000000 values", id="in itself"
+            f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" stands for what it is part of', id="in itself"
         ),
         pytest.param(f"{POD}a: !!python/object/apply:os.system [id]", None, id="a tag that runs code"),
     ],
@@ -74,7 +78,8 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     """Nine lines that stand for a billion values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert "its aliases stand for more than" in refusal(tmp_path, POD + "\n".join(lines))
+    said = refusal(tmp_path, POD + "\n".join(lines))
+    assert said == ", document 1, line 9: more than 2000000 values, those of aliases counted each time"
 
 
 def test_aliases_in_their_everyday_use_are_read(tmp_path: Path) -> None:
@@ -84,3 +89,54 @@ def test_aliases_in_their_everyday_use_are_read(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.yaml: No such file or directory"):
         read_manifests([str(tmp_path / "nowhere.yaml")])
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), anything, min_size=1, max_size=4), max_size=3))
+def test_what_was_written_as_yaml_or_json_is_read_as_it_was(values: list[object]) -> None:
+    """In blocks or in flow, one document after the other, JSON in its own file or between the dashes of YAML."""
+    for text in (yaml.safe_dump_all(values), yaml.safe_dump_all(values, default_flow_style=True)):
+        assert [value for _, value in parse("a.yaml", text)] == values
+    texts = [json.dumps(value, indent=2) for value in values]
+    for name in ("a.yaml", "a.json"):
+        assert [value for _, value in parse(name, "\n---\n".join(texts))] == values
+
+
+def test_aliases_and_merges_are_what_they_stand_for() -> None:
+    """Own keys go before merged ones, and of merged ones the first."""
+    text = "a: &a {x: 1, y: 2}\nb: &b {x: 3, z: 4}\nc: {<<: [*a, *b], z: 5}\nd: {<<: *b, <<: *a}\n'<<': e\n"
+    ((_, value),) = parse("a.yaml", text)
+    assert (value["c"], value["d"]) == ({"x": 1, "y": 2, "z": 5}, {"x": 3, "y": 2, "z": 4})
+    assert value["<<"] == "e"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("0x10", 16, id="hexadecimal"),
+        pytest.param("1_000", 1000, id="underscores"),
+        pytest.param("1:30", "1:30", id="to base 60: text, as for kubectl"),
+        pytest.param("1.0", 1, id="a whole number with a point"),
+        pytest.param("yes", True, id="yes"),
+        pytest.param("~", None, id="nothing"),
+        pytest.param("!!str 1", "1", id="a tag"),
+        pytest.param("'1'", "1", id="quoted"),
+        pytest.param("{1: a, true: b}", {"1": "a", "true": "b"}, id="keys are text, as in JSON"),
+    ],
+)
+def test_scalars_are_those_of_kubectl(text: str, value: object) -> None:
+    ((where, found),) = parse("a.yaml", f"a: {text}")
+    assert (where, found) == ("a.yaml, document 1", {"a": value})
+    assert type(found["a"]) is type(value)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.yaml"])
+def test_a_whole_number_with_a_point_may_stand_where_an_integer_must(name: str) -> None:
+    ((_, found),) = parse(name, '{"replicas": 2.0, "cpu": 0.5}')
+    assert (repr(found["replicas"]), repr(found["cpu"])) == ("2", "0.5")

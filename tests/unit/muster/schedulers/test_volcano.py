@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from muster.gang import Gang, Role
 from muster.objects import Pod, PodGroup, convert
 from muster.schedulers import SCHEDULERS
-from tests.unit.builders import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read
+from tests.unit.builders import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
 
 VOLCANO = SCHEDULERS["volcano"]
 
@@ -74,6 +77,46 @@ def test_a_pod_is_bound_by_annotations_and_carries_its_queue() -> None:
     binding = VOLCANO.binding(*gang_and_intent(ray_cluster()), "workers")
     assert binding.annotations == {"scheduling.k8s.io/group-name": "ray-demo-pg", "volcano.sh/task-spec": "workers"}
     assert binding.labels == {"volcano.sh/queue-name": "q"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "role", "kept"),
+    [
+        pytest.param(ray_cluster(), "headgroup", False, id="nobody is more than needed"),
+        pytest.param(pytorch_job(policy={"minAvailable": 2}), "master", True, id="every one is needed of the role"),
+        pytest.param(pytorch_job(policy={"minAvailable": 2}), "worker", False, id="some of the role are not needed"),
+        pytest.param(
+            ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True),
+            "headgroup",
+            True,
+            id="an autoscaler may add some",
+        ),
+    ],
+)
+def test_of_a_role_of_which_every_pod_is_needed_volcano_takes_none_back(
+    manifest: JSON, role: str, *, kept: bool
+) -> None:
+    """It takes back as many pods as a gang has beyond its minimum, whichever of them."""
+    expected = {"volcano.sh/preemptable": "false"} if kept else {}
+    assert VOLCANO.binding(*gang_and_intent(manifest), role).defaults == expected
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        pytest.param(Role("more", 2, 0, {}, leads=False), False, id="one by one"),
+        pytest.param(Role("more", 2, 0, {}, leads=False, together=True), True, id="together"),
+        pytest.param(
+            Role("more", 1, 0, {}, leads=False, gated=False), True, id="a launcher that waits for its workers"
+        ),
+    ],
+)
+def test_pods_that_come_later_as_a_whole_are_not_taken_back_in_part(later: Role, *, kept: bool) -> None:
+    """They are beyond the minimum, too."""
+    _, intent = gang_and_intent(ray_cluster())
+    gang = Gang("team", "g", (Role("first", 1, 1, {}, leads=True), later), 1, {})
+    assert VOLCANO.binding(gang, intent, "first").defaults == {"volcano.sh/preemptable": "false"}
+    assert bool(VOLCANO.binding(gang, intent, "more").defaults) == kept
 
 
 def test_a_queue_name_longer_than_a_label_is_cut_on_the_pod_only() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from muster.objects import InvalidObjectError, Pod
+from muster.resources import as_text
+from muster.times import seconds_of
 from muster.workloads.kubeflow import PYTORCH_JOB
-from tests.unit.builders import JSON, made, pytorch_job, pytorch_pod, read, template
+from tests.unit.builders import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
+from tests.unit.families import Family, each, judged
 
 
 def test_a_missing_number_of_replicas_is_one() -> None:
@@ -35,6 +38,11 @@ def test_the_master_stands_first_and_leads_in_whatever_order_and_case_it_was_wri
             "spec.pytorchReplicaSpecs.Worker.replicas: -1 is negative; use 0 or more",
             id="negative",
         ),
+        pytest.param(
+            {"Worker": {"replicas": 2}, "worker": {"replicas": 3}},
+            "spec.pytorchReplicaSpecs.worker: there twice, in other letters; a replica type is named once",
+            id="one type twice",
+        ),
     ],
 )
 def test_numbers_that_make_no_gang_are_refused_by_field(replicas: JSON | None, line: str) -> None:
@@ -60,6 +68,160 @@ def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> 
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
     assert workload.active is not (suspended or finished)
+
+
+@pytest.mark.parametrize(
+    ("policy", "line"),
+    [
+        pytest.param({"minAvailable": 0}, "minAvailable: 0 is below 1; a gang starts with at least one pod", id="none"),
+        pytest.param(
+            {"minAvailable": -3}, "minAvailable: -3 is below 1; a gang starts with at least one pod", id="negative"
+        ),
+        pytest.param(
+            {"minAvailable": 4},
+            "minAvailable: 4 is above the 3 pods that there are; lower it or raise the replicas",
+            id="more than all",
+        ),
+        pytest.param(
+            {"minResources": {"cpu": "two"}},
+            'minResources.cpu: "two" is not a quantity such as 500m, 2 or 1.5Gi',
+            id="minResources that are no quantity",
+        ),
+        pytest.param(
+            {"minResources": {"memory": "-1Gi"}},
+            'minResources.memory: "-1Gi" is negative; a resource is 0 or more',
+            id="negative minResources",
+        ),
+        pytest.param(
+            {"scheduleTimeoutSeconds": -1},
+            "scheduleTimeoutSeconds: -1 is negative; use 0 or more seconds",
+            id="negative timeout",
+        ),
+    ],
+)
+@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job")
+def test_a_policy_that_makes_no_gang_is_refused_by_field(family: Family, policy: JSON, line: str) -> None:
+    """In every kind that has a schedulingPolicy, the MPI operator's too."""
+    manifest = family.manifest()
+    manifest["spec"]["runPolicy"] = {"schedulingPolicy": policy}
+    (only,) = judged(manifest).refusals
+    assert only.message == f"spec.runPolicy.schedulingPolicy.{line}"
+
+
+@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job")
+def test_min_resources_of_the_user_are_the_gangs_in_every_kind(family: Family) -> None:
+    manifest = family.manifest()
+    manifest["spec"]["runPolicy"] = {"schedulingPolicy": {"minResources": {"cpu": 7, "example.com/fpga": "2"}}}
+    gang = judged(manifest).gang
+    assert gang is not None
+    assert as_text(gang.min_resources) == {"cpu": "7", "example.com/fpga": "2"}
+
+
+WAITS_FOR_ALL = (
+    "spec.elasticPolicy.minReplicas: 1 workers are enough for the job, but its gang waits for all 3; "
+    "say spec.runPolicy.schedulingPolicy.minAvailable to start with fewer pods"
+)
+
+
+def elastic(least: int | None, most: int | None, *, policy: JSON | None = None) -> JSON:
+    job = pytorch_job(policy=policy, labels=QUEUE_LABELS, replicas={"Worker": {"replicas": 3, "template": template()}})
+    job["spec"]["elasticPolicy"] = {"minReplicas": least, "maxReplicas": most}
+    return job
+
+
+@pytest.mark.parametrize(
+    ("manifest", "member", "warnings"),
+    [
+        pytest.param(
+            elastic(1, 5),
+            3,
+            [WAITS_FOR_ALL],
+            id="all that there are now, and a word about it",
+        ),
+        pytest.param(elastic(3, 5), 3, [], id="the least it can have"),
+        pytest.param(elastic(None, 5), 3, [], id="no minimum: the operator takes the maximum"),
+        pytest.param(elastic(1, 5, policy={"minAvailable": 1}), 1, [], id="the user decided"),
+    ],
+)
+def test_an_elastic_job_waits_for_all_unless_told_otherwise(manifest: JSON, member: int, warnings: list[str]) -> None:
+    """The operator counts so, too; its autoscaler changes the replicas, and minMember follows."""
+    verdict = judged(manifest)
+    assert verdict.gang is not None
+    assert (verdict.gang.min_member, list(lines(verdict.warnings))) == (member, warnings)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        pytest.param(
+            elastic(-1, 5), "minReplicas: -1 is negative; a number of workers is 0 or more", id="negative minimum"
+        ),
+        pytest.param(
+            elastic(0, -5), "maxReplicas: -5 is negative; a number of workers is 0 or more", id="negative maximum"
+        ),
+        pytest.param(
+            elastic(6, 5),
+            "minReplicas: 6 is above maxReplicas 5; raise maxReplicas or lower minReplicas",
+            id="minimum above maximum",
+        ),
+    ],
+)
+def test_bounds_that_no_elastic_job_can_have_are_refused_by_field(manifest: JSON, line: str) -> None:
+    (only,) = judged(manifest).refusals
+    assert only.message == f"spec.elasticPolicy.{line}"
+
+
+@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "kubeflow.org/v2beta1 MPIJob")
+def test_what_a_pod_asks_for_as_a_whole_is_dropped_and_the_user_told(family: Family) -> None:
+    """The operator's CRDs do not know the field: a plan counts what will be in the cluster."""
+    verdict = judged(family.manifest(second=template(resources={"requests": {"cpu": "8"}})))
+    assert verdict.gang is not None
+    assert as_text(verdict.gang.roles[1].requests)["cpu"] == "1"
+    line = (
+        f"{family.paths[1]}.resources: the CRDs of the Training operator do not know what a pod asks for as a whole, "
+        "so that the apiserver drops it; ask for it in the containers"
+    )
+    assert lines(verdict.warnings) == (line,)
+
+
+@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "MPIJob")
+def test_a_job_of_no_pods_is_said_to_start_nothing(family: Family) -> None:
+    manifest = family.manifest()
+    (specs,) = manifest["spec"].values()
+    for spec in specs.values():
+        spec["replicas"] = 0
+    verdict = judged(manifest)
+    assert verdict.gang is not None
+    assert (verdict.gang.min_member, verdict.gang.min_resources) == (1, {})
+    assert lines(verdict.warnings) == ('spec: gang "demo" has no pods; nothing starts until its replicas are raised',)
+
+
+def mpi_v1(workers: int | None) -> JSON:
+    specs = {"Launcher": {"template": template("10m", "1Mi")}, "Worker": {"replicas": workers, "template": template()}}
+    return pytorch_job(labels=QUEUE_LABELS) | {"kind": "MPIJob", "spec": {"mpiReplicaSpecs": specs}}
+
+
+@pytest.mark.parametrize(("workers", "member"), [(None, 1), (0, 1), (2, 3)])
+def test_an_mpi_job_of_the_training_operator_has_no_workers_unless_told(workers: int | None, member: int) -> None:
+    gang = judged(mpi_v1(workers)).gang
+    assert gang is not None
+    assert gang.min_member == member
+
+
+def test_what_the_operator_adds_to_an_mpi_launcher_counts() -> None:
+    gang = judged(mpi_v1(1)).gang
+    assert gang is not None
+    assert as_text(gang.roles[0].requests) == {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+
+
+@pytest.mark.parametrize(
+    ("roles", "cpu"), [(("Master", "Worker"), "50m"), (("Worker",), "10m")], ids=["with a master", "without"]
+)
+def test_pytorch_workers_wait_for_a_master_in_an_init_container(roles: tuple[str, ...], cpu: str) -> None:
+    specs = {role: {"replicas": 1, "template": template("10m", "20Mi")} for role in roles}
+    gang = judged(pytorch_job(labels=QUEUE_LABELS, replicas=specs)).gang
+    assert gang is not None
+    assert as_text(gang.roles[-1].requests) == {"cpu": cpu, "memory": "20Mi"}
 
 
 def test_the_pod_group_is_named_as_the_job() -> None:
@@ -89,3 +251,37 @@ def test_pods_of_a_plan_carry_the_operators_labels() -> None:
     assert labels["training.kubeflow.org/operator-name"] == "pytorchjob-controller"
     assert labels["training.kubeflow.org/job-name"] == "train"
     assert labels["training.kubeflow.org/replica-type"] == "master"
+
+
+BEGAN = "2026-11-21T10:00:00Z"
+RESUMED = [{"type": "Suspended", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("job", "ends"),
+    [
+        pytest.param(
+            pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN), "2026-11-21T10:10:00Z", id="from its startTime on"
+        ),
+        pytest.param(pytorch_job(start_time=BEGAN), None, id="no limit"),
+        pytest.param(pytorch_job(activeDeadlineSeconds=600), None, id="the clock has not begun"),
+        pytest.param(
+            pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN, conditions=RESUMED),
+            None,
+            id="resumed a moment ago: it begins anew",
+        ),
+    ],
+)
+def test_when_the_operator_gives_a_job_up(job: JSON, ends: str | None) -> None:
+    deadline = read(job).deadline
+    assert (deadline.ends if deadline else None) == (seconds_of(ends) if ends else None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "before"), [pytest.param(3600, 360, id="the last tenth"), pytest.param(60, 60, id="a minute at least")]
+)
+def test_from_when_on_the_end_is_near(seconds: int, before: int) -> None:
+    deadline = read(pytorch_job(activeDeadlineSeconds=seconds, start_time=BEGAN)).deadline
+    assert deadline is not None
+    assert deadline.ends is not None
+    assert deadline.near == deadline.ends - before

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from muster.objects import InvalidObjectError, Pod
+from muster.resources import as_text
 from muster.workloads import kind_of, kind_of_owner
 from muster.workloads.ray import RAY_CLUSTER
-from tests.unit.builders import JSON, made, pod, ray_cluster, ray_pod, read, workers
+from tests.unit.builders import JSON, lines, made, pod, ray_cluster, ray_pod, read, template, workers
+from tests.unit.families import judged
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,6 @@ from tests.unit.builders import JSON, made, pod, ray_cluster, ray_pod, read, wor
         pytest.param(workers(replicas=9, maxReplicas=0), 0, id="maxReplicas of 0"),
         pytest.param(workers(replicas=3, numOfHosts=4), 12, id="times the hosts of a replica"),
         pytest.param(workers(replicas=9, maxReplicas=2, numOfHosts=4), 8, id="clamped before the hosts"),
-        pytest.param(workers(replicas=3, numOfHosts=0), 3, id="no hosts given counts one"),
         pytest.param(workers(replicas=3, minReplicas=3, suspend=True), 0, id="suspended group"),
         pytest.param(workers(replicas=2, numOfHosts=None, minReplicas=None, maxReplicas=None), 2, id="nulls"),
     ],
@@ -37,6 +38,8 @@ def test_desired_pods_of_a_group(group: JSON, desired: int) -> None:
     [
         pytest.param(workers(replicas=4, minReplicas=1), 4, 1, id="only minReplicas are needed"),
         pytest.param(workers(replicas=4), 4, 0, id="minReplicas not given"),
+        pytest.param(workers(replicas=0), 0, 0, id="none at first"),
+        pytest.param(workers(replicas=None, maxReplicas=3), 0, 0, id="neither replicas nor minReplicas given"),
         pytest.param(workers(replicas=2, minReplicas=2, numOfHosts=3), 6, 6, id="times the hosts"),
         pytest.param(workers(replicas=4, minReplicas=2, suspend=True), 0, 0, id="suspended group"),
     ],
@@ -91,8 +94,23 @@ def test_there_is_always_one_head_and_it_leads() -> None:
             id="minimum above maximum",
         ),
         pytest.param(
+            ray_cluster(workers(numOfHosts=0)),
+            "spec.workerGroupSpecs[0].numOfHosts: 0 is below 1; a replica has at least one host",
+            id="no hosts: KubeRay would make no pod",
+        ),
+        pytest.param(
+            ray_cluster(workers("a"), workers("b", numOfHosts=-2)),
+            "spec.workerGroupSpecs[1].numOfHosts: -2 is below 1; a replica has at least one host",
+            id="negative hosts",
+        ),
+        pytest.param(
+            ray_cluster(workers(replicas=-1, suspend=True)),
+            "spec.workerGroupSpecs[0].replicas: -1 is negative; a number of pods is 0 or more",
+            id="negative replicas of a suspended group",
+        ),
+        pytest.param(
             ray_cluster(workers(maxReplicas=-1)),
-            "spec.workerGroupSpecs[0].minReplicas: 0 is above maxReplicas -1; raise maxReplicas or lower minReplicas",
+            "spec.workerGroupSpecs[0].maxReplicas: -1 is negative; a number of pods is 0 or more",
             id="negative maximum",
         ),
     ],
@@ -105,6 +123,141 @@ def test_numbers_that_make_no_gang_are_refused_by_field(manifest: JSON, line: st
 
 def test_the_pod_group_is_named_as_kuberay_names_it() -> None:
     assert read(ray_cluster(name="demo")).pod_group == "ray-demo-pg"
+
+
+def test_v1alpha1_knows_no_hosts_and_no_suspended_groups() -> None:
+    """The apiserver drops both fields from what is written in that version."""
+    old = ray_cluster(workers(replicas=2, numOfHosts=4, suspend=True)) | {"apiVersion": "ray.io/v1alpha1"}
+    workload = read(old)
+    assert workload.roles[1].replicas == 2
+    line = (
+        "spec.workerGroupSpecs[0]: ray.io/v1alpha1 knows neither numOfHosts nor suspend of a group, so that the "
+        "apiserver drops them; use ray.io/v1"
+    )
+    assert lines(workload.findings) == (line,)
+
+
+def test_v1alpha1_without_those_is_read_as_v1() -> None:
+    workload = read(ray_cluster(workers(replicas=2)) | {"apiVersion": "ray.io/v1alpha1"})
+    assert (workload.roles[1].replicas, workload.findings) == (2, ())
+
+
+def test_many_hosts_are_counted_as_pods_even_beyond_what_a_pod_group_can_hold() -> None:
+    manifest = ray_cluster(workers(replicas=70_000, numOfHosts=70_000, maxReplicas=70_000))
+    (only,) = judged(manifest).refusals
+    assert only.message == ("spec: 4900000001 pods are more than the 2147483647 of a PodGroup; lower the replicas")
+
+
+def ray_job(**spec: object) -> JSON:
+    cluster = ray_cluster()
+    return cluster | {"kind": "RayJob", "spec": {"rayClusterSpec": cluster["spec"], **spec}}
+
+
+def test_a_ray_job_in_a_cluster_that_is_there_has_no_gang() -> None:
+    verdict = judged(ray_job(clusterSelector={"ray.io/cluster": "mine"}))
+    assert (verdict.allowed, verdict.gang, verdict.warnings) == (True, None, ())
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        pytest.param(
+            ray_job(rayClusterSpec=None),
+            "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+            id="RayJob without a cluster",
+        ),
+        pytest.param(
+            ray_job() | {"kind": "RayCronJob", "spec": {}},
+            "spec.jobTemplate.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+            id="RayCronJob without a cluster",
+        ),
+        pytest.param(
+            ray_job() | {"kind": "RayService", "spec": {}},
+            "spec.rayClusterConfig.headGroupSpec: missing; a RayCluster has one head",
+            id="RayService without a cluster",
+        ),
+        pytest.param(
+            ray_job(submissionMode="SidecarMode", rayClusterSpec={"headGroupSpec": {}}),
+            "spec.rayClusterSpec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
+            id="a head with KubeRay's submitter alone",
+        ),
+        pytest.param(
+            ray_cluster(enableInTreeAutoscaling=True, head={"spec": {}}),
+            "spec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
+            id="a head with KubeRay's autoscaler alone",
+        ),
+    ],
+)
+def test_a_cluster_that_cannot_be_made_is_refused_by_field(manifest: JSON, line: str) -> None:
+    (only,) = judged(manifest).refusals
+    assert only.message == line
+
+
+@pytest.mark.parametrize(
+    ("manifest", "head"),
+    [
+        pytest.param(ray_cluster(), "1", id="nothing"),
+        pytest.param(ray_cluster(enableInTreeAutoscaling=True), "1500m", id="the autoscaler"),
+        pytest.param(
+            ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {"limits": {"cpu": "2"}}}),
+            "3",
+            id="the autoscaler with resources of the user",
+        ),
+        pytest.param(
+            ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {}}),
+            "1",
+            id="the autoscaler with none",
+        ),
+        pytest.param(ray_job(), "1", id="no submitter: it has a pod of its own"),
+        pytest.param(ray_job(submissionMode="HTTPMode"), "1", id="no submitter: the operator submits"),
+        pytest.param(ray_job(submissionMode="SidecarMode"), "1500m", id="the submitter beside the head"),
+    ],
+)
+def test_what_kuberay_adds_to_the_head(manifest: JSON, head: str) -> None:
+    gang = judged(manifest).gang
+    assert gang is not None
+    assert as_text(gang.roles[0].requests)["cpu"] == head
+
+
+def test_workers_wait_for_the_head_in_an_init_container() -> None:
+    """It counts where it is larger than what runs later."""
+    gang = judged(ray_cluster(workers(template=template("100m", "1Gi")))).gang
+    assert gang is not None
+    assert as_text(gang.roles[1].requests) == {"cpu": "200m", "memory": "1Gi"}
+
+
+def test_autoscaling_from_none_needs_the_head_alone() -> None:
+    verdict = judged(ray_cluster(workers(replicas=0), enableInTreeAutoscaling=True))
+    assert verdict.gang is not None
+    assert (verdict.gang.min_member, verdict.gang.min_task_member) == (1, {"headgroup": 1})
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "suspended", "finished"),
+    [
+        pytest.param(ray_job(), False, False, id="RayJob"),
+        pytest.param(ray_job(suspend=True), True, False, id="RayJob suspended"),
+        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Complete"}}, False, True, id="RayJob complete"),
+        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Failed"}}, False, True, id="RayJob failed"),
+        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Retrying"}}, False, False, id="RayJob retried"),
+        pytest.param(
+            ray_job() | {"kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"], "suspend": True}},
+            True,
+            False,
+            id="RayService suspended",
+        ),
+        pytest.param(
+            ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job()["spec"], "suspend": True}},
+            False,
+            False,
+            id="a suspended RayCronJob: its jobs are judged when they are made",
+        ),
+    ],
+)
+def test_where_the_maker_of_a_cluster_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+    workload = read(manifest)
+    assert (workload.suspended, workload.finished) == (suspended, finished)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +276,21 @@ def test_a_pods_role_is_its_group() -> None:
     assert RAY_CLUSTER.role_of(made(Pod, ray_pod("w-0", "workers"))) == "workers"
 
 
-def test_a_pod_without_a_group_is_no_member() -> None:
-    assert RAY_CLUSTER.role_of(made(Pod, pod("w-0"))) is None
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({}, id="without a group"),
+        pytest.param(
+            {"ray.io/originated-from-cr-name": "job", "ray.io/originated-from-crd": "RayJob"}, id="a RayJob's submitter"
+        ),
+        pytest.param(
+            {"ray.io/cluster": "demo", "ray.io/group": "headgroup", "ray.io/node-type": "redis-cleanup"},
+            id="what empties Redis at the end",
+        ),
+    ],
+)
+def test_a_pod_that_is_no_member_has_no_role(labels: dict[str, str]) -> None:
+    assert RAY_CLUSTER.role_of(made(Pod, pod("p", labels=labels))) is None
 
 
 def test_pods_of_a_plan_carry_the_operators_labels() -> None:

@@ -1,0 +1,104 @@
+{{/*
+What the pods of both Deployments have in common. The argument is a dict of root, component, the values of that component,
+and whether it serves certificates (certificates).
+*/}}
+
+{{- define "muster.podMetadata" -}}
+labels: {{- merge (include "muster.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
+# Read by a Prometheus that finds its targets by pods' annotations, as its own chart sets it up.
+annotations: {{- merge (deepCopy .values.podAnnotations) (dict "prometheus.io/scrape" "true" "prometheus.io/port" "8080") | toYaml | nindent 2 }}
+{{- end -}}
+
+{{/* Where the pods go, and as whom they run. */}}
+{{- define "muster.podSpec" -}}
+serviceAccountName: {{ include "muster.fullname" .root }}-{{ .component }}
+securityContext: {{- include "muster.podSecurity" . | nindent 2 }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- /* Of an update the new pods are spread among themselves. */}}
+  {{- $among := dict "matchLabelKeys" (list "pod-template-hash") "labelSelector" (dict "matchLabels" (include "muster.selector" $ | fromYaml)) }}
+  {{- range . }}
+  - {{ ternary . (merge (deepCopy .) $among) (hasKey . "labelSelector") | toYaml | nindent 4 | trim }}
+  {{- end }}
+{{- end }}
+volumes:
+  - name: tmp
+    emptyDir: {medium: Memory, sizeLimit: 16Mi}
+  {{- if and .certificates (include "muster.othersCertificates" .root) }}
+  - name: certificates
+    secret:
+      secretName: {{ include "muster.webhookSecret" .root }}
+  {{- end }}
+  {{- with .values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The container, but for its command and ports. */}}
+{{- define "muster.container" -}}
+image: {{ include "muster.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+env:
+  - name: POD_NAME
+    valueFrom: {fieldRef: {fieldPath: metadata.name}}
+  - name: POD_NAMESPACE
+    valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+  {{- with .values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+resources: {{- toYaml .values.resources | nindent 2 }}
+{{ include "muster.containerSecurity" . }}
+volumeMounts:
+  - name: tmp
+    mountPath: /tmp
+  {{- if and .certificates (include "muster.othersCertificates" .root) }}
+  - name: certificates
+    mountPath: /etc/muster/certificates
+    readOnly: true
+  {{- end }}
+  {{- with .values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+# A minute to start, however busy the node is; before that, neither of the others asks.
+startupProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 2
+{{- end -}}
+
+{{- define "muster.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "muster.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}

@@ -1,0 +1,50 @@
+"""Time limits of workloads that run while their gangs wait: said before they end, and heeded when they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.names import STATE
+from muster.reasons import State
+from muster.times import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.line import Line
+    from controller.memory import Memory
+    from controller.reports import Reporter
+    from controller.view import View
+    from muster.ledger import GangKey
+
+__all__ = ["Deadlines"]
+
+
+class Deadlines:
+    """Looks again at a gang when its limit is near and when it ends: `look_again` is called with it and the seconds."""
+
+    def __init__(self, line: Line, reporter: Reporter, look_again: Callable[[GangKey, float], None]) -> None:
+        self._line = line
+        self._reporter = reporter
+        self._look_again = look_again
+
+    def heed(self, view: View, state: State, memory: Memory, now: float) -> str:
+        """The words for a limit that is near, "" elsewhere; the gang waits in this `state`."""
+        limit = view.workload.deadline if view.workload else None
+        if limit is None or limit.ends is None or limit.near is None:
+            return ""
+        if limit.ends <= now:
+            if view.pod_group and view.pod_group.metadata.annotations.get(STATE) != state:
+                # Nobody waits behind it any more.
+                self._line.wake(self._line.ledger.queue_of(view.key) or "", but=view.key)
+            return ""
+        if now < limit.near:
+            self._look_again(view.key, limit.near - now)
+            return ""
+        self._look_again(view.key, limit.ends - now)
+        words = f"{limit.path} ends at {text_of(limit.ends)[:19]}Z"
+        if memory.warned_of != limit.ends:
+            memory.warned_of = limit.ends
+            self._line.give_turn(view.key)
+            self._reporter.remark(view, State.DEADLINE_NEAR, f"{words}, and the gang still waits")
+        return f"; {words}"

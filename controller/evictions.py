@@ -1,0 +1,84 @@
+"""Pods that the scheduler takes back for others, and for how long their gang's new ones leave the room to these.
+
+An operator makes an evicted pod anew at once. Volcano's capacity plugin may then find that pod's queue further below
+its share than the queue for which it made room, give the room back, and evict again: for ever, and nobody gets on. So
+what comes in the place of an evicted pod waits until others had the time to take the room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.ledger import GangKey
+from muster.names import GANG, GROUP_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from muster.kube.store import Change
+    from muster.objects import Pod
+
+__all__ = ["Evictions"]
+
+# Seconds, after an evicted pod has gone; Volcano looks at everything once a second. Where that was too short for a
+# scheduler that is slow, and it evicts again, twice as long, up to so many seconds.
+_FIRST_WAIT, _LONGEST_WAIT = 5.0, 320.0
+# A gang that lost nothing for so many seconds begins anew.
+_CALM = 600.0
+
+
+@dataclass(slots=True)
+class _Evicted:
+    """What is known of one gang: who is still on the way out, and until when the new ones wait."""
+
+    leaving: set[str] = field(default_factory=set)
+    wait: float = 0.0
+    until: float = 0.0
+
+
+class Evictions:
+    """Which gangs have just lost pods to the scheduler; `clock` never goes back, in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._gangs: dict[GangKey, _Evicted] = {}
+
+    def note(self, change: Change[Pod]) -> None:
+        """See a pod come, change or go."""
+        pod = change.object
+        if GANG not in pod.metadata.labels or not _evicted(pod):
+            return
+        uid, now = pod.metadata.uid, self._clock()
+        known = self._gangs.setdefault(_gang(pod), _Evicted())
+        if not known.leaving and now >= known.until:
+            again = known.wait and now < known.until + _CALM
+            known.wait = min(2 * known.wait, _LONGEST_WAIT) if again else _FIRST_WAIT
+        if change.new is None:
+            known.leaving.discard(uid)
+        elif pod.metadata.deletion_timestamp:
+            known.leaving.add(uid)
+        known.until = now + known.wait
+
+    def wait(self, key: GangKey) -> float:
+        """Seconds for which the gang's new members are to wait, as far as that is known now; 0 for not at all."""
+        known = self._gangs.get(key)
+        if known is None:
+            return 0.0
+        return known.wait if known.leaving else max(0.0, known.until - self._clock())
+
+    def forget(self, key: GangKey) -> None:
+        """Drop what is known of a gang that is gone."""
+        self._gangs.pop(key, None)
+
+
+def _gang(pod: Pod) -> GangKey:
+    return GangKey(pod.metadata.namespace, pod.metadata.annotations.get(GROUP_NAME, ""))
+
+
+def _evicted(pod: Pod) -> bool:
+    """Whether a scheduler takes the pod's place for others: what Volcano writes on it, as kube-scheduler does."""
+    return any(
+        one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
+        for one in pod.status.conditions
+    )

@@ -1,0 +1,121 @@
+"""What a leader remembers of a gang: what it did and the watches may not show yet, and what it said last.
+
+Nothing here is needed to go on after a restart; it bridges the moments in which the cluster is ahead of its watches,
+and tells muster's own words from those that others wrote over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from controller.podgroups import Repairs
+from controller.standing import passed_since
+from controller.terms import admitted_for
+from controller.view import Mark
+from muster.times import seconds_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from controller.view import View
+    from muster.ledger import Candidate
+    from muster.objects import PodGroup, PodGroupSpec
+
+__all__ = ["Memory"]
+
+# Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
+_WATCH_PATIENCE = 5.0
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one gang; `workload` is the UID of the one that was last seen.
+
+    `mark` is what was decided, `written` the PodGroup as the last write left it, `terms` what muster says in its spec
+    and `said` the last state and message; `opened` are the UIDs of pods whose gates were opened. `repairs` and `words`
+    tell when spec and annotations may be written over somebody else's changes again. `unplaced_since` is when no member
+    had a node any more (seconds of the wall clock): infinity while one has, 0 where none was seen to have one.
+    """
+
+    workload: str = ""
+    unplaced_since: float = 0.0
+    mark: Mark = field(default_factory=Mark)
+    written: PodGroup | None = None
+    terms: PodGroupSpec | None = None
+    opened: set[str] = field(default_factory=set)
+    assembling_since: float | None = None
+    warned_of: float | None = None
+    unseen_since: float | None = None
+    repairs: Repairs = field(default_factory=Repairs)
+    words: Repairs = field(default_factory=Repairs)
+    said: tuple[str, str] = ("", "")
+
+    def assembling_for(self, now: float) -> float:
+        """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
+        return 0.0 if self.assembling_since is None else now - self.assembling_since
+
+    def doubt(self, now: float, *, shown: bool) -> float:
+        """Believe in a PodGroup that the watch does not show only for as long as the watch may be behind.
+
+        Gives the seconds for which it is believed in, 0 where there is nothing to believe; `now` never goes back.
+        """
+        if self.written is None or shown:
+            self.unseen_since = None
+            return 0.0
+        if self.unseen_since is None:
+            self.unseen_since = now
+        left = self.unseen_since + _WATCH_PATIENCE - now
+        if left <= 0:
+            self.written = self.unseen_since = None
+        return max(left, 0.0)
+
+    def completed(self, view: View) -> View:
+        """The view, with what muster said in the gang's PodGroup."""
+        same = view.decoded is not None and view.decoded.metadata.uid == self.workload
+        return replace(view, terms=self.terms) if same and self.terms is not None else view
+
+    def notice(self, view: View, gated: AbstractSet[str], now: float) -> str:
+        """Forget what the watch shows by now, and what was decided of a former workload of the name.
+
+        `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is of the wall clock. Gives the UID
+        of the former workload, "" where the same one is there.
+        """
+        self.opened &= gated
+        self.written = None if view.pod_group is not self.written else self.written
+        former = ""
+        if view.decoded is not None and self.workload != view.decoded.metadata.uid:
+            if self.workload:
+                self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0
+            former, self.workload = self.workload, view.decoded.metadata.uid
+        if not view.placed_nowhere:
+            self.unplaced_since = float("inf")
+        elif self.unplaced_since == float("inf"):
+            self.unplaced_since = now
+        return former
+
+    def admitted(self, view: View, wave: Candidate | None, now: float) -> Mark:
+        """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.
+
+        Its next `wave`, where that waits, may be passed as a gang may.
+        """
+        before = view.mark if view.marked_for == view.uid else Mark(view.uid)
+        since = passed_since(view, self.mark, wave.queue) if wave else ""
+        where = wave.queue if wave and since else ""
+        # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
+        known = (view.mark.admitted_at, self.mark.admitted_at)
+        at = next((text for text in known if seconds_of(text) is not None), text_of(now))
+        terms = admitted_for(self.terms)
+        self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
+        return self.mark
+
+    def still_waiting(self, view: View) -> Mark:
+        """What was decided of the gang while it is not admitted; it is remembered."""
+        queue = view.intent.queue if view.intent else ""
+        since = passed_since(view, self.mark, queue)
+        self.mark = Mark(
+            passed_since=since,
+            passed_in=queue if since else "",
+            requeued_at=view.mark.requeued_at or self.mark.requeued_at,
+        )
+        return self.mark

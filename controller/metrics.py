@@ -1,0 +1,172 @@
+"""What the controller tells Prometheus: its gangs, its decisions, and its own work."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Tally
+from typing import TYPE_CHECKING
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from muster.names import MANAGED_BY, MUSTER, STATE
+from muster.reasons import State
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from prometheus_client import CollectorRegistry, Metric
+
+    from controller.cluster import Cluster
+    from controller.events import Announcer
+    from muster.kube.store import Change
+    from muster.kube.workqueue import WorkQueue
+    from muster.ledger import GangKey
+    from muster.objects import PodGroup
+
+__all__ = ["Metrics", "Term"]
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_WAITS = (1, 5, 15, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY)
+_BURSTS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+# client-go's, from a microsecond on, by tens.
+_TENFOLD = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10)
+_QUEUE = "gangs"
+_STATES = frozenset(map(str, State))
+
+
+class Metrics:
+    """The controller's numbers that are counted when something happens; all but the queues' names are known before."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._admissions = Counter("muster_admissions", "Gangs admitted.", ["queue"], registry=registry)
+        # Not by queue: a thousand queues would make it the better part of a megabyte at every scrape.
+        self._waits = Histogram(
+            "muster_admission_wait_seconds",
+            "From the creation of a gang's first pod to its admission.",
+            buckets=_WAITS,
+            registry=registry,
+        )
+        self._gates = Counter("muster_gates_opened", "Scheduling gates taken off pods.", registry=registry)
+        self._bursts = Histogram(
+            "muster_ungating_duration_seconds",
+            "From the first to the last gate of what is opened of a gang at once.",
+            buckets=_BURSTS,
+            registry=registry,
+        )
+        self._reconciles = Histogram(
+            "muster_reconcile_duration_seconds", "Work on one gang.", buckets=_BURSTS, registry=registry
+        )
+        self._errors = Counter("muster_reconcile_errors", "Work on a gang that failed.", registry=registry)
+        # client-go's names, so that the usual dashboards find them.
+        self.queue_wait = Histogram(
+            "workqueue_queue_duration_seconds",
+            "How long a gang that is to be looked at waits for that.",
+            ["name"],
+            buckets=_TENFOLD,
+            registry=registry,
+        ).labels(_QUEUE)
+
+    def admitted(self, queue: str, waited: float) -> None:
+        """A gang was admitted that had waited so many seconds."""
+        self._admissions.labels(queue).inc()
+        self._waits.observe(max(waited, 0.0))
+
+    def opened(self, gates: int, seconds: float) -> None:
+        """So many gates were opened in one burst."""
+        self._gates.inc(gates)
+        self._bursts.observe(seconds)
+
+    def forget(self, queue: str) -> None:
+        """Drop the series of a queue that is gone, or it would stay for ever."""
+        self._admissions.remove(queue)
+
+    def measured(self, reconcile: Callable[[GangKey], Awaitable[None]]) -> Callable[[GangKey], Awaitable[None]]:
+        """The same work, measured."""
+
+        async def measure(key: GangKey) -> None:
+            started = time.perf_counter()
+            try:
+                await reconcile(key)
+            except Exception:
+                self._errors.inc()
+                raise
+            finally:
+                self._reconciles.observe(time.perf_counter() - started)
+
+        return measure
+
+
+class Term(Collector):
+    """What is read when Prometheus asks: who leads, and while this process does, its gangs, its queue and its events.
+
+    The replica that only waits counts no gangs, so that sums over the replicas are right.
+    """
+
+    def __init__(self, cluster: Cluster, lease: str, leads: Callable[[], bool], registry: CollectorRegistry) -> None:
+        self._cluster = cluster
+        self._lease = lease
+        self._leads = leads
+        self._gangs: Tally[tuple[str, str]] = Tally()
+        self._work: tuple[WorkQueue[GangKey], Announcer] | None = None
+        cluster.pod_groups.subscribe(self._group_changed)
+        registry.register(self)
+
+    def begins(self, queue: WorkQueue[GangKey], announcer: Announcer) -> None:
+        """This process leads now, with this queue and these events."""
+        self._work = queue, announcer
+
+    def _group_changed(self, change: Change[PodGroup]) -> None:
+        for group, number in ((change.old, -1), (change.new, 1)):
+            if group is not None and group.metadata.labels.get(MANAGED_BY) == MUSTER:
+                state = group.metadata.annotations.get(STATE, "")
+                # Whoever may write PodGroups must not be able to make series.
+                key = (group.spec.queue, state if state in _STATES else "")
+                self._gangs[key] += number
+                if not self._gangs[key]:
+                    del self._gangs[key]
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their samples."""
+        return self._families()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        leader, gangs, depth, adds, retries, written, dropped = families = tuple(self._families())
+        leads = self._leads()
+        leader.add_metric([self._lease], int(leads))
+        if leads:
+            for (queue, state), count in self._by_known_queue().items():
+                gangs.add_metric([queue, state], count)
+        if self._work is not None:
+            numbers, announcer = self._work[0].statistics(), self._work[1]
+            for family, number in (
+                (depth, numbers.ready),
+                (adds, numbers.added),
+                (retries, numbers.retried),
+            ):
+                family.add_metric([_QUEUE], number)
+            written.add_metric([], announcer.written)
+            dropped.add_metric([], announcer.dropped)
+        yield from families
+
+    def _by_known_queue(self) -> Tally[tuple[str, str]]:
+        known: Tally[tuple[str, str]] = Tally()
+        for (queue, state), count in self._gangs.items():
+            # A PodGroup may name any queue; only those that exist get series of their own.
+            exists = self._cluster.queues.get("", queue) is not None
+            known[queue if exists else "", state] += count
+        return known
+
+    @staticmethod
+    def _families() -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        yield GaugeMetricFamily("leader_election_master_status", "1 while this process leads, else 0.", labels=["name"])
+        yield GaugeMetricFamily(
+            "muster_gangs", 'Gangs by queue ("" for queues that do not exist) and state.', labels=["queue", "state"]
+        )
+        yield GaugeMetricFamily("workqueue_depth", "Gangs that are to be looked at now.", labels=["name"])
+        yield CounterMetricFamily("workqueue_adds", "Gangs that were to be looked at.", labels=["name"])
+        yield CounterMetricFamily("workqueue_retries", "Gangs looked at again after a failure.", labels=["name"])
+        yield CounterMetricFamily("muster_events_written", "Events written.")
+        yield CounterMetricFamily("muster_events_dropped", "Events given up: too many at once, or refused.")

@@ -1,0 +1,176 @@
+"""Asks an operator for the pods that its workload lacks, by touching the workload.
+
+While no webhook answers operators cannot make pods, and try again after delays that double, up to a quarter of an hour.
+Nobody tells the controller that the outage is over; but a touched workload is looked at at once, and in vain that costs
+one write. So it is touched while pods are missing, the less often the longer they are: an outage grows by a small part
+only, and a workload that lacks its pods for another reason (a quota) costs little.
+
+Where batch Jobs stand between a workload and its pods, it is Kubernetes' own Job controller that waits, a minute at
+most, and hears of its Jobs only: those that lack pods are touched as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.resource import JOBS
+from muster.kube.workloads import resource_of
+from muster.names import NUDGE
+from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.times import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from controller.view import View
+    from controller.writer import Writer
+    from muster.kube.client import Client
+    from muster.ledger import GangKey
+
+__all__ = ["Nudges", "Turns", "short_jobs"]
+
+logger = logging.getLogger(__name__)
+
+# Seconds: operators make pods one by one, and get along without help as a rule; then a sixteenth of what has passed, so
+# that an outage of a minute is over for all within 5 s of its end.
+_SILENCE = 5.0
+_SHARE, _SHORTEST, _LONGEST = 1 / 16, 2.0, 300.0
+# Of all gangs together, after an outage that thousands have waited through.
+_PER_SECOND = 20.0
+# Of one workload; those beyond them have their turn when these have their pods.
+_MOST_JOBS = 100
+_JOBS_SECONDS = 5.0
+
+
+class _JobSpec(LocalObject, frozen=True):
+    parallelism: int = 1
+    suspend: bool = False
+
+
+class _JobStatus(LocalObject, frozen=True):
+    active: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class _Job(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _JobSpec = _JobSpec()
+    status: _JobStatus = _JobStatus()
+
+    @property
+    def short(self) -> bool:
+        """Whether it has fewer pods than it may have, and would make more."""
+        ended = any(one.type in ("Complete", "Failed") and one.status == "True" for one in self.status.conditions)
+        idle = ended or self.spec.suspend or self.metadata.deletion_timestamp
+        return not idle and self.status.active < self.spec.parallelism
+
+
+async def short_jobs(client: Client, namespace: str, selector: str) -> list[ObjectMeta]:
+    """The Jobs that this label selector finds in the namespace and that lack pods; raises ApiError."""
+
+    def short(raw: bytes) -> ObjectMeta | None:
+        try:
+            job = decode(raw, _Job)
+        except InvalidObjectError:
+            return None
+        return job.metadata if job.short else None
+
+    found = await list_all(
+        client, JOBS, short, namespace=namespace, label_selector=selector, page=_MOST_JOBS, deadline=_JOBS_SECONDS
+    )
+    return found.items
+
+
+@dataclass(slots=True)
+class _Short:
+    since: float
+    next: float
+    has_turn: bool = False
+
+
+class Turns:
+    """Which gangs lack pods, and when each is to be nudged next. Times are seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._short: dict[GangKey, _Short] = {}
+        self._free = 0.0
+
+    def forget(self, key: GangKey) -> None:
+        """The gang has its pods, or wants none."""
+        self._short.pop(key, None)
+
+    def wait(self, key: GangKey, now: float) -> float:
+        """Seconds until the gang, which lacks pods, is to be nudged; 0.0 when it is now, which counts as done."""
+        one = self._short.setdefault(key, _Short(now, now + _SILENCE))
+        if one.next <= now and not one.has_turn:
+            # A turn of its own for everybody: they would all come again at once otherwise.
+            one.next, one.has_turn = max(now, self._free), True
+            self._free = one.next + 1 / _PER_SECOND
+        if one.next > now:
+            return one.next - now
+        one.next, one.has_turn = now + min(max((now - one.since) * _SHARE, _SHORTEST), _LONGEST), False
+        return 0.0
+
+
+class Nudges:
+    """Touches the workloads of gangs that lack pods; `clock` is monotonic, `wall` the time that is written.
+
+    `jobs` finds the Jobs that lack pods, in a namespace and by a label selector; it raises ApiError.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        jobs: Callable[[str, str], Awaitable[list[ObjectMeta]]],
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._writer = writer
+        self._jobs = jobs
+        self._clock = clock
+        self._wall = wall
+        self._turns = Turns()
+
+    def forget(self, key: GangKey) -> None:
+        """The gang is gone."""
+        self._turns.forget(key)
+
+    async def nudge(self, view: View, *, wants: bool) -> float | None:
+        """Touch the workload if it is time; gives the seconds until it is again, None when no pod is lacking.
+
+        `wants` tells whether muster manages the workload and it is to run. Raises NotLeaderError.
+        """
+        hears = view.kind is not None and view.kind.hears_touches
+        if not (wants and hears and view.short) or view.decoded is None or view.kind is None:
+            self._turns.forget(view.key)
+            return None
+        wait = self._turns.wait(view.key, self._clock())
+        if wait > 0:
+            return wait
+        logger.info("%s lacks pods, its operator is nudged", view.key)
+        try:
+            said = {NUDGE: text_of(self._wall())}
+            meta: ObjectMeta = view.decoded.metadata
+            await self._writer.annotate(resource_of(view.kind), meta, said)
+            if view.kind.pods_of_jobs:
+                await self._touch_jobs(await self._jobs(meta.namespace, f"{view.kind.pod_label}={meta.name}"), said)
+        except ApiError as error:
+            # The operator tries again by itself, later.
+            logger.warning("%s: not nudged: %s", view.key, error)
+        return self._turns.wait(view.key, self._clock())
+
+    async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
+        """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing."""
+        errors = []
+        for job in jobs[:_MOST_JOBS]:
+            try:
+                await self._writer.annotate(JOBS, job, said)
+            except ApiError as error:
+                errors.append(f"{job.namespace}/{job.name}: {error}")
+        if errors:
+            logger.warning("%d Jobs not nudged, the first %s", len(errors), errors[0])

@@ -1,0 +1,103 @@
+"""What is said of a gang: the sentences that need more than a number from the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.reasons import State
+from muster.resources import describe, total
+from muster.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from controller.gates import Opening
+    from controller.view import View
+    from muster.workloads import Workload
+
+__all__ = [
+    "TAKEN_OUT",
+    "at_rest",
+    "beyond",
+    "in_the_way",
+    "lacking",
+    "left_alone",
+    "of_the_scheduler",
+    "to_a_rival",
+    "too_large",
+]
+
+TAKEN_OUT = "the workload was taken out of muster's hands"
+"""What is said of one that asks for nothing any more."""
+
+# How many pods a sentence names.
+_NAMED = 3
+# What Volcano binds pods to that name it and no PodGroup: it makes one by the UID of their owner.
+_VOLCANOS_OWN = "podgroup-"
+
+
+def of_the_scheduler(view: View) -> str:
+    """Why the scheduler finds no place, in its own words."""
+    of_group = view.pod_group.status.conditions if view.pod_group else ()
+    words = next((one.message for one in reversed(of_group) if one.type == "Unschedulable" and one.message), "")
+    of_pods = (one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled")
+    words = words or next((one.message for one in of_pods if one.message), "")
+    return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
+
+
+def at_rest(workload: Workload) -> tuple[State, str]:
+    """State and sentence for a workload that has ended, or is suspended."""
+    if workload.finished:
+        return State.FINISHED, "the workload has ended"
+    return State.SUSPENDED, "the workload is suspended"
+
+
+def too_large(view: View) -> str:
+    """Why a gang that was admitted queues again: all its pods are new, and ask for more."""
+    needs = describe(view.gang.min_resources if view.gang else {})
+    return f"all its pods were made anew and need {needs}, which is more than it was admitted for"
+
+
+def lacking(view: View) -> str:
+    """Which pods the gang still lacks."""
+    if view.gang is None:
+        return ""
+    missing = []
+    for role in view.gang.roles:
+        there = sum(member.role == role.name for member in view.members)
+        if there < role.minimum:
+            missing.append(f"{role.name} {there} of {role.minimum}")
+    return f"waiting for its pods: {', '.join(missing)}"
+
+
+def beyond(opening: Opening) -> str:
+    """Which pods of a gang that is admitted still wait, and for what; "" where none does."""
+    words = ""
+    if opening.surplus:
+        names = ", ".join(member.pod.metadata.name for member in opening.surplus)
+        words = f"; no room yet for {describe(total(one.requests for one in opening.surplus))} more ({names})"
+    lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
+    return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
+
+
+def in_the_way(view: View) -> tuple[State, str]:
+    """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
+    if not view.members and view.outsiders:
+        return left_alone(view)
+    message = f'a PodGroup "{view.key.name}" that muster did not make is in the way; delete or rename it'
+    return State.FOREIGN_POD_GROUP, message
+
+
+def left_alone(view: View) -> tuple[State, str]:
+    """State and sentence for a workload of which pods came without muster."""
+    names = (scheduler.bound_to(pod) for pod in view.outsiders for scheduler in SCHEDULERS.values())
+    bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
+    if bound:
+        return State.EXTERNAL, f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it'
+    named = ", ".join(pod.metadata.name for pod in view.outsiders[:_NAMED])
+    more = f" and {len(view.outsiders) - _NAMED} more" if len(view.outsiders) > _NAMED else ""
+    return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}{more}"
+
+
+def to_a_rival(view: View) -> str:
+    """What another workload is told whose pods are bound to this gang's PodGroup."""
+    owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
+    return f'the PodGroup "{view.key.name}" is that of {owner}, and it waits until that is gone; rename one of them'

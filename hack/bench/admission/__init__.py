@@ -1,0 +1,1 @@
+"""What a review costs: `python -m hack.bench.admission`."""

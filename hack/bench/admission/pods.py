@@ -1,0 +1,149 @@
+"""The pods of the bench: workers of a RayCluster, as KubeRay makes them and the apiserver shows them to a webhook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed import Testbed, wait_for
+from muster.kube.client import Client
+from muster.kube.resource import PODS, QUEUES, Resource
+
+if TYPE_CHECKING:
+    from hack.testbed.api import Api
+
+__all__ = ["NAMESPACES", "cluster", "creations", "prepare", "review", "worker"]
+
+# Where no webhook is asked, where one in Go, and where muster's.
+NAMESPACES = ("none", "go", "muster")
+_CRDS = (
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
+    ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
+)
+_RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+_SIZE = 8000
+_CREATED, _AT_ONCE = 400, 16
+_SECONDS = 120.0
+_WORKERS = 100_000
+_RESOURCES = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
+
+
+def prepare(testbed: Testbed, api: Api) -> None:
+    """Install the kinds, a queue and the namespaces."""
+    for module, path in _CRDS:
+        testbed.kubectl("apply", "--server-side", f"--filename={testbed.module_dir(module) / path}")
+    established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    wait_for("the CRDs to be served", lambda: testbed.kubectl(*established), _SECONDS)
+    queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "default"}, "spec": {}}
+    api.create(QUEUES.path(), queue)
+    for namespace in NAMESPACES:
+        testbed.kubectl("create", "namespace", namespace)
+        wait_for("the ServiceAccount", partial(api.get, _account(namespace)), _SECONDS)
+
+
+def _account(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+
+
+def cluster(api: Api, namespace: str) -> dict[str, Any]:
+    """A labelled RayCluster there, as the apiserver has it."""
+    template = {"spec": {"containers": [{"name": "ray", "image": "none", "resources": _RESOURCES}]}}
+    workers = {"groupName": "workers", "replicas": _WORKERS, "minReplicas": _WORKERS, "maxReplicas": _WORKERS}
+    return api.create(
+        _RAY_CLUSTERS.path(namespace),
+        {
+            "apiVersion": _RAY_CLUSTERS.api_version,
+            "kind": _RAY_CLUSTERS.kind,
+            "metadata": {"name": "demo", "labels": {"volcano.sh/queue-name": "default"}},
+            "spec": {
+                "headGroupSpec": {"rayStartParams": {}, "template": template},
+                "workerGroupSpecs": [{**workers, "rayStartParams": {}, "template": template}],
+            },
+        },
+    )
+
+
+def worker(cluster: dict[str, Any], number: int, *, size: int = _SIZE) -> dict[str, Any]:
+    """One of its workers, of about so many bytes."""
+    meta = cluster["metadata"]
+    owner = {"apiVersion": cluster["apiVersion"], "kind": cluster["kind"], "name": meta["name"], "uid": meta["uid"]}
+    container: dict[str, Any] = {
+        "name": "ray-worker",
+        "image": "rayproject/ray:2.52.0",
+        "resources": _RESOURCES,
+        "readinessProbe": {"exec": {"command": ["bash", "-c", "wget " + "x" * 300]}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"demo-workers-worker-{number}",
+            "namespace": meta["namespace"],
+            "labels": {
+                "ray.io/cluster": meta["name"],
+                "ray.io/group": "workers",
+                "ray.io/node-type": "worker",
+                "app.kubernetes.io/name": "kuberay",
+            },
+            "annotations": {"ray.io/ft-enabled": "false"},
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        # Nobody else's scheduler takes it while it is there, whether muster holds it or not.
+        "spec": {"schedulerName": "volcano", "containers": [container]},
+    }
+    variable = {"name": "RAY_VARIABLE_00000", "value": "v" * 60}
+    count = max(0, size - len(json.dumps(pod))) // (len(json.dumps(variable)) + 2)
+    container["env"] = [{**variable, "name": f"RAY_VARIABLE_{index:05}"} for index in range(count)]
+    return pod
+
+
+def review(pod: dict[str, Any]) -> bytes:
+    """The review that the apiserver sends of its creation."""
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    return json.dumps(
+        {
+            "kind": "AdmissionReview",
+            "apiVersion": "admission.k8s.io/v1",
+            "request": {
+                "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+                "kind": kind,
+                "resource": resource,
+                "requestKind": kind,
+                "requestResource": resource,
+                "name": pod["metadata"]["name"],
+                "namespace": pod["metadata"]["namespace"],
+                "operation": "CREATE",
+                "userInfo": {"username": "system:serviceaccount:ray-system:kuberay-operator"},
+                "object": pod,
+                "oldObject": None,
+                "dryRun": False,
+                "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+            },
+        }
+    ).encode()
+
+
+async def creations(testbed: Testbed, namespace: str) -> float:
+    """Pods a second that the apiserver creates in a namespace, which is empty again afterwards."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+    async with await Client.connect(kubeconfig=str(testbed.kubeconfig), user_agent="muster-bench") as client:
+        owner = json.loads(await client.get(_RAY_CLUSTERS, "demo", namespace, deadline=_SECONDS))
+
+        async def create(number: int) -> None:
+            async with limit:
+                await client.create(PODS, worker(owner, number), namespace, deadline=_SECONDS)
+
+        async def delete(number: int) -> None:
+            async with limit:
+                await client.delete(PODS, worker(owner, number, size=0)["metadata"]["name"], namespace, deadline=60)
+
+        started = time.perf_counter()
+        await asyncio.gather(*(create(number) for number in range(_CREATED)))
+        seconds = time.perf_counter() - started
+        await asyncio.gather(*(delete(number) for number in range(_CREATED)))
+    return _CREATED / seconds

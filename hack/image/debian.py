@@ -1,0 +1,230 @@
+"""The layer of Debian's CPython: which packages, which of their files, and where they come from.
+
+No package is installed: their files are taken as they are, and nothing of Debian's runs. So there is no shell, no
+package manager and no script of theirs in the image. Packages come through the machine's own apt, which checks
+signatures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from hack.image.errors import ImageError, run
+from hack.image.machine import PYTHON
+from hack.image.places import image_cache
+from hack.image.tree import Tree
+
+if TYPE_CHECKING:
+    from hack.image.machine import Machine
+
+__all__ = ["PACKAGES", "Package", "debian_tree", "fetched", "resolved"]
+
+PACKAGES = {
+    "base-files": "what the system is called (os-release), and the texts of the common licences",
+    f"python{PYTHON}-minimal": "the interpreter",
+    f"libpython{PYTHON}-minimal": "the modules that it cannot do without",
+    f"libpython{PYTHON}-stdlib": "asyncio, json, logging and the rest of the standard library",
+    "libc6": "for everything",
+    "gcc-12-base": "the licence of libgcc-s1",
+    "libexpat1": "the interpreter is linked with it",
+    "libffi8": "ctypes",
+    "libgcc-s1": "cryptography's library is linked with it",
+    "libssl3": "ssl and hashlib",
+    "libstdc++6": "frozenlist is linked with it",
+    "zlib1g": "the interpreter is linked with it",
+}
+
+# What is taken of them. All else (manuals, character set converters, engines, terminal data) nothing here reads.
+_KEPT = (
+    "etc/debian_version",
+    "etc/os-release",
+    "usr/lib/os-release",
+    f"usr/bin/python{PYTHON}",
+    "usr/lib64/ld-linux-*.so.*",
+    "usr/lib/ld-linux-*.so.*",
+    "usr/share/common-licenses/*",
+    "usr/share/doc/*/copyright",
+)
+# Of the C library: what profiles, debugs or vectorises, and name services that no cluster has.
+_UNUSED_LIBRARIES = re.compile(
+    r"lib(BrokenLocale|anl|c_malloc_debug|expatw|memusage|mvec|nsl|nss_compat|nss_hesiod|pcprofile|thread_db)[.-]?.*\.so"
+)
+_STDLIB = f"usr/lib/python{PYTHON}/"
+# Of the standard library: tests and tools, sound, twins in Python of modules in C, East Asian character sets, and
+# modules whose libraries would have to come with them.
+_FOLDERS = "test idlelib lib2to3 tkinter ensurepip distutils pydoc_data curses sqlite3 dbm unittest venv xmlrpc"
+_MODULES = "turtle this sitecustomize _pydecimal _pyio _aix_support _osx_support pdb doctest aifc sunau wave"
+_COMPILED = "_bz2 _crypt _curses _curses_panel _dbm _lzma _sqlite3 _uuid _multibytecodec audioop nis readline"
+_LEFT_OUT = re.compile(
+    r"(" + _FOLDERS.replace(" ", "|") + r"|__pycache__)/|(" + _MODULES.replace(" ", "|") + r")\.py$"
+    r"|lib-dynload/(" + _COMPILED.replace(" ", "|") + r"|_codecs_\w+|_test\w*|_ctypes_test|ossaudiodev|_?xx\w*)\."
+)
+# Debian's folders of old are links to those below usr.
+_MERGED = ("bin", "lib", "lib64", "sbin")
+_LICENCE = re.compile(r"^License:[ \t]*(\S[^\n]*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Package:
+    """One Debian package as apt would download it now."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str
+
+
+def resolved() -> list[Package]:
+    """Return the packages in the versions that the machine's apt offers now, fetched and kept.
+
+    Raises ImageError: no apt, no such packages (another release of Debian), or nothing to be had from its mirrors.
+    """
+    lists = image_cache() / "apt" / "lists"
+    system = Path("/var/lib/apt/lists")
+    newest_first = sorted((folder for folder in (system, lists) if folder.is_dir()), key=_age)
+    for folder in newest_first:
+        try:
+            return _fetch_all(_candidates(folder), folder)
+        except ImageError:
+            # Old lists name what a mirror has no more, and a fresh machine has none: both are cured by new lists.
+            continue
+    lists.mkdir(parents=True, exist_ok=True)
+    run(["apt-get", *_options(lists), "update"])
+    return _fetch_all(_candidates(lists), lists)
+
+
+def fetched(package: Package) -> Path:
+    """Return where the package's file is kept."""
+    return image_cache() / "debs" / f"{package.sha256}.deb"
+
+
+def debian_tree(packages: list[Package], machine: Machine) -> tuple[Tree, dict[str, list[str]]]:
+    """Return the layer's files, without bytecode, and each package's licences as its own copyright file names them."""
+    tree = Tree()
+    licences: dict[str, list[str]] = {}
+    for package in packages:
+        deb = fetched(package)
+        with tarfile.open(fileobj=io.BytesIO(run(["dpkg-deb", "--fsys-tarfile", deb]))) as archive:
+            for member in archive:
+                _take(tree, archive, member, machine)
+        # Where scanners of images look for packages that no dpkg installed.
+        tree.file(f"var/lib/dpkg/status.d/{package.name}", run(["dpkg-deb", "--field", deb]))
+    for package in packages:
+        licences[package.name] = _licences(_copyright(tree, package.name))
+    _furnish(tree)
+    return tree, licences
+
+
+def _furnish(tree: Tree) -> None:
+    for name in _MERGED:
+        tree.folder(f"usr/{name}")
+        tree.link(name, f"usr/{name}")
+    tree.folder("tmp", 0o1777)
+    tree.file("etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\nmuster:x:65532:65532:muster:/:/usr/sbin/nologin\n")
+    tree.file("etc/group", "root:x:0:\nmuster:x:65532:\n")
+    tree.file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
+
+
+def _take(tree: Tree, archive: tarfile.TarFile, member: tarfile.TarInfo, machine: Machine) -> None:
+    path = str(PurePosixPath(member.name))
+    if path.split("/", 1)[0] in _MERGED:
+        path = f"usr/{path}"
+    # Some packages have their copyright file in the folder of another.
+    shared = member.issym() and str(PurePosixPath(path).parent) == "usr/share/doc"
+    if not (shared or _is_kept(path, machine)):
+        return
+    if member.issym():
+        tree.link(path, member.linkname)
+    elif member.isreg():
+        content = archive.extractfile(member)
+        # Modules that are scripts as well are no programs here.
+        program = bool(member.mode & 0o100) and not path.endswith(".py")
+        tree.file(path, content.read() if content else b"", executable=program)
+    elif not member.isdir():
+        raise ImageError(f"{path} is neither file nor link: teach it to hack/image/debian.py")
+
+
+def _is_kept(path: str, machine: Machine) -> bool:
+    if path.startswith(_STDLIB):
+        return not _LEFT_OUT.match(path, len(_STDLIB))
+    pure = PurePosixPath(path)
+    if str(pure.parent) == machine.libraries:
+        return ".so" in pure.name and not _UNUSED_LIBRARIES.match(pure.name)
+    return any(len(pure.parts) == kept.count("/") + 1 and pure.match(kept) for kept in _KEPT)
+
+
+def _copyright(tree: Tree, name: str) -> bytes:
+    """The copyright file of a package, which may be another's. Raises ImageError when it is not in the image."""
+    folder = f"usr/share/doc/{name}"
+    if folder in tree.entries:
+        folder = f"usr/share/doc/{tree.entries[folder].target}"
+    entry = tree.entries.get(f"{folder}/copyright")
+    if entry is None or entry.data is None:
+        raise ImageError(f"{name} comes without its copyright file: name the package that has it in PACKAGES")
+    return entry.data
+
+
+def _licences(text: bytes) -> list[str]:
+    """Names in the `License:` fields of a machine-readable copyright file; none where it is free text."""
+    if not text.startswith(b"Format:"):
+        return []
+    return sorted({name.strip() for name in _LICENCE.findall(text.decode(errors="replace"))})
+
+
+def _options(lists: Path) -> list[str]:
+    """Make apt look at nothing that is installed here, write nothing of the machine's, and need no root."""
+    home = image_cache() / "apt"
+    home.mkdir(parents=True, exist_ok=True)
+    status = home / "status"
+    status.touch()
+    facts = {
+        "Dir::State::status": status,
+        "Dir::State::lists": lists,
+        "Dir::Cache": home,
+        "APT::Sandbox::User": "",
+        "Acquire::Retries": 3,
+    }
+    return [word for name, value in facts.items() for word in ("-o", f"{name}={value}")]
+
+
+def _candidates(lists: Path) -> list[Package]:
+    shown = run(["apt-cache", *_options(lists), "show", "--no-all-versions", *PACKAGES]).decode()
+    found: dict[str, Package] = {}
+    for paragraph in shown.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if re.match(r"[A-Za-z0-9-]+: ", line))
+        try:
+            one = Package(fields["Package"], fields["Version"], fields["Architecture"], fields["SHA256"])
+        except KeyError as error:
+            raise ImageError(f"apt-cache says nothing of {error.args[0]} for {fields.get('Package')}") from error
+        found.setdefault(one.name, one)
+    missing = sorted(PACKAGES.keys() - found.keys())
+    if missing:
+        raise ImageError(f"apt here has no {', '.join(missing)}: the image is made of Debian 12's packages")
+    return sorted(found.values())
+
+
+def _fetch_all(packages: list[Package], lists: Path) -> list[Package]:
+    missing = [package for package in packages if not fetched(package).exists()]
+    if missing:
+        home = image_cache() / "debs"
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as folder:
+            wanted = [f"{package.name}={package.version}" for package in missing]
+            run(["apt-get", *_options(lists), "download", *wanted], cwd=Path(folder))
+            for deb in Path(folder).glob("*.deb"):
+                deb.rename(home / f"{hashlib.sha256(deb.read_bytes()).hexdigest()}.deb")
+    strangers = [package.name for package in missing if not fetched(package).exists()]
+    if strangers:
+        raise ImageError(f"what apt downloaded for {', '.join(strangers)} has not the SHA-256 that its lists say")
+    return packages
+
+
+def _age(folder: Path) -> float:
+    return -folder.stat().st_mtime

@@ -1,0 +1,47 @@
+"""The one architecture that a build is for: this machine's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hack.image.errors import ImageError, run
+
+__all__ = ["GLIBC", "PYTHON", "Machine", "this_machine"]
+
+# What Debian 12 has; the locked requirements are for the same Python.
+PYTHON = "3.11"
+GLIBC = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An architecture by the names that Debian (and OCI), its libraries' folder, and wheels have for it."""
+
+    debian: str
+    triplet: str
+    wheels: str
+
+    @property
+    def libraries(self) -> str:
+        """The folder of the shared libraries."""
+        return f"usr/lib/{self.triplet}"
+
+    @property
+    def platforms(self) -> list[str]:
+        """Platform tags of the wheels that run on Debian 12's C library, the newest first."""
+        versions = [f"manylinux_2_{minor}_{self.wheels}" for minor in range(GLIBC, 16, -1)]
+        return [*versions, f"manylinux2014_{self.wheels}"]
+
+
+_MACHINES = {
+    "amd64": Machine("amd64", "x86_64-linux-gnu", "x86_64"),
+    "arm64": Machine("arm64", "aarch64-linux-gnu", "aarch64"),
+}
+
+
+def this_machine() -> Machine:
+    """Return what `dpkg` says. Raises ImageError elsewhere than on Debian, or on an architecture without wheels."""
+    name = run(["dpkg", "--print-architecture"], seconds=10).decode().strip()
+    if name not in _MACHINES:
+        raise ImageError(f"this machine is {name}: the image can be built on {' and '.join(_MACHINES)}")
+    return _MACHINES[name]

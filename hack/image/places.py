@@ -1,0 +1,50 @@
+"""Where downloads and finished layers are kept: outside the checkout, and by what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hack.testbed.paths import cache_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["appearing", "forget_all_but_newest", "image_cache", "key_of"]
+
+
+def image_cache() -> Path:
+    """Return the folder `image` beside the testbed's: `~/.cache/muster/image`, or below `$MUSTER_CACHE`."""
+    return cache_root().parent / "image"
+
+
+def key_of(*facts: object) -> str:
+    """Return a short name for these facts (what JSON can hold); other facts have another."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """Give a new folder beside this one, which takes its place whole when the block ends well and is gone otherwise."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.parent / f".{folder.name}.{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        if not folder.exists():
+            partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def forget_all_but_newest(home: Path, keep: int = 6) -> None:
+    """Remove the folders that have not been used for longest, so that the cache does not grow for ever."""
+    folders = [folder for folder in home.iterdir() if not folder.name.startswith(".")]
+    for folder in sorted(folders, key=lambda one: one.stat().st_mtime, reverse=True)[keep:]:
+        shutil.rmtree(folder)

@@ -1,0 +1,56 @@
+"""Speaking from inside another network namespace, one thread at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from hack.testbed.errors import TestbedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["enter", "run_inside"]
+
+_T = TypeVar("_T")
+_CLONE_NEWNET = 0x40000000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(namespace: Path) -> None:
+    """Move the calling thread into a network namespace, such as /proc/PID/ns/net, for good. Raises TestbedError."""
+    try:
+        descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise TestbedError(f"there is no network namespace {namespace}: {error.strerror}") from error
+    try:
+        if _LIBC.setns(descriptor, _CLONE_NEWNET):
+            raise TestbedError(f"cannot enter network namespace {namespace}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)
+
+
+def run_inside(namespace: Path, function: Callable[[], _T]) -> _T:
+    """Return what `function` returns, or raise what it raises, when its sockets are of that namespace.
+
+    It runs on a thread of its own, whose end is the end of its stay.
+    """
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            enter(namespace)
+            results.append(function())
+        except BaseException as error:  # noqa: BLE001 (raised again by the caller)
+            errors.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,0 +1,280 @@
+"""`muster audit`: what of that which is there admission would refuse today, or warn of, by its own rules."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from muster.admission import is_judged, judge
+from muster.cli.audited import print_audit
+from muster.cli.known import Known
+from muster.cli.queue_audit import QueueAudit
+from muster.cli.reading import PATIENCE, learn_all
+from muster.findings import Finding, Reason, Severity
+from muster.gang import priority_values
+from muster.intent import Defaults, speaks
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
+from muster.kube.workloads import resource_of
+from muster.modes import GateMode
+from muster.names import GANG
+from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, Queue, decode
+from muster.queues import labels_of
+from muster.texts import printable
+from muster.validation import read_validation
+from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
+from muster.workloads.plain import PlainJob
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from muster.admission import Context
+    from muster.cli.manifests import InputError
+    from muster.kube.resource import Resource
+    from muster.workloads import Kind
+
+__all__ = ["Audit", "run"]
+
+_REFUSED, _CANNOT_LOOK = 1, 2
+_FORBIDDEN = 403
+# Owners before what they own, for they speak for it. Plain pods are not workloads: none is ever judged again.
+_ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
+_LONGEST_CHAIN = 4
+# Of metadata that is kept only for what it says of gang scheduling; kubectl puts the whole object there.
+_BULKY = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class _Bare(LocalObject, frozen=True):
+    """An object of which only the metadata makes sense."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_Key = tuple[str, str, str, str]
+_QUEUE, _POD_GROUP = (QUEUES.kind, QUEUES.group), (POD_GROUPS.kind, POD_GROUPS.group)
+_OTHERS = {_QUEUE: "queues", _POD_GROUP: "podGroups"}
+
+
+@dataclass(slots=True)
+class Audit:
+    """The objects with findings, by kind, group, namespace and name, and what could not be looked at.
+
+    Of a workload nothing is kept but what was found, and the metadata of those that speak for others. PodGroups go
+    before queues and workloads, for they say what runs, and who is in a queue.
+    """
+
+    defaults: Defaults
+    excluded: frozenset[str] = frozenset()
+    known: Known = field(default_factory=Known)
+    unlisted: set[Resource] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+    looked_at: set[_Key] = field(default_factory=set)
+    entries: dict[_Key, dict[str, Any]] = field(default_factory=dict)
+    _parents: dict[tuple[Kind, str, str], ObjectMeta] = field(default_factory=dict)
+    _queues: QueueAudit | None = None
+
+    @property
+    def queues(self) -> QueueAudit:
+        """What is known of PodGroups and queues, when all queues have been learnt."""
+        if self._queues is None:
+            tree = None if QUEUES in self.unlisted else self.known.queues
+            self._queues = QueueAudit(tree, self.defaults.validation)
+        return self._queues
+
+    def read_pod_group(self, raw: bytes) -> None:
+        """Judge one PodGroup."""
+        try:
+            group = decode(raw, PodGroup)
+        except InvalidObjectError as error:
+            self.note(f"one of {POD_GROUPS.full_name} cannot be read: {error}")
+            return
+        meta = group.metadata
+        found = self.queues.pod_group(group, labels_of(self._context(meta).around.namespace))
+        if found is not None and meta.namespace not in self.excluded:
+            self._enter(
+                _POD_GROUP, POD_GROUPS.version, meta, *found, running=self.queues.runs(meta.namespace, meta.name)
+            )
+
+    def read_queue(self, raw: bytes) -> None:
+        """Judge one Queue."""
+        try:
+            queue = decode(raw, Queue)
+        except InvalidObjectError:
+            # It was noted when the queues were learnt.
+            return
+        found = self.queues.queue(queue)
+        if found is not None:
+            self._enter(_QUEUE, QUEUES.version, queue.metadata, *found)
+
+    def read(self, kind: Kind, raw: bytes) -> None:
+        """Judge one workload; the same again after a list that had to begin anew changes nothing."""
+        try:
+            decoded = decode(raw, kind.decoded)
+        except InvalidObjectError as error:
+            self._note_unreadable(kind, raw, error)
+            return
+        meta: ObjectMeta = decoded.metadata
+        if not kind.owns_gang:
+            slim = {key: value for key, value in meta.annotations.items() if key != _BULKY}
+            self._parents[kind, meta.namespace, meta.name] = ObjectMeta(
+                name=meta.name,
+                uid=meta.uid,
+                labels=meta.labels,
+                annotations=slim,
+                owner_references=meta.owner_references,
+            )
+        # A batch Job is judged only when its pods join a gang, as the webhook's configuration has it.
+        plain = isinstance(decoded, PlainJob) and not decoded.spec.template.metadata.labels.get(GANG)
+        if plain or meta.namespace in self.excluded or not is_judged(meta):
+            return
+        verdict = judge(kind, decoded, self._context(meta))
+        self._enter_workload(kind, meta, verdict.refusals, verdict.warnings)
+
+    def _note_unreadable(self, kind: Kind, raw: bytes, error: InvalidObjectError) -> None:
+        """The webhook cannot read it either, and such a request fails; but it sees only what asks for something."""
+        try:
+            meta = decode(raw, _Bare).metadata
+        except InvalidObjectError:
+            self.note(f"one of {resource_of(kind).full_name} cannot be read: {error}")
+            return
+        if speaks(meta, SchedulingPolicy(), self._context(meta).around):
+            self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
+
+    def _enter_workload(
+        self, kind: Kind, meta: ObjectMeta, refusals: Sequence[Finding], warnings: Sequence[Finding]
+    ) -> None:
+        running = self.queues.runs(meta.namespace, kind.pod_group_name(meta.name))
+        self._enter((kind.kind, kind.group), kind.versions[0], meta, refusals, warnings, running=running)
+
+    def _enter(
+        self,
+        kind: tuple[str, str],
+        version: str,
+        meta: ObjectMeta,
+        refusals: Sequence[Finding],
+        warnings: Sequence[Finding],
+        *,
+        running: bool = False,
+    ) -> None:
+        key = *kind, meta.namespace, meta.name
+        self.looked_at.add(key)
+        found = [*((Severity.DENY, one) for one in refusals), *((Severity.WARN, one) for one in warnings)]
+        if not found:
+            return
+        self.entries[key] = {
+            "apiVersion": f"{kind[1]}/{version}",
+            "kind": kind[0],
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "running": running,
+            "findings": [
+                {"severity": str(severity), "reason": str(one.reason), "field": one.field, "message": one.message}
+                for severity, one in found
+            ],
+        }
+
+    def _context(self, meta: ObjectMeta) -> Context:
+        context = self.known.context(meta.namespace, self.defaults)
+        if QUEUES not in self.unlisted and context.queue is None:
+            # There are none; a plan, which may have been given none, would judge nothing by them.
+            context = replace(context, queue=lambda _: None)
+        if PRIORITY_CLASSES not in self.unlisted:
+            context = replace(context, priorities=priority_values(self.known.classes.values()))
+        return replace(context, around=replace(context.around, owners=self._owners(meta)))
+
+    def _owners(self, meta: ObjectMeta) -> tuple[ObjectMeta, ...]:
+        """Who made a workload, the nearest first."""
+        above: list[ObjectMeta] = []
+        owner = meta.controller
+        while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
+            found = self._parents.get((kind, meta.namespace, owner.name))
+            if found is None or found.uid != owner.uid:
+                break
+            above.append(found)
+            owner = found.controller
+        return tuple(above)
+
+    def note(self, text: str) -> None:
+        """Remember what is not known, once."""
+        if text not in self.unknown:
+            self.unknown.append(text)
+
+    def cannot_list(self, resource: Resource, error: ApiError) -> None:
+        """Remember a right that is missing; raises what is no matter of rights."""
+        if error.status != _FORBIDDEN:
+            raise error
+        self.unlisted.add(resource)
+        self.note(f"may not list {resource.full_name}: {error}")
+
+    def unread(self, error: InputError) -> None:
+        """Remember an object that makes no sense: for the webhook it is not there."""
+        self.note(f"{error}; it counts as if it were not there")
+
+    def report(self) -> dict[str, Any]:
+        """Everything, for people and programs."""
+        names = ("workloads", *_OTHERS.values())
+        looked = Counter(_OTHERS.get(key[:2], "workloads") for key in self.looked_at)
+        entries: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        for key in sorted(self.entries):
+            entries[_OTHERS.get(key[:2], "workloads")].append(self.entries[key])
+        refused = sum(entry["findings"][0]["severity"] == Severity.DENY for entry in self.entries.values())
+        return {
+            "lookedAt": {name: looked[name] for name in names},
+            "refused": refused,
+            "warned": len(self.entries) - refused,
+            **entries,
+            "unknown": self.unknown,
+        }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster audit`: 1 when something would be refused, 2 when not everything could be looked at."""
+    try:
+        validation = read_validation(arguments.validation, arguments.validation_reason)
+        defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate), validation=validation)
+        audit = Audit(defaults, frozenset({"kube-system", *arguments.excluded_namespace}))
+        asyncio.run(_look(arguments, audit))
+    except (ApiError, ConfigError, ValueError) as error:
+        print(f"muster audit: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_LOOK
+    report = audit.report()
+    print_audit(report, arguments.output, sys.stdout)
+    for text in audit.unknown:
+        print(f"muster audit: {printable(text)}", file=sys.stderr)
+    if audit.unknown:
+        return _CANNOT_LOOK
+    return _REFUSED if report["refused"] else 0
+
+
+async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
+    client = await Client.connect(kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-audit")
+    async with client:
+        await learn_all(client, audit.known, audit.cannot_list, audit.unread, arguments.namespace)
+        await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
+        if arguments.namespace is None and QUEUES not in audit.unlisted:
+            # A second time, after who is in them.
+            await _each(client, QUEUES, audit.read_queue, None, audit)
+        for kind in _ORDER:
+
+            def workload(raw: bytes, kind: Kind = kind) -> None:
+                audit.read(kind, raw)
+
+            await _each(client, resource_of(kind), workload, arguments.namespace, audit)
+
+
+async def _each(
+    client: Client, resource: Resource, read: Callable[[bytes], None], namespace: str | None, audit: Audit
+) -> None:
+    """Every object of the kind, read as its page comes and not kept."""
+    try:
+        await list_all(client, resource, read, namespace=namespace, deadline=PATIENCE)
+    except ApiError as error:
+        if not error.not_found:  # an operator that is not installed
+            audit.cannot_list(resource, error)

@@ -1,0 +1,64 @@
+"""What `muster audit` found, for people and programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+import yaml
+
+from muster.cli.table import painted, wrapped
+from muster.findings import Severity
+from muster.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["print_audit"]
+
+_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
+_WORDS = {Severity.DENY: ("  refused", _RED), Severity.WARN: ("  warning", _YELLOW)}
+
+
+def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
+    """Print a report: as json, as yaml, or for people with its sum at the end."""
+    if form == "json":
+        print(json.dumps(report, indent=2), file=out)
+    elif form == "yaml":
+        print(yaml.safe_dump(dict(report), sort_keys=False, allow_unicode=True), end="", file=out)
+    else:
+        colour = out.isatty()
+        for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
+            _print_entry(entry, out, colour=colour)
+        paint = _RED if report["refused"] else _YELLOW if report["warned"] else _GREEN
+        print(painted(_sum(report), paint, colour=colour), file=out)
+
+
+def _print_entry(entry: Mapping[str, Any], out: TextIO, *, colour: bool) -> None:
+    goes_on = entry["running"] and entry["findings"][0]["severity"] == Severity.DENY
+    place = f"{entry['namespace']}/" if entry["namespace"] else ""
+    name = printable(f"{entry['kind']} {place}{entry['name']}")
+    print(name + (" (it runs, and goes on)" if goes_on else ""), file=out)
+    for found in entry["findings"]:
+        word, paint = _WORDS[Severity(found["severity"])]
+        words = f"{word} ({found['reason']})"
+        first, *more = wrapped(f"{words}: {printable(found['message'])}", 4)
+        print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
+        for line in more:
+            print(line, file=out)
+    print(file=out)
+
+
+def _sum(report: Mapping[str, Any]) -> str:
+    looked = report["lookedAt"]
+    counted = [
+        f"{looked[key]} {one if looked[key] == 1 else more}"
+        for key, one, more in (
+            ("workloads", "workload", "workloads"),
+            ("queues", "Queue", "Queues"),
+            ("podGroups", "PodGroup", "PodGroups"),
+        )
+        if looked[key] or key == "workloads"
+    ]
+    words = f"{', '.join(counted[:-1])} and {counted[-1]}" if counted[1:] else counted[0]
+    return f"{words} looked at: {report['refused']} would be refused, {report['warned']} warned of"

@@ -1,0 +1,25 @@
+"""Aligned columns for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = ["aligned"]
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """The rows below their head, every column as wide as it must be; the numbers of those in `right` end alike."""
+    table = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]

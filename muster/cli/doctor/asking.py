@@ -1,0 +1,170 @@
+"""What the apiserver is asked rather than read from: rights, the kinds that it serves, and what it would answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.rights import VOLCANO, Right, needed
+from muster.cli.doctor.seeing import seen
+from muster.cli.doctor.sight import Account, Answer
+from muster.cli.doctor.trial import answer_of
+from muster.cli.doctor.volcano import program_of
+from muster.cli.reading import PATIENCE
+from muster.kube.burst import burst
+from muster.kube.errors import ApiError, Unreachable
+from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES, QUEUES
+from muster.names import MANAGED
+from muster.objects import InvalidObjectError, LocalObject, Namespace, decode
+from muster.workloads import WATCHED_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from muster.cli.doctor.installed import Installation
+    from muster.cli.doctor.sight import Deployment
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+
+__all__ = ["accounts_of", "served_kinds", "try_out"]
+
+_FORBIDDEN = 403
+_RBAC = "cannot create resource"
+
+
+class _GroupVersion(LocalObject, frozen=True):
+    group_version: str = ""
+
+
+class _ApiGroup(LocalObject, frozen=True):
+    name: str = ""
+    versions: tuple[_GroupVersion, ...] = ()
+
+
+class _ApiGroups(LocalObject, frozen=True):
+    groups: tuple[_ApiGroup, ...] = ()
+
+
+class _ApiResource(LocalObject, frozen=True):
+    name: str = ""
+
+
+class _ApiResources(LocalObject, frozen=True):
+    resources: tuple[_ApiResource, ...] = ()
+
+
+class _Verdict(LocalObject, frozen=True):
+    allowed: bool = False
+
+
+class _Review(LocalObject, frozen=True):
+    status: _Verdict = _Verdict()
+
+
+async def accounts_of(
+    client: Client, installed: Installation | None, deployments: tuple[Deployment, ...] | Unseen
+) -> tuple[Account, ...] | Unseen:
+    """Which of their rights the ServiceAccounts lack, by the apiserver's own authorizers."""
+    asked: list[tuple[Account, list[Right]]] = []
+    if installed is not None:
+        asked += [
+            (Account(installed.namespace, installed.account(component), ours=True), needed(component, installed))
+            for component in ("webhook", "controller")
+        ]
+    asked += [
+        (Account(deployment.metadata.namespace, deployment.account, ours=False), list(VOLCANO[program]))
+        for deployment in (() if isinstance(deployments, Unseen) else deployments)
+        for program in map(program_of, deployment.containers)
+        if program in VOLCANO
+    ]
+
+    async def lacks(question: tuple[Account, Right]) -> bool:
+        body = await client.create(ACCESS_REVIEWS, _review(*question), deadline=PATIENCE)
+        return not decode(body, _Review).status.allowed
+
+    questions = [(account, right) for account, rights in asked for right in rights]
+
+    async def ask() -> tuple[Account, ...]:
+        missing = await burst(lacks, questions)
+        return tuple(
+            Account(
+                account.namespace,
+                account.name,
+                account.ours,
+                tuple(
+                    right for (other, right), lack in zip(questions, missing, strict=True) if lack and other is account
+                ),
+            )
+            for account, _ in asked
+        )
+
+    return await seen(ask(), "create", ACCESS_REVIEWS.full_name, ()) or ()
+
+
+def _review(account: Account, right: Right) -> dict[str, Any]:
+    resource, _, part = right.resource.partition("/")
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": part,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
+    user = f"system:serviceaccount:{account.namespace}:{account.name}"
+    return {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+    }
+
+
+async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
+    """What is served of the groups that matter: the resources of each `group/version`."""
+    wanted = {kind.group for kind in WATCHED_KINDS} | {QUEUES.group}
+
+    async def ask() -> dict[str, frozenset[str]]:
+        groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups
+        versions = [one.group_version for group in groups if group.name in wanted for one in group.versions]
+        return dict(await burst(resources, versions))
+
+    async def resources(version: str) -> tuple[str, frozenset[str]]:
+        try:
+            found = decode(await client.get_path(f"/apis/{version}", deadline=PATIENCE), _ApiResources)
+        except ApiError as error:
+            if error.not_found:
+                return version, frozenset()  # gone since
+            raise
+        return version, frozenset(one.name for one in found.resources)
+
+    return await seen(ask(), "get", "/apis", {}) or {}
+
+
+async def try_out(
+    client: Client, resource: Resource, manifest: dict[str, Any], namespace: str, left_out: Collection[str]
+) -> Answer | Unseen:
+    """Create it as a dry run; what the apiserver says of it is the answer, whatever it is."""
+    elsewhere = "name another namespace with -n"
+    if namespace in left_out:
+        return Unseen(f"muster leaves namespace {namespace} alone", elsewhere)
+
+    async def managed() -> str:
+        body = await client.get(NAMESPACES, namespace, deadline=PATIENCE)
+        return decode(body, Namespace).metadata.labels.get(MANAGED, "")
+
+    # Who may not read namespaces may create pods in them all the same.
+    if await seen(managed(), "get", f"namespaces {namespace}", "") == "false":
+        return Unseen(f"namespace {namespace} is taken out of muster's hands ({MANAGED})", elsewhere)
+    try:
+        return answer_of(await client.create(resource, manifest, namespace, dry_run=True, deadline=PATIENCE))
+    except Unreachable as error:
+        return Unseen(f"creating {resource.full_name} on trial: {error}", "try again")
+    except InvalidObjectError as error:
+        return Unseen(f"what {resource.full_name} are made into cannot be read: {error}", elsewhere)
+    except ApiError as error:
+        if error.status == _FORBIDDEN and _RBAC in error.message:
+            return Unseen(
+                f"you may not create {resource.full_name} in namespace {namespace} (on trial, as a dry run)", elsewhere
+            )
+        return Answer(refusal=error.message or str(error))

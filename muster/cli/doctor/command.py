@@ -1,0 +1,55 @@
+"""`muster doctor`: looks at the cluster, says what it found, and ends with an exit code for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from muster.cli.doctor.reading import look
+from muster.cli.doctor.report import diagnose, print_report, report
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.names import is_object_name
+from muster.objects import InvalidObjectError
+from muster.texts import printable
+from muster.times import duration_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from muster.cli.doctor.sight import Sight
+
+__all__ = ["run"]
+
+_PROBLEM, _CANNOT_LOOK = 1, 2
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster doctor`: 1 for a problem, else 2 when not everything could be looked at."""
+    long = duration_of(arguments.held_for)
+    if long is None:
+        print(f'muster doctor: --held-for "{arguments.held_for}": use a duration such as 30m or 1h', file=sys.stderr)
+        return _CANNOT_LOOK
+    if arguments.namespace and not is_object_name(arguments.namespace):
+        print(f'muster doctor: "{printable(arguments.namespace)}" is no name of a namespace', file=sys.stderr)
+        return _CANNOT_LOOK
+    try:
+        sight = asyncio.run(_look(arguments))
+    except (ApiError, ConfigError, InvalidObjectError) as error:
+        print(f"muster doctor: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_LOOK
+    said = report(sight, diagnose(sight, long))
+    print_report(said, arguments.output, sys.stdout)
+    if said["problems"]:
+        return _PROBLEM
+    return _CANNOT_LOOK if said["unknown"] else 0
+
+
+async def _look(arguments: argparse.Namespace) -> Sight:
+    client = await Client.connect(
+        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-doctor"
+    )
+    async with client:
+        return await look(client, arguments.namespace or client.namespace)

@@ -1,0 +1,130 @@
+"""Checks of what is in the cluster for gangs: pods that are held for long, and PodGroups that belong to nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.words import lasting, listed
+from muster.reasons import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from muster.cli.doctor.sight import Group, Member, Sight
+
+__all__ = ["GROUP_DELAY", "LONG", "MOST", "gates", "pod_groups"]
+
+LONG = 3600.0
+"""Seconds after which a gang that is held is told of, unless the caller says otherwise."""
+MOST = 20
+"""How many gangs are told of, those that have been held for longest; of the others only the number is."""
+GROUP_DELAY = 60.0
+"""Seconds within which the controller has made the PodGroup of a pod, or else never will."""
+
+_Key = tuple[str, str]
+
+
+def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
+    """No gang is held for longer than `long` seconds, and none without a PodGroup."""
+    if isinstance(sight.members, Unseen):
+        yield unknown(Check.GATES, sight.members, "which pods are held")
+        return
+    groups: Mapping[_Key, Group] = {}
+    if isinstance(sight.groups, Unseen):
+        yield unknown(Check.GATES, sight.groups, "why pods are held")
+    else:
+        groups = {(one.namespace, one.name): one for one in sight.groups}
+    gangs = _gangs(sight.members)
+    lost = set() if isinstance(sight.groups, Unseen) else {key for key in gangs if key not in groups}
+    held = {key: [one for one in members if one.gated] for key, members in gangs.items()}
+    since = {key: sight.now - min(one.created for one in pods) for key, pods in held.items() if pods}
+    late = sorted((key for key, age in since.items() if age > long and key not in lost), key=lambda key: -since[key])
+    for key in late[:MOST]:
+        yield _late(key, len(held[key]), since[key], groups.get(key))
+    if len(late) > MOST:
+        yield warning(
+            Check.GATES, f"{len(late) - MOST} more gangs are held for more than {lasting(long)}", "muster queues"
+        )
+    orphans = sorted(key for key in lost if _waits(gangs[key], sight.now))
+    for namespace, name in orphans[:MOST]:
+        waiting = [one.name for one in gangs[namespace, name] if not one.placed]
+        yield problem(
+            Check.GATES,
+            f"PodGroup {namespace}/{name} of {len(waiting)} pods that wait does not exist: nobody places them "
+            f"({listed(waiting, 3)})",
+            "where the controller runs, its log says why it does not make it; where muster is gone, delete the pods, "
+            "and their operators make them again",
+        )
+    if len(orphans) > MOST:
+        yield problem(Check.GATES, f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
+    if not late and not orphans:
+        total = sum(map(bool, held.values()))
+        yield fine(Check.GATES, f"{total} gangs are held, none of them for more than {lasting(long)}")
+
+
+def _gangs(members: Sequence[Member]) -> dict[_Key, list[Member]]:
+    gangs: dict[_Key, list[Member]] = {}
+    for one in members:
+        if one.group and one.living:
+            gangs.setdefault((one.namespace, one.group), []).append(one)
+    return gangs
+
+
+def _waits(members: Sequence[Member], now: float) -> bool:
+    return any(not one.placed and now - one.created > GROUP_DELAY for one in members)
+
+
+def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
+    namespace, name = key
+    said = "muster says nothing of it"
+    if group is None:
+        said = "why could not be seen"
+    elif group.state:
+        said = f"{group.state}: {group.message}"
+    told = f"{pods} pods of PodGroup {namespace}/{name} have been held for {lasting(age)}; {said}"
+    if group is not None and not group.state:
+        return problem(
+            Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
+        )
+    if group is not None and group.state in {State.ADMITTED, State.RUNNING}:
+        return problem(
+            Check.GATES,
+            f"{told}, but gates are still on",
+            f"the controller's log says why it cannot open them; to do it now: muster release -n {namespace} {name}",
+        )
+    return warning(
+        Check.GATES,
+        told,
+        f"muster explain -n {namespace} podgroup/{name}; docs/reasons.md says what to do about each state",
+    )
+
+
+def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
+    """No PodGroup is left that no workload owns and that no pod names: Volcano keeps room for it."""
+    for unseen in (sight.groups, sight.members):
+        if isinstance(unseen, Unseen):
+            yield unknown(Check.POD_GROUPS, unseen, "PodGroups without owner")
+            return
+    groups = () if isinstance(sight.groups, Unseen) else sight.groups
+    members = () if isinstance(sight.members, Unseen) else sight.members
+    named = {(one.namespace, one.group) for one in members}
+    # Those of plain pods are owned by nobody, and there for as long as a pod of theirs is. Somebody else may have made
+    # a PodGroup before its pods.
+    left = [
+        one
+        for one in groups
+        if not one.owned and (one.namespace, one.name) not in named and (one.ours or sight.now - one.created > LONG)
+    ]
+    for one in left[:MOST]:
+        maker = "muster's" if one.ours else "not muster's"
+        yield warning(
+            Check.POD_GROUPS,
+            f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has no owner and no pods, for "
+            f"{lasting(sight.now - one.created)}; Volcano may keep room of its queue for it",
+            f"kubectl -n {one.namespace} delete podgroups.scheduling.volcano.sh {one.name}",
+        )
+    if len(left) > MOST:
+        yield warning(Check.POD_GROUPS, f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")
+    if not left:
+        yield fine(Check.POD_GROUPS, f"{len(groups)} PodGroups, each with an owner or with pods")

@@ -1,0 +1,135 @@
+"""Which muster is installed, from its Deployments and webhook configurations: names, and what the chart told them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.sight import flag
+from muster.findings import Reason, Severity
+from muster.validation import read_validation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.cli.doctor.sight import Deployment, WebhookConfiguration
+
+__all__ = ["LABELS", "Installation", "installations"]
+
+LABELS = "app.kubernetes.io/name=muster"
+"""The selector of everything that the chart makes."""
+
+T = TypeVar("T")
+
+_COMPONENT, _RELEASE = "app.kubernetes.io/component", "app.kubernetes.io/instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One release: `name` is that of its webhook configurations, and what all its other names begin with."""
+
+    namespace: str
+    name: str
+    release: str
+    webhook: Deployment | None = None
+    controller: Deployment | None = None
+
+    @property
+    def secret(self) -> str:
+        """The Secret that the webhook's certificate is in."""
+        return self._told(self.webhook, "secret") or f"{self.name}-webhook-tls"
+
+    @property
+    def service(self) -> str:
+        """The Service that the apiserver calls."""
+        return self._told(self.webhook, "service") or f"{self.name}-webhook"
+
+    @property
+    def lease(self) -> str:
+        """The Lease that decides which controller works."""
+        return self._told(self.controller, "lease") or f"{self.name}-controller"
+
+    @property
+    def own_certificates(self) -> bool:
+        """Whether the webhook makes its certificates itself."""
+        return self._told(self.webhook, "certificate-directory") is None
+
+    @property
+    def validation(self) -> str:
+        """The chart's value, "" where the Deployment was not seen."""
+        return self._told(self.webhook, "validation") or ""
+
+    @property
+    def refuses_lost_queues(self) -> bool:
+        """Whether a workload in a queue that is not there is refused, as far as the Deployment says."""
+        if not self.validation:
+            return False
+        reasons = [word.split("=", 1)[1] for word in _words(self.webhook) if word.startswith("--validation-reason=")]
+        try:
+            validation = read_validation(self.validation, reasons)
+        except ValueError:
+            return False  # of a version that this command does not know
+        return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
+
+    @property
+    def default_queue(self) -> str:
+        """The queue of workloads that name none."""
+        return self._told(self.controller, "default-queue") or "default"
+
+    def account(self, component: str) -> str:
+        """The ServiceAccount of the `webhook` or the `controller`."""
+        deployment = self.webhook if component == "webhook" else self.controller
+        return deployment.account if deployment is not None else f"{self.name}-{component}"
+
+    @property
+    def upgrade(self) -> str:
+        """The command that makes again what is missing of the chart's."""
+        return f"helm upgrade {self.release} CHART --namespace {self.namespace} --reuse-values"
+
+    @property
+    def overwrite(self) -> str:
+        """The command that puts back what was edited: Helm 4 leaves that alone where it is not told."""
+        return f"{self.upgrade} --force-conflicts (Helm 3 needs no --force-conflicts)"
+
+    @staticmethod
+    def _told(deployment: Deployment | None, name: str) -> str | None:
+        return flag(_words(deployment), name)
+
+
+def _words(deployment: Deployment | None) -> tuple[str, ...]:
+    return tuple(word for one in deployment.containers for word in one.words) if deployment is not None else ()
+
+
+def installations(
+    deployments: tuple[Deployment, ...] | Unseen, *configurations: tuple[WebhookConfiguration, ...] | Unseen
+) -> tuple[Installation, ...]:
+    """All that are there or of which something is left, those that run first."""
+    parts: dict[tuple[str, str], dict[str, Deployment]] = {}
+    releases: dict[tuple[str, str], str] = {}
+    for deployment in _seen(deployments):
+        meta = deployment.metadata
+        component = meta.labels.get(_COMPONENT, "")
+        if component in {"webhook", "controller"} and meta.name.endswith(f"-{component}"):
+            key = meta.namespace, meta.name.removesuffix(f"-{component}")
+            parts.setdefault(key, {})[component] = deployment
+            releases[key] = meta.labels.get(_RELEASE, "")
+    for several in configurations:
+        for configuration in _seen(several):
+            meta = configuration.metadata
+            called = Counter(webhook.client_config.service.namespace for webhook in configuration.webhooks)
+            del called[""]
+            # Whom it calls may have been edited; its name is the release's, once in the cluster.
+            if called and all(name != meta.name for _, name in parts):
+                key = called.most_common(1)[0][0], meta.name
+                parts[key] = {}
+                releases[key] = meta.labels.get(_RELEASE, "")
+    return tuple(
+        Installation(namespace, name, releases[namespace, name] or name, found.get("webhook"), found.get("controller"))
+        for (namespace, name), found in sorted(parts.items(), key=lambda item: (-len(item[1]), item[0]))
+    )
+
+
+def _seen(things: tuple[T, ...] | Unseen) -> Iterable[T]:
+    return () if isinstance(things, Unseen) else things

@@ -1,0 +1,183 @@
+"""Looks at the cluster, every request with its deadline; what may not be read becomes an `Unseen` and stops nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from muster.cli.doctor.asking import accounts_of, served_kinds, try_out
+from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.installed import LABELS, Installation, installations
+from muster.cli.doctor.operators import is_kueue
+from muster.cli.doctor.seeing import data_of, listed, read_all, seen
+from muster.cli.doctor.sight import (
+    Binding,
+    Deployment,
+    Group,
+    Lease,
+    Member,
+    Policy,
+    QueueSeen,
+    Sight,
+    WebhookConfiguration,
+)
+from muster.cli.doctor.trial import JOB, POD
+from muster.cli.reading import PATIENCE
+from muster.intent import Defaults
+from muster.kube.resource import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
+from muster.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
+from muster.objects import LocalObject, Pod, PodGroup, decode
+from muster.times import seconds_of
+
+if TYPE_CHECKING:
+    from muster.kube.client import Client
+
+__all__ = ["look"]
+
+# Seconds in which an apiserver that is there says its version.
+_FIRST = 5.0
+
+
+class _Version(LocalObject, frozen=True):
+    git_version: str = "of unknown version"
+
+
+async def look(client: Client, namespace: str) -> Sight:
+    """See everything; trials are made in the namespace. Raises ApiError when the cluster does not say its version."""
+    version = decode(await client.get_path("/version", deadline=_FIRST), _Version)
+    async with asyncio.TaskGroup() as first:
+        deploying = first.create_task(listed(client, DEPLOYMENTS, Deployment))
+        mutating = first.create_task(listed(client, MUTATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS))
+        judging = first.create_task(listed(client, VALIDATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS))
+    deployments = deploying.result()
+    found = installations(deployments, mutating.result(), judging.result())
+    installed = found[0] if found else None
+    # Nobody would answer where there is no muster.
+    left_out = _left_out(installed, mutating.result()) if installed is not None else {namespace}
+    async with asyncio.TaskGroup() as tasks:
+        secret = tasks.create_task(_secret(client, installed))
+        lease = tasks.create_task(_lease(client, installed))
+        policies = tasks.create_task(listed(client, ADMISSION_POLICIES, Policy, label_selector=LABELS))
+        bindings = tasks.create_task(listed(client, ADMISSION_POLICY_BINDINGS, Binding, label_selector=LABELS))
+        accounts = tasks.create_task(accounts_of(client, installed, deployments))
+        served = tasks.create_task(served_kinds(client))
+        queues = tasks.create_task(listed(client, QUEUES, QueueSeen))
+        members = tasks.create_task(_members(client))
+        groups = tasks.create_task(_groups(client))
+        pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))
+        job = tasks.create_task(try_out(client, JOBS, JOB, namespace, left_out))
+        kueue = tasks.create_task(_kueue(client, deployments))
+    return Sight(
+        now=client.now().timestamp(),
+        kubernetes=version.git_version,
+        namespace=namespace,
+        installations=found,
+        deployments=deployments,
+        mutating=mutating.result(),
+        validating=judging.result(),
+        secret=secret.result(),
+        lease=lease.result(),
+        policies=policies.result(),
+        bindings=bindings.result(),
+        accounts=accounts.result(),
+        served=served.result(),
+        queues=queues.result(),
+        members=members.result(),
+        groups=groups.result(),
+        pod_answer=pod.result(),
+        job_answer=job.result(),
+        kueue=kueue.result(),
+    )
+
+
+def _left_out(installed: Installation, mutating: tuple[WebhookConfiguration, ...] | Unseen) -> set[str]:
+    """The namespaces of which no webhook sees anything."""
+    names = {"kube-system", installed.namespace}
+    for configuration in () if isinstance(mutating, Unseen) else mutating:
+        for webhook in configuration.webhooks:
+            for one in webhook.namespace_selector.match_expressions:
+                if (one.key, one.operator) == (NAMESPACE_NAME, "NotIn"):
+                    names |= set(one.values)
+    return names
+
+
+async def _secret(client: Client, installed: Installation | None) -> dict[str, str] | Unseen | None:
+    if installed is None:
+        return None
+    return await data_of(client, SECRETS, installed.secret, installed.namespace)
+
+
+async def _lease(client: Client, installed: Installation | None) -> Lease | Unseen | None:
+    if installed is None:
+        return None
+
+    async def ask() -> Lease:
+        return decode(await client.get(LEASES, installed.lease, installed.namespace, deadline=PATIENCE), Lease)
+
+    thing = f"{LEASES.full_name} {installed.lease} in namespace {installed.namespace}"
+    return await seen(ask(), "get", thing, None)
+
+
+async def _members(client: Client) -> tuple[Member, ...] | Unseen:
+    """The scheduler's pods, slim: there may be many."""
+
+    def read(raw: bytes) -> Member:
+        pod = decode(raw, Pod)
+        meta = pod.metadata
+        return Member(
+            namespace=meta.namespace,
+            name=meta.name,
+            group=meta.annotations.get(GROUP_NAME, ""),
+            created=seconds_of(meta.creation_timestamp) or 0.0,
+            gated=pod.gated(GATE),
+            placed=bool(pod.spec.node_name),
+            living=pod.living,
+        )
+
+    return await read_all(client, PODS, read, field_selector=f"spec.schedulerName={Defaults().scheduler}")
+
+
+async def _groups(client: Client) -> tuple[Group, ...] | Unseen:
+    def read(raw: bytes) -> Group:
+        group = decode(raw, PodGroup)
+        meta = group.metadata
+        return Group(
+            namespace=meta.namespace,
+            name=meta.name,
+            created=seconds_of(meta.creation_timestamp) or 0.0,
+            owned=bool(meta.owner_references),
+            ours=meta.labels.get(MANAGED_BY) == MUSTER,
+            phase=group.status.phase,
+            state=meta.annotations.get(STATE, ""),
+            message=meta.annotations.get(MESSAGE, ""),
+        )
+
+    return await read_all(client, POD_GROUPS, read)
+
+
+async def _kueue(client: Client, deployments: tuple[Deployment, ...] | Unseen) -> dict[str, str] | Unseen:
+    """The files of the ConfigMaps that Kueue's controller mounts, by `namespace/name`."""
+    if isinstance(deployments, Unseen):
+        return deployments
+    files: dict[str, str] = {}
+    for deployment in filter(is_kueue, deployments):
+        namespace = deployment.metadata.namespace
+        for name in deployment.config_maps:
+            data = await data_of(client, CONFIG_MAPS, name, namespace)
+            if isinstance(data, Unseen):
+                return data
+            files |= {f"ConfigMap {namespace}/{name}, {key}": text for key, text in (data or {}).items()}
+    return files

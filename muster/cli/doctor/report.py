@@ -1,0 +1,107 @@
+"""All diagnoses of a sight, in order; as data for programs, and in lines for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+import yaml
+
+from muster.cli.doctor.certificates import certificates
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
+from muster.cli.doctor.gangs import LONG, gates, pod_groups
+from muster.cli.doctor.installation import installation, lease, policies, rights
+from muster.cli.doctor.operators import operators
+from muster.cli.doctor.volcano import kinds, volcano
+from muster.cli.doctor.webhooks import answers, webhooks
+from muster.cli.table import painted, wrapped
+from muster.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from muster.cli.doctor.sight import Sight
+
+__all__ = ["diagnose", "print_report", "report"]
+
+_GRAVEST = (Level.PROBLEM, Level.UNKNOWN, Level.WARNING, Level.OK)
+_PLACE = {check: place for place, check in enumerate(Check)}
+_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
+_PAINT = {Level.OK: _GREEN, Level.WARNING: _YELLOW, Level.UNKNOWN: _YELLOW, Level.PROBLEM: _RED}
+_COLUMNS = (9, 14)
+_INDENT = sum(_COLUMNS)
+
+
+def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
+    """Everything that the checks say, check by check, the gravest of each first."""
+    checks = (
+        installation,
+        lease,
+        webhooks,
+        certificates,
+        answers,
+        policies,
+        rights,
+        kinds,
+        volcano,
+        pod_groups,
+        operators,
+    )
+    found = [said for check in checks for said in check(sight)]
+    found += gates(sight, long)
+    return sorted(found, key=lambda one: (_PLACE[one.check], _GRAVEST.index(one.level)))
+
+
+def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
+    """The same for programs."""
+    entries = [
+        {"check": str(one.check), "level": str(one.level), "message": one.message, "cure": one.cure} for one in found
+    ]
+    counts = {level: sum(entry["level"] == level for entry in entries) for level in Level}
+    installed = sight.installation
+    return {
+        "kubernetes": sight.kubernetes,
+        "release": installed.release if installed is not None else None,
+        "namespace": installed.namespace if installed is not None else None,
+        "problems": counts[Level.PROBLEM],
+        "warnings": counts[Level.WARNING],
+        "unknown": counts[Level.UNKNOWN],
+        "diagnoses": entries,
+    }
+
+
+def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
+    """Print it: as json, as yaml, or for people with its sum at the end."""
+    if form == "json":
+        print(json.dumps(said, indent=2), file=out)
+    elif form == "yaml":
+        print(yaml.safe_dump(dict(said), sort_keys=False, allow_unicode=True), end="", file=out)
+    else:
+        _print_table(said["diagnoses"], out)
+        level = (
+            Level.PROBLEM if said["problems"] else Level.WARNING if said["warnings"] or said["unknown"] else Level.OK
+        )
+        print(painted(_sum(said), _PAINT[level], colour=out.isatty()), file=out)
+
+
+def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
+    colour = out.isatty()
+    for one in diagnoses:
+        level = Level(one["level"])
+        words = f"{level.upper() if level is Level.PROBLEM else level}".ljust(_COLUMNS[0])
+        line = words + one["check"].ljust(_COLUMNS[1]) + printable(one["message"])
+        first, *more = wrapped(line, _INDENT)
+        print(painted(words, _PAINT[level], colour=colour) + first[len(words) :], file=out)
+        for rest in more:
+            print(rest, file=out)
+        if one["cure"]:
+            for rest in wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3):
+                print(rest, file=out)
+
+
+def _sum(said: Mapping[str, Any]) -> str:
+    counted = ((said["problems"], "problem"), (said["warnings"], "warning"))
+    words = [f"{number} {word}{'s' * (number != 1)}" for number, word in counted]
+    if said["unknown"]:
+        words.append(f"{said['unknown']} could not be checked")
+    return ", ".join(words)

@@ -1,0 +1,119 @@
+"""The rights that muster's and Volcano's ServiceAccounts need.
+
+Those of muster are compared with the chart's own rules in tests/chart/test_rights.py, both ways; those of Volcano are
+what gangs need of what its installer grants.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.cli.doctor.installed import Installation
+
+__all__ = ["VOLCANO", "Right", "needed"]
+
+_READ = ("get", "list", "watch")
+_ADMISSION = "admissionregistration.k8s.io"
+_VOLCANO = "scheduling.volcano.sh"
+
+
+class Right(NamedTuple):
+    """A verb on a resource (`pods/binding` for a part of one), on one object or all; namespace "" is everywhere."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+
+    @property
+    def thing(self) -> str:
+        """What it is a right on, as kubectl has it."""
+        full = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{full} {self.name}" if self.name else full
+
+
+def needed(component: str, installation: Installation) -> list[Right]:
+    """All rights of the `webhook` or the `controller`, as the chart gives them."""
+    return list(_webhook(installation) if component == "webhook" else _controller(installation))
+
+
+def _webhook(installation: Installation) -> Iterator[Right]:
+    yield from _rights(_READ, "", "pods")
+    yield from _workloads(())
+    yield from _rights(("get",), "batch", "jobs")
+    yield from _rights(("list",), _VOLCANO, "podgroups")
+    yield from _common()
+    for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
+    if installation.own_certificates:
+        yield from _rights((*_READ, "update"), "", "secrets", installation.secret, installation.namespace)
+    yield from _rights(("create",), "events.k8s.io", "events", "", installation.namespace)
+
+
+def _controller(installation: Installation) -> Iterator[Right]:
+    yield from _rights((*_READ, "patch", "delete"), "", "pods")
+    yield from _rights(_READ, "", "nodes")
+    yield from _workloads(("patch",))
+    yield from _rights(("list", "patch"), "batch", "jobs")
+    for group, plural in _gangs():
+        yield from _rights(("update",), group, f"{plural}/finalizers")
+    yield from _rights((*_READ, "create", "patch", "delete"), _VOLCANO, "podgroups")
+    yield from _common()
+    yield from _rights(("create",), "events.k8s.io", "events")
+    yield from _rights(("release",), "muster.dev", "gangs")
+    yield from _rights(("get", "update"), "coordination.k8s.io", "leases", installation.lease, installation.namespace)
+    yield from _rights(("create",), "coordination.k8s.io", "leases", "", installation.namespace)
+
+
+def _common() -> Iterator[Right]:
+    yield from _rights(_READ, _VOLCANO, "queues")
+    yield from _rights(_READ, "scheduling.k8s.io", "priorityclasses")
+    yield from _rights(_READ, "", "limitranges")
+    yield from _rights(_READ, "node.k8s.io", "runtimeclasses")
+    yield from _rights(_READ, "", "namespaces")
+
+
+def _workloads(more: tuple[str, ...]) -> Iterator[Right]:
+    gangs = _gangs()
+    speakers = {(kind.group, kind.plural) for kind in WATCHED_KINDS}
+    speakers |= {(source.group, source.plural) for source in SOURCES}
+    for group, plural in sorted(speakers):
+        yield from _rights((*_READ, *(more if (group, plural) in gangs else ())), group, plural)
+
+
+def _gangs() -> list[tuple[str, str]]:
+    return sorted({(kind.group, kind.plural) for kind in GANG_KINDS})
+
+
+def _rights(verbs: tuple[str, ...], group: str, resource: str, name: str = "", namespace: str = "") -> Iterator[Right]:
+    for verb in verbs:
+        yield Right(verb, group, resource, name, namespace)
+
+
+VOLCANO: dict[str, tuple[Right, ...]] = {
+    "vc-scheduler": (
+        *_rights(("list", "watch", "patch", "delete"), "", "pods"),
+        *_rights(("create",), "", "pods/binding"),
+        *_rights(("update",), "", "pods/status"),
+        *_rights(("list", "watch"), "", "nodes"),
+        *_rights(("list", "watch"), "", "namespaces"),
+        *_rights(("create",), "", "events"),
+        *_rights(("list", "watch"), "scheduling.k8s.io", "priorityclasses"),
+        *_rights(("list", "watch", "update"), _VOLCANO, "podgroups"),
+        *_rights(("list", "watch"), _VOLCANO, "queues"),
+        *_rights(("update",), _VOLCANO, "queues/status"),
+    ),
+    "vc-controller-manager": (
+        *_rights(("list", "watch"), "", "pods"),
+        *_rights(("list", "watch", "create", "update"), _VOLCANO, "podgroups"),
+        *_rights(("get", "list", "watch", "update"), _VOLCANO, "queues"),
+        *_rights(("update",), _VOLCANO, "queues/status"),
+    ),
+}
+"""What gangs need of Volcano's programs, by the last part of their images' names."""

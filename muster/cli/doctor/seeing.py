@@ -1,0 +1,90 @@
+"""Requests that stop nothing: each with its deadline, and an `Unseen` for an answer that was not given."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.reading import PATIENCE
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.objects import InvalidObjectError, LocalObject, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+
+__all__ = ["data_of", "listed", "read_all", "seen"]
+
+T = TypeVar("T")
+
+_FORBIDDEN = 403
+
+
+class _Data(LocalObject, frozen=True):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+async def seen(ask: Awaitable[T], verb: str, thing: str, missing: T | None) -> T | Unseen | None:
+    """The answer; `missing` where there is no such thing."""
+    try:
+        return await ask
+    except ApiError as error:
+        if error.not_found:
+            return missing
+        if error.status == _FORBIDDEN:
+            return Unseen(f"you may not {verb} {thing}")
+        return Unseen(f"{thing}: {error}", "try again; the apiserver's log may say more")
+    except InvalidObjectError as error:
+        return Unseen(f"{thing} cannot be read: {error}", "look at it")
+
+
+async def listed(
+    client: Client, resource: Resource, type_: type[T], *, label_selector: str = ""
+) -> tuple[T, ...] | Unseen:
+    """All objects of a kind; none where the kind does not exist."""
+    return await read_all(client, resource, lambda raw: decode(raw, type_), label_selector=label_selector)
+
+
+async def read_all(
+    client: Client,
+    resource: Resource,
+    read: Callable[[bytes], T],
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+) -> tuple[T, ...] | Unseen:
+    """The same, each decoded by `read`."""
+
+    def lenient(raw: bytes) -> T | None:
+        # What cannot be read is left out, as in muster's own processes.
+        with suppress(InvalidObjectError):
+            return read(raw)
+        return None
+
+    async def ask() -> tuple[T, ...]:
+        listing = await list_all(
+            client,
+            resource,
+            lenient,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            deadline=PATIENCE,
+        )
+        return tuple(listing.items)
+
+    return await seen(ask(), "list", resource.full_name, ()) or ()
+
+
+async def data_of(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, str] | Unseen | None:
+    """The `data` of a Secret or a ConfigMap, None where there is none."""
+
+    async def ask() -> dict[str, str]:
+        return decode(await client.get(resource, name, namespace, deadline=PATIENCE), _Data).data
+
+    return await seen(ask(), "get", f"{resource.full_name} {name} in namespace {namespace}", None)

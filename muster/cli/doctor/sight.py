@@ -1,0 +1,306 @@
+"""What was seen of a cluster, as values: the only thing that the checks know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.objects import LocalObject, ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.cli.doctor.diagnosis import Unseen
+    from muster.cli.doctor.installed import Installation
+    from muster.cli.doctor.rights import Right
+
+__all__ = [
+    "CLOSED",
+    "Account",
+    "Answer",
+    "Binding",
+    "Container",
+    "Deployment",
+    "Group",
+    "Lease",
+    "Member",
+    "Policy",
+    "QueueSeen",
+    "Rule",
+    "Sight",
+    "Webhook",
+    "WebhookConfiguration",
+    "flag",
+]
+
+
+CLOSED = "muster-has-been-reached"
+"""The condition by which a webhook is not called before muster has been reached (`webhook.bundles`)."""
+
+
+class Container(LocalObject, frozen=True):
+    """A container of a Deployment: which program, told what."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its command line."""
+        return (*self.command, *self.args)
+
+
+class _ConfigMapSource(LocalObject, frozen=True):
+    name: str = ""
+
+
+class _Volume(LocalObject, frozen=True):
+    config_map: _ConfigMapSource | None = None
+
+
+class _PodSpec(LocalObject, frozen=True):
+    service_account_name: str = ""
+    containers: tuple[Container, ...] = ()
+    volumes: tuple[_Volume, ...] = ()
+
+
+class _Template(LocalObject, frozen=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _DeploymentSpec(LocalObject, frozen=True):
+    replicas: int = 1
+    template: _Template = _Template()
+
+
+class _DeploymentStatus(LocalObject, frozen=True):
+    ready_replicas: int = 0
+
+
+class Deployment(LocalObject, frozen=True):
+    """A Deployment: how many of its pods are wanted and Ready, and what they run."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _DeploymentSpec = _DeploymentSpec()
+    status: _DeploymentStatus = _DeploymentStatus()
+
+    @property
+    def title(self) -> str:
+        """`Deployment namespace/name`."""
+        return f"Deployment {self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """The containers of its pods."""
+        return self.spec.template.spec.containers
+
+    @property
+    def config_maps(self) -> list[str]:
+        """The names of the ConfigMaps that are mounted into its pods."""
+        return [volume.config_map.name for volume in self.spec.template.spec.volumes if volume.config_map]
+
+    @property
+    def account(self) -> str:
+        """The ServiceAccount of its pods."""
+        return self.spec.template.spec.service_account_name or "default"
+
+
+class _Service(LocalObject, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+class _ClientConfig(LocalObject, frozen=True):
+    ca_bundle: str = ""
+    service: _Service = _Service()
+    url: str = ""
+
+
+class Rule(LocalObject, frozen=True):
+    """Which requests a webhook is asked about."""
+
+    api_groups: tuple[str, ...] = ()
+    api_versions: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+
+
+class _Requirement(LocalObject, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Selector(LocalObject, frozen=True):
+    match_expressions: tuple[_Requirement, ...] = ()
+
+
+class _Condition(LocalObject, frozen=True):
+    name: str = ""
+
+
+class Webhook(LocalObject, frozen=True):
+    """One entry of a webhook configuration."""
+
+    name: str = ""
+    client_config: _ClientConfig = _ClientConfig()
+    rules: tuple[Rule, ...] = ()
+    failure_policy: str = "Fail"
+    namespace_selector: _Selector = _Selector()
+    match_conditions: tuple[_Condition, ...] = ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the apiserver does not call it yet, in a first installation."""
+        return any(condition.name == CLOSED for condition in self.match_conditions)
+
+
+class WebhookConfiguration(LocalObject, frozen=True):
+    """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    webhooks: tuple[Webhook, ...] = ()
+
+
+class Policy(LocalObject, frozen=True):
+    """A ValidatingAdmissionPolicy."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _BindingSpec(LocalObject, frozen=True):
+    policy_name: str = ""
+    validation_actions: tuple[str, ...] = ()
+
+
+class Binding(LocalObject, frozen=True):
+    """What puts a ValidatingAdmissionPolicy in force."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _BindingSpec = _BindingSpec()
+
+
+class _LeaseSpec(LocalObject, frozen=True):
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    renew_time: str = ""
+    acquire_time: str = ""
+
+
+class Lease(LocalObject, frozen=True):
+    """Who leads, and when he last said so."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class _QueueStatus(LocalObject, frozen=True):
+    state: str = ""
+
+
+class QueueSeen(LocalObject, frozen=True):
+    """A queue: whether Volcano's controllers have said anything of it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: _QueueStatus = _QueueStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of a gang, or of another PodGroup: `living` while it may still run; times are seconds since 1970."""
+
+    namespace: str
+    name: str
+    group: str
+    created: float
+    gated: bool = False
+    placed: bool = False
+    living: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A PodGroup; `state` and `message` are muster's own words."""
+
+    namespace: str
+    name: str
+    created: float
+    owned: bool = True
+    ours: bool = True
+    phase: str = ""
+    state: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ServiceAccount, of muster's (`ours`) or of Volcano's, and the rights that it should have and has not."""
+
+    namespace: str
+    name: str
+    ours: bool
+    lacks: tuple[Right, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """`ServiceAccount namespace/name`."""
+        return f"ServiceAccount {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of something that was made on trial: `refusal` is the apiserver's word, "" when it was taken."""
+
+    refusal: str = ""
+    gated: bool = False
+    group: str = ""
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The cluster at one moment, `now` in seconds since 1970 by the apiserver's clock.
+
+    Where a right was missing an `Unseen` stands instead; what is not there is None, or missing from a tuple or mapping.
+    """
+
+    now: float
+    kubernetes: str
+    namespace: str
+    installations: tuple[Installation, ...]
+    deployments: tuple[Deployment, ...] | Unseen
+    mutating: tuple[WebhookConfiguration, ...] | Unseen
+    validating: tuple[WebhookConfiguration, ...] | Unseen
+    secret: Mapping[str, str] | Unseen | None
+    lease: Lease | Unseen | None
+    policies: tuple[Policy, ...] | Unseen
+    bindings: tuple[Binding, ...] | Unseen
+    accounts: tuple[Account, ...] | Unseen
+    served: Mapping[str, frozenset[str]] | Unseen
+    queues: tuple[QueueSeen, ...] | Unseen
+    members: tuple[Member, ...] | Unseen
+    groups: tuple[Group, ...] | Unseen
+    pod_answer: Answer | Unseen
+    job_answer: Answer | Unseen
+    kueue: Mapping[str, str] | Unseen = field(default_factory=dict)
+
+    @property
+    def installation(self) -> Installation | None:
+        """The muster that is looked at: the first, where there are several."""
+        return self.installations[0] if self.installations else None
+
+
+def flag(words: tuple[str, ...], name: str) -> str | None:
+    """The value of a flag on a command line, the last where it stands twice; "" without a value, None without it."""
+    found = None
+    for at, word in enumerate(words):
+        for dashes in (f"--{name}", f"-{name}"):
+            if word.startswith(f"{dashes}="):
+                found = word[len(dashes) + 1 :]
+            elif word == dashes:
+                after = words[at + 1] if at + 1 < len(words) else ""
+                found = "" if after.startswith("-") else after
+    return found

@@ -1,0 +1,158 @@
+"""Checks of what muster stands on: Kubernetes, the kinds that are served, Volcano's programs and queues."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.rights import VOLCANO
+from muster.cli.doctor.words import lasting, listed
+from muster.times import seconds_of
+from muster.workloads import WATCHED_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from muster.cli.doctor.sight import Container, Deployment, QueueSeen, Sight
+
+__all__ = ["kinds", "program_of", "version_of", "volcano"]
+
+_OLDEST_KUBERNETES = (1, 30)
+_OLDEST_VOLCANO = (1, 11)
+"""It respects scheduling gates since then."""
+
+_API = "scheduling.volcano.sh/v1beta1"
+_KINDS = ("podgroups", "queues")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
+# Volcano's controllers say something of a new queue within moments, in seconds.
+_QUEUE_AGE = 60.0
+_DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, so that no gang is placed"}
+
+
+def kinds(sight: Sight) -> Iterator[Diagnosis]:
+    """Kubernetes is new enough, and Volcano's kinds and those of workloads are served in versions that muster reads."""
+    version = version_of(sight.kubernetes)
+    if version is not None and version < _OLDEST_KUBERNETES:
+        yield problem(
+            Check.KINDS, f"Kubernetes {sight.kubernetes} is too old", "muster needs 1.30 or newer: upgrade the cluster"
+        )
+    else:
+        yield fine(Check.KINDS, f"Kubernetes {sight.kubernetes}")
+    if isinstance(sight.served, Unseen):
+        yield unknown(Check.KINDS, sight.served, "which kinds are served")
+        return
+    served = sight.served
+    missing = [plural for plural in _KINDS if plural not in served.get(_API, ())]
+    if missing:
+        yield problem(
+            Check.KINDS,
+            f"{_API} is not served: no {listed(missing)}; no gang can be made",
+            "install Volcano's CRDs (its chart's folder crds, or `kubectl apply --server-side`)",
+        )
+    else:
+        yield fine(Check.KINDS, f"{_API}: {listed(list(_KINDS))}")
+    yield from _workloads(served)
+
+
+def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
+    groups = {api_version.rpartition("/")[0] for api_version in served}
+    found: dict[str, list[str]] = {}
+    for kind in WATCHED_KINDS:
+        versions = [f"{kind.group}/{version}" for version in kind.versions]
+        there = [one for one in versions if kind.plural in served.get(one, ())]
+        if there:
+            found.setdefault(there[0], []).append(kind.plural)
+    for group in sorted({kind.group for kind in WATCHED_KINDS} & groups):
+        if not any(one.rpartition("/")[0] == group for one in found):
+            others = listed(sorted(one for one in served if one.rpartition("/")[0] == group))
+            yield warning(
+                Check.KINDS,
+                f"{others} is served, of which muster knows no version: its workloads are no gangs",
+                "upgrade the operator, or muster",
+            )
+    for api_version, plurals in sorted(found.items()):
+        yield fine(Check.KINDS, f"{api_version}: {listed(plurals)}")
+    if not found:
+        yield warning(
+            Check.KINDS,
+            "no kind of Ray's or Kubeflow's workloads is served: only plain pods and Jobs can be gangs",
+            "install an operator (KubeRay, Training operator, MPI operator, JobSet, Trainer)",
+        )
+
+
+def volcano(sight: Sight) -> Iterator[Diagnosis]:
+    """Volcano's scheduler and controllers run, are new enough, and look after the queues."""
+    if isinstance(sight.deployments, Unseen):
+        yield unknown(Check.VOLCANO, sight.deployments, "whether Volcano's programs run")
+    else:
+        for program in VOLCANO:
+            yield from _program(program, sight.deployments)
+    yield from _queues(sight)
+
+
+def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
+    runs = [(one, container) for one in deployments for container in one.containers if program_of(container) == program]
+    if not runs:
+        yield warning(
+            Check.VOLCANO,
+            f"no Deployment runs {program}: unless it runs somewhere else, {_DUTY[program]}",
+            "install Volcano 1.11 or newer",
+        )
+    for deployment, container in runs:
+        tag = container.image.partition("@")[0].rpartition(":")[2]
+        version = version_of(tag)
+        title = f"{deployment.title} ({program} {tag if version else 'of unknown version'})"
+        ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
+        look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
+        if version is not None and version < _OLDEST_VOLCANO:
+            yield problem(
+                Check.VOLCANO, f"{title} is too old: it knows no scheduling gates", "upgrade Volcano to 1.11 or newer"
+            )
+        elif ready == 0:
+            yield problem(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready: {_DUTY[program]}", look)
+        elif ready < wanted:
+            yield warning(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready", look)
+        else:
+            yield fine(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready")
+
+
+def _queues(sight: Sight) -> Iterator[Diagnosis]:
+    if isinstance(sight.queues, Unseen):
+        yield unknown(Check.VOLCANO, sight.queues, "queues")
+        return
+    if not isinstance(sight.served, Unseen) and "queues" not in sight.served.get(_API, ()):
+        return  # said by the check of the kinds
+    stateless = [one for one in sight.queues if not one.status.state and _age(one, sight.now) > _QUEUE_AGE]
+    if stateless:
+        yield problem(
+            Check.VOLCANO,
+            f"Volcano's controllers have said nothing of queue {listed([one.metadata.name for one in stateless])} for "
+            f"{lasting(max(_age(one, sight.now) for one in stateless))}: gangs there are not placed",
+            "look at the log of vc-controller-manager; it needs all CRDs of Volcano, those of jobflow too",
+        )
+    name = sight.installation.default_queue if sight.installation is not None else "default"
+    default = next((one for one in sight.queues if one.metadata.name == name), None)
+    if default is None:
+        yield warning(
+            Check.VOLCANO,
+            f"queue {name}, for workloads that name none, does not exist: they are refused",
+            "make it, or name another one with the chart's value defaultQueue",
+        )
+    elif not stateless:
+        yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {default.status.state or 'new'}")
+
+
+def _age(queue: QueueSeen, now: float) -> float:
+    return now - (seconds_of(queue.metadata.creation_timestamp) or now)
+
+
+def program_of(container: Container) -> str:
+    """The last part of the image's name, without tag and digest: `vc-scheduler`."""
+    return container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def version_of(text: str) -> tuple[int, int] | None:
+    """The first two numbers of a version such as v1.14.1; None where it is none."""
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else None

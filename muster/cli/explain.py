@@ -1,0 +1,261 @@
+"""`muster explain`: why a workload waits, runs, or is none of muster's business; it reads and never writes.
+
+What the controller has written down goes before what is reckoned here from the same objects by the same code: it knows
+more (what it decided a moment ago), and a user may not see all that it sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from controller.standing import candidate
+from controller.view import Mark, View, observe
+from controller.words import in_the_way, left_alone
+from muster.cli.explained import print_explained
+from muster.cli.picture import Books, Picture, look
+from muster.cli.subjects import Subject, UnknownSubjectError, find, parse_name
+from muster.gang import Gang, gang_of
+from muster.intent import find_intent, foreign_scheduler
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.ledger import Decision, GangKey, queue_not_found
+from muster.names import GATE, MANAGED, MESSAGE, STATE
+from muster.objects import InvalidObjectError
+from muster.reasons import State
+from muster.resources import Resources, as_text, minus
+from muster.workloads import GANG_KINDS
+
+if TYPE_CHECKING:
+    import argparse
+
+    from muster.intent import Defaults, Intent, Surroundings
+    from muster.objects import Pod
+    from muster.workloads import Workload
+
+__all__ = ["explain", "run"]
+
+_CANNOT_ASK = 2
+_EVENTS = 8
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster explain`: 2 when there is no such workload, or the cluster cannot be asked."""
+    try:
+        entries = asyncio.run(_explain(arguments))
+    except (ApiError, ConfigError, UnknownSubjectError, InvalidObjectError) as error:
+        print(f"muster explain: {error}", file=sys.stderr)
+        return _CANNOT_ASK
+    if arguments.output == "json":
+        print(json.dumps(entries, indent=2))
+    elif arguments.output == "yaml":
+        print(yaml.safe_dump(entries, sort_keys=False), end="")
+    else:
+        print_explained(entries, sys.stdout, time.time())
+    return 0
+
+
+async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    word, name = parse_name(arguments.workload)
+    async with await Client.connect(
+        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-explain"
+    ) as client:
+        namespace = arguments.namespace or client.namespace
+        picture = Picture.begun(arguments)
+        subjects = await find(client, word, name, namespace, picture)
+        await look(client, namespace, picture)
+    books = picture.books(time.time())
+    return [explain(subject, picture, books) for subject in subjects]
+
+
+def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
+    """All that there is to say of one workload; None where a thing does not apply or is not known."""
+    meta = subject.decoded.metadata
+    key = GangKey(meta.namespace, _pod_group(subject))
+    entry: dict[str, Any] = {
+        "workload": {"kind": subject.kind.kind, "namespace": meta.namespace, "name": meta.name},
+        "state": "",
+        "message": "",
+        "gang": None,
+        "scheduling": None,
+        "position": None,
+        "needs": None,
+        "holds": None,
+        "queues": [],
+        "holders": [],
+        "roles": [],
+        "events": [
+            {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
+            for said in subject.events[-_EVENTS:]
+        ],
+        "unknown": list(picture.missing),
+    }
+    if subject.makes_none:
+        entry["message"] = subject.makes_none
+        return entry
+    if subject.kind not in GANG_KINDS and subject.kind.owns_pod_group:
+        entry |= {"state": str(State.NOT_MANAGED), "message": f"muster plans {subject.kind.kind}s, and holds none yet"}
+        return entry
+    around = picture.cluster.around(subject.kind, subject.decoded)
+    view = books.views.get(key) or observe(key, picture.cluster, picture.defaults)
+    try:
+        workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
+        intent = find_intent(workload, picture.defaults, around)
+        additions = picture.cluster.added.of(key.namespace)
+        gang = gang_of(workload, intent, picture.cluster.priorities(), additions) if intent else None
+    except InvalidObjectError as error:
+        entry |= {"state": str(State.INVALID), "message": str(error)}
+        return entry
+    why_not = "" if intent else _why_not(workload, picture.defaults, around)
+    state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, books))
+    entry |= {"state": state, "message": message, "gang": _group(key, view)}
+    if intent is not None and gang is not None:
+        entry["scheduling"] = {
+            "scheduler": intent.scheduler,
+            "queue": _queue(view, intent),
+            "priorityClassName": intent.priority_class,
+            "from": dict(intent.said),
+        }
+        entry["roles"] = _roles(subject, gang)
+        if state != State.NOT_MANAGED:
+            entry |= _room(view, gang, _queue(view, intent), picture, books)
+    return entry
+
+
+def _pod_group(subject: Subject) -> str:
+    """The name of the gang's PodGroup; plain pods and Jobs say it themselves."""
+    if not subject.kind.owns_pod_group:
+        with suppress(InvalidObjectError):
+            return subject.kind.read(subject.decoded).pod_group
+    return subject.kind.pod_group_name(subject.decoded.metadata.name)
+
+
+def _lost(view: View, intent: Intent | None, picture: Picture, books: Books) -> Decision | None:
+    """What is said where there is no queue for the gang; None where there is one, or where nobody can see whether."""
+    tree, namespace = books.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
+    if intent is None or not tree or namespace is None or tree.open_to(intent.queue, view.namespace):
+        return None
+    return queue_not_found(intent.queue)
+
+
+def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lost: Decision | None) -> tuple[str, str]:
+    """State and sentence: the controller's own where there are any, else why there are none.
+
+    `why_not` says why the workload is none of muster's, "" where it is; `lost` what is said of a queue that is not
+    there for it, without which the gang gets no PodGroup.
+    """
+    group = view.pod_group
+    living = [pod for pod in subject.pods if pod.living]
+    if group is not None and view.ours and group.metadata.annotations.get(STATE):
+        said = group.metadata.annotations
+        return said[STATE], said.get(MESSAGE, "")
+    if group is not None and not view.ours and (view.members or view.outsiders):
+        return in_the_way(view)
+    if why_not:
+        return State.NOT_MANAGED, why_not
+    if view.outsiders:
+        return left_alone(view)
+    if not workload.active:
+        return (
+            (State.FINISHED, "the workload has ended")
+            if workload.finished
+            else (State.SUSPENDED, "the workload is suspended")
+        )
+    if not living:
+        return State.ASSEMBLING, "it has no pods yet; its operator makes them, and says in its events why not"
+    if lost is not None:
+        return lost.state, lost.message
+    return State.ASSEMBLING, "the controller has said nothing of it yet; when that lasts, is muster-controller running?"
+
+
+def _why_not(workload: Workload, defaults: Defaults, around: Surroundings) -> str:
+    """Why a workload is none of muster's."""
+    namespace = around.namespace
+    for where, labels in (("", workload.metadata.labels), (f"namespace {namespace.name}: ", namespace.labels)):
+        if labels.get(MANAGED) == "false":
+            return f'{where}metadata.labels[{MANAGED}] is "false": muster leaves it alone'
+    foreign = foreign_scheduler(workload, defaults, around)
+    if foreign is not None:
+        return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
+    return (
+        "it says nothing of gang scheduling: name a queue (label volcano.sh/queue-name, or "
+        f'runPolicy.schedulingPolicy where the kind has it), or label it {MANAGED}: "true"'
+    )
+
+
+def _queue(view: View, intent: Intent) -> str:
+    """Where it queues: while it is admitted, as it was admitted."""
+    return view.pod_group.spec.queue if view.pod_group is not None and view.ours else intent.queue
+
+
+def _group(key: GangKey, view: View) -> dict[str, Any]:
+    group = view.pod_group
+    if group is None:
+        return {"podGroup": key.name, "exists": False, "phase": "", "minMember": None}
+    return {"podGroup": key.name, "exists": True, "phase": group.status.phase, "minMember": group.spec.min_member}
+
+
+def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
+    of_role: dict[str | None, list[Pod]] = {}
+    for pod in subject.pods:
+        if pod.living:
+            of_role.setdefault(subject.kind.role_of(pod), []).append(pod)
+    return [
+        {
+            "name": role.name,
+            "wanted": role.replicas,
+            "minimum": role.minimum,
+            "there": len(pods := of_role.get(role.name, [])),
+            "gated": sum(pod.gated(GATE) for pod in pods),
+            "bound": sum(bool(pod.spec.node_name) for pod in pods),
+            "requests": as_text(role.requests),
+        }
+        for role in gang.roles
+    ]
+
+
+def _room(view: View, gang: Gang, queue: str, picture: Picture, books: Books) -> dict[str, Any]:
+    """What it needs or holds, what is free on every level above it, and who holds the rest."""
+    ledger, key = books.ledger, view.key
+    held = ledger.holds(key)
+    position = ledger.position(key, books.now)
+    need: Resources = gang.min_resources
+    if view.gang is not None and view.intent is not None:
+        need = candidate(view, picture.cluster.priorities(), Mark()).need
+    place = ledger.tree.place(queue, view.namespace)
+    levels = place.levels if place else ()
+    shared = {level.queue for level in levels}
+    holders = [
+        (other, name, claim)
+        for name in {view.name for view in ledger.tree} | {queue}
+        if not shared.isdisjoint(ledger.tree.path(name))
+        for other, claim in ledger.claims(name).items()
+        if other != key
+    ]
+    return {
+        "needs": as_text(need),
+        "holds": None if held is None else as_text(held),
+        # In a part of the cluster nobody can say who stands before whom.
+        "position": {"position": position[0], "waiting": position[1]} if position and picture.whole else None,
+        "queues": [
+            {
+                "name": level.queue,
+                "limit": as_text(level.limit),
+                "used": as_text(used) if picture.whole else None,
+                "free": as_text(minus(level.limit, used)) if picture.whole else None,
+            }
+            for level in levels
+            for used in [ledger.used(level.queue)]
+        ],
+        "holders": [
+            {"namespace": other.namespace, "name": other.name, "queue": name, "claim": as_text(claim.resources)}
+            for other, name, claim in sorted(holders, key=lambda holder: (holder[1] != queue, holder[1], holder[0]))
+        ],
+    }

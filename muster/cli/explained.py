@@ -1,0 +1,120 @@
+"""What `muster explain` found, for people: the answer first, the numbers below it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from muster.cli.columns import aligned
+from muster.cli.table import amounts, painted, wrapped
+from muster.reasons import State
+from muster.texts import printable
+from muster.times import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["print_explained"]
+
+_GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+_PAINTS = {
+    State.RUNNING: _GREEN,
+    State.ADMITTED: _GREEN,
+    State.FINISHED: _GREEN,
+    State.INVALID: _RED,
+    State.EXCEEDS_CAPABILITY: _RED,
+    State.QUEUE_NOT_FOUND: _RED,
+    State.FOREIGN_POD_GROUP: _RED,
+}
+_HOLDERS = 10
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: float) -> None:
+    """Print every entry; `now` is the wall clock's, for the age of events."""
+    colour = out.isatty()
+    for number, entry in enumerate(entries):
+        if number:
+            print(file=out)
+        workload = entry["workload"]
+        print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
+        state = entry["state"] or "no gang"
+        paint = _PAINTS.get(entry["state"], _YELLOW)
+        first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4)
+        print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)
+        for line in (*more, *_details(entry, now)):
+            print(printable(line), file=out)
+
+
+def _details(entry: Mapping[str, Any], now: float) -> Iterator[str]:
+    yield from _facts(entry)
+    if entry["roles"]:
+        yield ""
+        names = ("wanted", "minimum", "there", "gated", "bound")
+        rows = [[role["name"], *(str(role[name]) for name in names)] for role in entry["roles"]]
+        yield from _indented(["ROLE", "WANTED", "MIN", "THERE", "GATED", "BOUND"], rows, right=range(1, 6))
+    if entry["queues"]:
+        yield ""
+        rows = [
+            [
+                queue["name"],
+                *(amounts(queue[name]) if queue[name] is not None else "?" for name in ("limit", "used", "free")),
+            ]
+            for queue in entry["queues"]
+        ]
+        yield from _indented(["QUEUE", "LIMIT", "USED", "FREE"], rows)
+    if entry["holders"]:
+        yield ""
+        rows = [
+            [f"{holder['namespace']}/{holder['name']}", holder["queue"], amounts(holder["claim"])]
+            for holder in entry["holders"][:_HOLDERS]
+        ]
+        yield from _indented(["HELD BY", "QUEUE", "CLAIM"], rows)
+        if len(entry["holders"]) > _HOLDERS:
+            yield f"  and {len(entry['holders']) - _HOLDERS} more"
+    if entry["events"]:
+        yield ""
+        rows = [
+            [_age(event["time"], now), event["reason"], event["from"].removesuffix("/controller"), event["note"]]
+            for event in entry["events"]
+        ]
+        yield from _indented(["SEEN", "EVENT", "FROM", "NOTE"], rows)
+    if entry["unknown"]:
+        yield ""
+        yield from (f"  not known: {unknown}" for unknown in entry["unknown"])
+
+
+def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
+    gang, scheduling, position = entry["gang"], entry["scheduling"], entry["position"]
+    if gang is not None:
+        said = f"PodGroup {gang['podGroup']}"
+        phase = f", {gang['phase']} by Volcano" if gang["phase"] else ""
+        yield (
+            f"  {'gang':<10} {said}, minMember {gang['minMember']}{phase}"
+            if gang["exists"]
+            else (f"  {'gang':<10} {said} does not exist")
+        )
+    if scheduling is not None:
+        for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
+            where = scheduling["from"].get(field, "default")
+            yield f"  {title:<10} {scheduling[field] or '-'}" + (f"  ({where})" if scheduling[field] else "")
+    if position is not None:
+        yield f"  {'position':<10} {position['position']} of {position['waiting']} waiting"
+    if entry["needs"] is not None:
+        yield f"  {'needs':<10} {amounts(entry['needs'])}"
+    if entry["holds"] is not None:
+        yield f"  {'holds':<10} {amounts(entry['holds'])}"
+
+
+def _indented(head: Sequence[str], rows: Sequence[Sequence[str]], right: range = range(0)) -> Iterator[str]:
+    return (f"  {line}" for line in aligned(head, rows, right=right))
+
+
+def _age(text: str, now: float) -> str:
+    moment = seconds_of(text)
+    if moment is None:
+        return "-"
+    seconds = max(0, round(now - moment))
+    for unit, size in (("d", _DAY), ("h", _HOUR), ("m", _MINUTE)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,306 @@
+"""Turns text into objects: YAML as kubectl reads it, and JSON, in one pass each and with what hurts refused.
+
+Refused are depth without end, aliases that multiply, keys that stand twice (whichever is meant, the other one was not),
+numbers that JSON has not, and tags that are more than plain values. All of it costs time and memory in proportion to
+the text, and the message says on which line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["InputError", "parse"]
+
+# Manifests are a handful of levels deep and have thousands of values, not millions.
+_DEEPEST = 100
+_MOST_VALUES = 2_000_000
+
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = {f"{_TAG}{name}" for name in ("bool", "float", "int", "null", "str")}
+_NUMBERS = (f"{_TAG}float", f"{_TAG}int")
+_LONGEST_NUMBER = 400
+_EXACT = 2.0**53  # from here on a float may stand for another integer than was written
+_UNTAGGED = (None, "!")
+_COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
+
+
+class InputError(Exception):
+    """The input cannot be read; the message names the file and the place in it."""
+
+
+class _UnplacedError(InputError):
+    """The message does not say which line it is."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML in C where there is C; a time stays the text that it is, as for kubectl."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
+    """Every document of a text that is not empty, and where it stands; raises InputError.
+
+    A source named `.json` is JSON. Any other text that begins as JSON and is JSON is read so, which is far quicker;
+    everything else is YAML.
+    """
+    named = source.endswith(".json")
+    if not named and not re.match(r"(?:\s|---\s)*\{", text):
+        yield from _yaml(source, text)
+        return
+    try:
+        documents = list(_json(source, text))
+    except _UnplacedError:
+        # JSON is YAML, whose parser knows the line; and it may be flow style of YAML.
+        documents = list(_yaml(source, text, json_only=named))
+        if named:
+            raise
+    except InputError:
+        if named:
+            raise
+        documents = list(_yaml(source, text))
+    yield from documents
+
+
+def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[str, Any]]:
+    loader = _Loader(text)
+    index = 0
+    try:
+        while loader.check_event():
+            if not isinstance(loader.get_event(), yaml.DocumentStartEvent):
+                continue
+            index += 1
+            where = f"{source}, document {index}"
+            value = _Document(loader, where, json_only=json_only).read()
+            if value is not None:
+                yield where, value
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f", line {mark.line + 1}" if mark else ""
+        raise InputError(f"{source}{at}: {getattr(error, 'problem', None) or 'not YAML'}") from error
+    finally:
+        loader.dispose()
+
+
+class _Document:
+    """One YAML document, built from the parser's events: half the time of PyYAML's nodes and constructors."""
+
+    def __init__(self, loader: Any, where: str, *, json_only: bool) -> None:  # noqa: ANN401 - PyYAML has no types for C
+        self._next = loader.get_event
+        self._plain = _number_or_word if json_only else _plain
+        self._where = where
+        # What has an anchor, and for how many values it stands; None while it is not complete.
+        self._named: dict[str, tuple[Any, int] | None] = {}
+        self._values = 0
+
+    def read(self) -> Any:  # noqa: ANN401 - whatever the document holds
+        """The document's value, after its start; raises InputError."""
+        return self._value(self._next(), 0)
+
+    def _refusal(self, event: Any, problem: str) -> InputError:  # noqa: ANN401
+        return InputError(f"{self._where}, line {event.start_mark.line + 1}: {problem}")
+
+    def _value(self, event: Any, depth: int) -> Any:  # noqa: ANN401
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            value, size = self._alias(event)
+            self._count(event, size)
+            return value
+        before = self._values
+        self._count(event, 1)
+        if kind is yaml.ScalarEvent:
+            value = self._scalar(event)
+        else:
+            if depth == _DEEPEST:
+                raise self._refusal(event, f"nested more than {_DEEPEST} deep")
+            if event.tag not in _COLLECTIONS:
+                raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} has no place in a manifest")
+            if event.anchor is not None:
+                self._named[event.anchor] = None
+            value = (self._mapping if kind is yaml.MappingStartEvent else self._sequence)(depth + 1)
+        if event.anchor is not None:
+            self._named[event.anchor] = value, self._values - before
+        return value
+
+    def _count(self, event: Any, size: int) -> None:  # noqa: ANN401
+        self._values += size
+        if self._values > _MOST_VALUES:
+            raise self._refusal(event, f"more than {_MOST_VALUES} values, those of aliases counted each time")
+
+    def _alias(self, event: Any) -> tuple[Any, int]:  # noqa: ANN401
+        try:
+            named = self._named[event.anchor]
+        except KeyError:
+            raise self._refusal(event, f'alias "{event.anchor[:80]}" stands for nothing') from None
+        if named is None:
+            raise self._refusal(event, f'alias "{event.anchor[:80]}" stands for what it is part of')
+        return named
+
+    def _scalar(self, event: Any) -> Any:  # noqa: ANN401
+        try:
+            if event.implicit[0]:
+                return self._plain(event.value)
+            if event.tag in _SCALARS:
+                return _constructed(event.tag, event.value)
+        except ValueError as error:
+            raise self._refusal(event, str(error)) from error
+        if event.tag not in _UNTAGGED:
+            raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} has no place in a manifest")
+        return event.value
+
+    def _sequence(self, depth: int) -> list[Any]:
+        values: list[Any] = []
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            values.append(self._value(event, depth))
+        return values
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        merged: list[dict[str, Any]] = []
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            key = self._value(event, depth)
+            if key == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
+                # May stand more than once.
+                merged += self._mappings(event, self._value(self._next(), depth))
+                continue
+            if type(key) is not str:
+                key = self._key(event, key)
+            if key in values:
+                raise self._refusal(event, f'key "{key[:80]}" stands twice')
+            values[key] = self._value(self._next(), depth)
+        # Own keys go before merged ones, and of those the first.
+        base: dict[str, Any] = {}
+        for one in reversed(merged):
+            base |= one
+        return base | values if base else values
+
+    def _key(self, event: Any, key: Any) -> str:  # noqa: ANN401
+        """A key that is no text as kubectl takes it: `1` and `true` are text in JSON."""
+        if type(key) is bool:
+            return "true" if key else "false"
+        if type(key) in (int, float):
+            return str(key)
+        raise self._refusal(event, "a key that is no text")
+
+    def _mappings(self, event: Any, value: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        found = value if type(value) is list else [value]
+        if not all(type(one) is dict for one in found):
+            raise self._refusal(event, "<< takes mappings")
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> Any:  # noqa: ANN401 - text, a number, true, false or nothing
+    """What a scalar without quotes stands for."""
+    for tag, pattern in _Loader.yaml_implicit_resolvers.get(text[:1], ()):
+        if pattern.match(text):
+            return _constructed(tag, text)
+    return text
+
+
+def _constructed(tag: str, text: str) -> Any:  # noqa: ANN401
+    # Numbers to base 60 have gone from YAML, and kubectl takes them for text as well.
+    if tag not in _SCALARS or (tag in _NUMBERS and ":" in text):
+        return text
+    if tag in _NUMBERS and len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"{text[:20]}... is too long a number")
+    value = _Loader.yaml_constructors[tag](yaml.constructor.SafeConstructor(), yaml.ScalarNode(tag, text))
+    if type(value) is not float:
+        return value
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that JSON has")
+    return _whole(value)
+
+
+def _number_or_word(text: str) -> Any:  # noqa: ANN401
+    """What a scalar without quotes stands for in JSON."""
+    return json.loads(text, parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
+
+
+_BETWEEN = re.compile(r"(?:\s|^---[ \t]*(?=\r?$))*", re.MULTILINE)
+# Half of a pair stands for no character, and cannot be printed.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
+    position = index = 0
+    while (position := _BETWEEN.match(text, position).end()) < len(text):  # type: ignore[union-attr]
+        index += 1
+        where = f"{source}, document {index}"
+        start = position
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+            if _SURROGATE.search(text, start, position):
+                json.dumps(value, ensure_ascii=False).encode()
+        except json.JSONDecodeError as error:
+            raise InputError(f"{source}, line {error.lineno}: {error.msg}") from error
+        except RecursionError:
+            raise _UnplacedError(f"{where}: nested more than {_DEEPEST} deep") from None
+        except UnicodeEncodeError:
+            raise _UnplacedError(f"{where}: half of a surrogate pair is no text") from None
+        except ValueError as error:
+            raise _UnplacedError(f"{where}: {error}") from error
+        _check_depth(where, value)
+        yield where, value
+
+
+def _check_depth(where: str, value: Any) -> None:  # noqa: ANN401
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            child
+            for one in level
+            for child in (one.values() if type(one) is dict else one if type(one) is list else ())
+            if type(child) in (dict, list)
+        ]
+        if not level:
+            return
+    raise _UnplacedError(f"{where}: nested more than {_DEEPEST} deep")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f'key "{twice[:80]}" stands twice')
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:80]} is no number that JSON has")
+    return _whole(value)
+
+
+def _whole(value: float) -> float:
+    """The number as kubectl hands it on: `1.0` is 1, and may stand where an integer must."""
+    return int(value) if abs(value) < _EXACT and value.is_integer() else value
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"{text[:20]}... is too long a number")
+    return int(text)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number that JSON has")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_int=_integer, parse_constant=_no_number
+)

@@ -1,0 +1,90 @@
+"""The part of `muster audit` that looks at Queues and at PodGroups of others, by the webhook's rules for new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.admission import no_way_in
+from muster.findings import Finding
+from muster.names import MANAGED_BY, MUSTER
+from muster.objects import InvalidObjectError
+from muster.queue_admission import burdened, faults, kept_out, left_outside
+from muster.queues import ROOT, QueueTree, exceeding, read_queue
+from muster.resources import parse_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.objects import PodGroup, Queue
+    from muster.validation import Validation
+
+__all__ = ["QueueAudit"]
+
+Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
+"""What an object would be refused for, and what it would be warned of."""
+
+
+@dataclass(slots=True)
+class QueueAudit:
+    """The PodGroups first, each once; then the Queues. Of PodGroups only those are kept that a queue's finding names.
+
+    `tree` holds all queues that can be read; None where they may not be listed, and nothing is judged by them.
+    """
+
+    tree: QueueTree | None
+    validation: Validation
+    _running: set[tuple[str, str]] = field(default_factory=set)
+    _too_large: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
+    _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
+
+    def runs(self, namespace: str, name: str) -> bool:
+        """Whether the PodGroup of that name runs."""
+        return (namespace, name) in self._running
+
+    def pod_group(self, group: PodGroup, namespace: Mapping[str, str]) -> Findings | None:
+        """What is found in a PodGroup in a namespace of these labels; None for muster's own, which make no call."""
+        meta = group.metadata
+        key = meta.namespace, meta.name
+        if group.status.phase == "Running":
+            self._running.add(key)
+        if self.tree is None:
+            return None
+        name = group.spec.queue or "default"
+        self._remember(group, self.tree, name)
+        if meta.labels.get(MANAGED_BY) == MUSTER or meta.deletion_timestamp:
+            return None
+        way = no_way_in("spec.queue", name, self.tree.place(name, namespace))
+        return kept_out((way,) if way else (), self.validation)
+
+    def _remember(self, group: PodGroup, tree: QueueTree, name: str) -> None:
+        key = group.metadata.namespace, group.metadata.name
+        if not tree.leaf(name):
+            self._inside.setdefault(name, {})[key] = group
+        try:
+            need = parse_resources(group.spec.min_resources, path="")
+        except InvalidObjectError:
+            return
+        for level in tree.path(name):
+            view = tree.get(level)
+            if view and exceeding(need, view.limit):
+                self._too_large.setdefault(level, {})[key] = group
+
+    def queue(self, queue: Queue) -> Findings | None:
+        """What is found in a Queue, after all PodGroups; None for one that is being deleted."""
+        if queue.metadata.deletion_timestamp or self.tree is None:
+            return None
+        name, parent = queue.metadata.name, queue.spec.parent or ROOT
+        found = faults(queue, self.tree)
+        if parent != ROOT and self.tree.get(parent):
+            found += burdened(parent, list(self._inside.get(parent, {}).values()))
+        outside = [] if _unreadable(queue) else list(left_outside(queue, list(self._too_large.get(name, {}).values())))
+        return self.validation.refused([*found, *outside]), self.validation.warned([*found, *outside])
+
+
+def _unreadable(queue: Queue) -> bool:
+    try:
+        read_queue(queue)
+    except InvalidObjectError:
+        return True
+    return False

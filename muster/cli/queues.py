@@ -1,0 +1,229 @@
+"""`muster queues` and `muster watch`: every queue in its tree, what it may hold, what it holds, and who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from muster.cli.columns import aligned
+from muster.cli.picture import Books, Picture, look
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.kube.reflector import Reflector
+from muster.names import MESSAGE, STATE
+from muster.process import stop_signal
+from muster.queues import ROOT
+from muster.resources import as_text
+from muster.texts import printable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controller.view import View
+    from muster.resources import Resources
+
+__all__ = ["gang_entries", "queue_entries", "queue_lines", "run", "watch"]
+
+_CANNOT_ASK = 2
+# A screen that changes more often than this, in seconds, cannot be read.
+_REDRAW = 0.5
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster queues`: 2 when the cluster cannot be asked."""
+    try:
+        picture = asyncio.run(_look(arguments))
+    except (ApiError, ConfigError) as error:
+        print(f"muster queues: {error}", file=sys.stderr)
+        return _CANNOT_ASK
+    entries = queue_entries(picture.books(time.time()), whole=picture.whole)
+    if arguments.output == "json":
+        print(json.dumps({"queues": entries, "unknown": picture.missing}, indent=2))
+    elif arguments.output == "yaml":
+        print(yaml.safe_dump({"queues": entries, "unknown": picture.missing}, sort_keys=False), end="")
+    else:
+        print("\n".join(queue_lines(entries)))
+        problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
+        for said in (*problems, *picture.missing):
+            print(f"muster queues: {printable(said)}", file=sys.stderr)
+    return 0
+
+
+async def _look(arguments: argparse.Namespace) -> Picture:
+    async with await Client.connect(
+        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-queues"
+    ) as client:
+        picture = Picture.begun(arguments)
+        await look(client, arguments.namespace or client.namespace, picture)
+        return picture
+
+
+def queue_entries(books: Books, *, whole: bool) -> list[dict[str, Any]]:
+    """Every queue, parents before children; `used` is None where not `whole`: what is out of sight may hold more."""
+    return [_entry(books, name, depth, whole=whole) for name, depth in _in_tree(books)]
+
+
+def _in_tree(books: Books) -> Iterator[tuple[str, int]]:
+    children: dict[str, list[str]] = {}
+    for view in books.ledger.tree:
+        children.setdefault(view.parent, []).append(view.name)
+    known = {name for names in children.values() for name in names}
+    seen: set[str] = set()
+
+    def below(name: str, depth: int) -> Iterator[tuple[str, int]]:
+        # Parents that make a circle are shown once each.
+        for child in sorted(children.get(name, ())):
+            if child not in seen:
+                seen.add(child)
+                yield child, depth
+                yield from below(child, depth + 1)
+
+    yield from below("", 0)
+    # Where root is no object, and where a parent is missing, its children stand alone; what is left is a circle.
+    for parent in sorted(children, key=lambda parent: (parent != ROOT, parent in known, parent)):
+        yield from below(parent, 1 if parent in seen else 0)
+
+
+def _entry(books: Books, name: str, depth: int, *, whole: bool) -> dict[str, Any]:
+    ledger = books.ledger
+    view = ledger.tree.get(name)
+    limit = ledger.tree.limit(name)
+    return {
+        "name": name,
+        "depth": depth,
+        "parent": view.parent if view else "",
+        "state": view.state if view else "",
+        "limit": as_text(limit),
+        "used": as_text(ledger.used(name)) if whole else None,
+        "gangs": len(ledger.claims(name)),
+        "waiting": len(ledger.waiting(name)),
+        "problems": [f"{problem}; {problem.meanwhile}" for problem in view.problems] if view else [],
+    }
+
+
+def queue_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table for people."""
+    rows = [
+        [
+            "  " * entry["depth"] + entry["name"],
+            entry["state"] or "-",
+            _room(entry["used"], entry["limit"]),
+            str(entry["gangs"]),
+            str(entry["waiting"]),
+        ]
+        for entry in entries
+    ]
+    return aligned(["QUEUE", "STATE", "USED / LIMIT", "GANGS", "WAITING"], rows, right=(3, 4))
+
+
+def _room(used: Mapping[str, str] | None, limit: Mapping[str, str]) -> str:
+    names = dict.fromkeys([*limit, *(used or {})])
+    known = ("?" if used is None else used.get(name, "0") for name in names)
+    return ", ".join(f"{name} {has} / {limit.get(name, '-')}" for name, has in zip(names, known, strict=True)) or "-"
+
+
+def gang_entries(books: Books) -> list[dict[str, Any]]:
+    """Every gang that waits or holds: who waits first, in order, then who holds."""
+    ledger, entries = books.ledger, []
+    for queue in sorted({name for key in books.views if (name := ledger.queue_of(key)) is not None}):
+        for place, key in enumerate(ledger.waiting(queue), 1):
+            if key in books.views:
+                entries.append(_gang(books.views[key], queue, None, str(place)))
+        for key, claim in sorted(ledger.claims(queue).items()):
+            if key in books.views:
+                entries.append(_gang(books.views[key], queue, claim.resources, "-"))
+    return entries
+
+
+def _gang(view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
+    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    return {
+        "namespace": view.key.namespace,
+        "name": view.key.name,
+        "queue": queue,
+        "position": place,
+        "state": said.get(STATE, "-"),
+        "claim": None if claim is None else as_text(claim),
+        "message": said.get(MESSAGE, ""),
+    }
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster cannot be asked."""
+    try:
+        asyncio.run(_watch(arguments))
+    except (ApiError, ConfigError) as error:
+        print(f"muster watch: {error}", file=sys.stderr)
+        return _CANNOT_ASK
+    return 0
+
+
+async def _watch(arguments: argparse.Namespace) -> None:
+    stop, changed = stop_signal(), asyncio.Event()
+    async with await Client.connect(
+        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-watch"
+    ) as client:
+        picture = Picture.begun(arguments)
+        await look(client, arguments.namespace or client.namespace, picture)
+        tasks = []
+        for watched, scope in picture.scopes:
+            watched.store.subscribe(lambda _: changed.set())
+            reflector = Reflector(
+                client,
+                watched.resource,
+                watched.type,
+                watched.store,
+                field_selector=watched.field_selector,
+                label_selector=watched.label_selector,
+                namespace=scope,
+            )
+            tasks.append(asyncio.create_task(reflector.run()))
+        last: list[str] = []
+        try:
+            while not stop.is_set():
+                changed.clear()
+                lines = screen(picture, time.time())
+                if lines != last:
+                    _draw(lines)
+                    last = lines
+                await _first_of(changed, stop)
+                # Many changes make one picture.
+                await _first_of(stop, timeout=_REDRAW)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109 - how long to wait
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+
+
+def screen(picture: Picture, now: float) -> list[str]:
+    """What `muster watch` shows."""
+    books = picture.books(now)
+    rows = [
+        [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
+        for entry in gang_entries(books)
+    ]
+    lines = queue_lines(queue_entries(books, whole=picture.whole))
+    if rows:
+        lines += ["", *aligned(["QUEUE", "PLACE", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
+    return [*lines, *(f"({missing})" for missing in picture.missing)]
+
+
+def _draw(lines: Sequence[str]) -> None:
+    """On a terminal in place of the last picture; elsewhere below it."""
+    before = _CLEAR if sys.stdout.isatty() else "\n"
+    print(before + "\n".join(map(printable, lines)), flush=True)

@@ -1,0 +1,63 @@
+"""What a plan or an audit takes from a cluster beside the workloads, a page at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.cli.manifests import Document, InputError
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.resource import (
+    LIMIT_RANGES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RUNTIME_CLASSES,
+)
+from muster.kube.workloads import resource_of_source
+from muster.workloads import SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from muster.cli.known import Known
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+
+__all__ = ["PATIENCE", "learn_all"]
+
+PATIENCE = 15.0
+"""Seconds for one page of a list; somebody is waiting at a terminal."""
+
+
+async def learn_all(
+    client: Client,
+    known: Known,
+    unlisted: Callable[[Resource, ApiError], None],
+    unread: Callable[[InputError], None],
+    namespace: str | None = None,
+) -> None:
+    """Fill `known` from the cluster, or of what has namespaces from one of them.
+
+    `unlisted` hears of each kind that cannot be listed, `unread` of each object that makes no sense; what they raise
+    ends it.
+    """
+    sources = [resource_of_source(source) for source in SOURCES]
+    for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RUNTIME_CLASSES, *sources):
+
+        def read(raw: bytes, resource: Resource = resource) -> None:
+            item: dict[str, Any] = msgspec.json.decode(raw)
+            manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            try:
+                known.learn(Document(f"{resource.kind} {item['metadata']['name']} of the cluster", manifest))
+            except InputError as error:
+                unread(error)
+
+        try:
+            within = namespace if resource.namespaced else None
+            await list_all(client, resource, read, namespace=within, deadline=PATIENCE)
+        except ApiError as error:
+            if not (error.not_found and resource in sources):  # an operator that is not installed
+                unlisted(resource, error)

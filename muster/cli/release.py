@@ -1,0 +1,115 @@
+"""`muster release`: the emergency exit. It opens muster's gates with nothing but the apiserver at hand.
+
+It asks for no PodGroup, queue or workload, so that it works when muster's processes and the scheduler are down, and
+when their kinds are gone. What it opens stays open: a gang with an open member is admitted by definition, and muster
+never puts a gate back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.injection import opening
+from muster.kube.burst import burst
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.resource import PODS
+from muster.names import GANG, GATE, label_value
+from muster.objects import Pod
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+__all__ = ["Outcomes", "open_gates", "run", "say_failures", "say_opened"]
+
+_NOT_ALL, _CANNOT_ASK = 1, 2
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Of one gang: how many pods were opened, which gates of others still hold some, and what went wrong."""
+
+    opened: int = 0
+    others: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+
+
+Outcomes = dict[str, _Outcome]
+"""What became of each gang, by `namespace/name`."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster release`: 1 when something could not be opened, 2 when nothing could be asked."""
+    if bool(arguments.gang) is arguments.all:
+        print("muster release: name gangs, or say --all, and not both", file=sys.stderr)
+        return _CANNOT_ASK
+    try:
+        return asyncio.run(_release(arguments))
+    except (ApiError, ConfigError) as error:
+        print(f"muster release: {error}", file=sys.stderr)
+        return _CANNOT_ASK
+
+
+async def _release(arguments: argparse.Namespace) -> int:
+    namespace = arguments.namespace if arguments.all else arguments.namespace or "default"
+    names = sorted({label_value(name) for name in arguments.gang})
+    selector = f"{GANG} in ({','.join(names)})" if names else GANG
+    async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent="muster-release") as client:
+        pods = await list_objects(client, PODS, Pod, namespace=namespace, label_selector=selector)
+        outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
+    missing = [name for name in names if not any(pod.metadata.labels[GANG] == name for pod in pods)]
+    return _tell(outcomes, [f"{namespace}/{name}" for name in missing], dry_run=arguments.dry_run)
+
+
+async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = False) -> Outcomes:
+    """Open every pod that muster holds, whatever becomes of the others; gives what became of each gang."""
+    outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
+
+    async def open_one(pod: Pod) -> None:
+        meta = pod.metadata
+        outcome = outcomes[f"{meta.namespace}/{meta.labels[GANG]}"]
+        try:
+            await client.strategic_merge_patch(PODS, meta.name, opening(meta), meta.namespace, dry_run=dry_run)
+        except ApiError as error:
+            if not error.not_found:
+                outcome.failures.append(f"pod {meta.name}: {error}")
+            return
+        outcome.opened += 1
+        outcome.others |= {gate.name for gate in pod.spec.scheduling_gates} - {GATE}
+
+    await burst(open_one, (pod for pod in pods if pod.gated(GATE) and pod.living))
+    return outcomes
+
+
+def _tell(outcomes: Outcomes, missing: Sequence[str], *, dry_run: bool) -> int:
+    say_opened(outcomes, dry_run=dry_run)
+    failed = say_failures(outcomes, "muster release")
+    for gang in missing:
+        print(f"muster release: {gang}: no pod belongs to a gang of that name", file=sys.stderr)
+    if not outcomes and not missing:
+        print("muster holds no pod there")
+    return _NOT_ALL if failed or missing else 0
+
+
+def say_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
+    """Say what was opened, and which gates of others are left."""
+    would = "would be " if dry_run else ""
+    for gang, outcome in sorted(outcomes.items()):
+        if outcome.opened:
+            others = f"; gates of others hold them still: {', '.join(sorted(outcome.others))}" if outcome.others else ""
+            print(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
+
+
+def say_failures(outcomes: Outcomes, command: str) -> bool:
+    """Say, as this command, what could not be opened, and why; whether there is any."""
+    failures = [(gang, failure) for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
+    for gang, failure in failures:
+        print(f"{command}: {gang}: {failure}", file=sys.stderr)
+    return bool(failures)

@@ -1,0 +1,216 @@
+"""Finds what a user asks about: the workload, those that it makes, their pods, and what was said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
+from muster.kube.workloads import resource_of
+from muster.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from muster.cli.picture import Picture
+    from muster.kube.client import Client
+
+__all__ = ["Event", "Said", "Subject", "UnknownSubjectError", "find", "parse_name"]
+
+_FORBIDDEN = 403
+_GROUPS = ("podgroup", "podgroups", POD_GROUPS.full_name)
+
+
+class UnknownSubjectError(Exception):
+    """There is nothing of that kind or name; the message says what."""
+
+
+class _Series(LocalObject, frozen=True):
+    count: int = 0
+    last_observed_time: str = ""
+
+
+class Event(LocalObject, frozen=True):
+    """An event, of either of the two APIs."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    event_time: str = ""
+    deprecated_last_timestamp: str = ""
+    series: _Series = _Series()
+    type: str = ""
+    reason: str = ""
+    note: str = ""
+    reporting_controller: str = ""
+
+    @property
+    def time(self) -> str:
+        """When it happened last (RFC 3339)."""
+        known = (self.series.last_observed_time, self.deprecated_last_timestamp, self.event_time)
+        return next((text for text in known if text), self.metadata.creation_timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One event in short."""
+
+    time: str
+    type: str
+    reason: str
+    note: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A workload, its pods whatever their scheduler, and its last events, the oldest first.
+
+    `makes_none` says of one that makes others why there is none.
+    """
+
+    kind: Kind
+    decoded: Decoded
+    pods: Sequence[Pod] = ()
+    events: Sequence[Said] = ()
+    makes_none: str = ""
+
+
+class _Bare(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def parse_name(words: Sequence[str]) -> tuple[str, str]:
+    """Kind and name of `KIND/NAME` or `KIND NAME`, the kind in small letters.
+
+    Raises UnknownSubjectError, also for a kind that muster does not know.
+    """
+    kind, _, name = words[0].partition("/") if len(words) == 1 else (words[0], "", words[-1])
+    if not kind or not name or len(words) > 2:  # noqa: PLR2004 - KIND and NAME
+        raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME, such as raycluster/demo')
+    word = kind.lower()
+    if word not in _GROUPS:
+        _kinds(word)
+    return word, name
+
+
+def _kinds(word: str) -> list[Kind]:
+    found = [one for one in KINDS if word in (one.kind.lower(), one.plural, f"{one.plural}.{one.group}")]
+    if not found:
+        known = ", ".join(dict.fromkeys(one.kind for one in KINDS))
+        raise UnknownSubjectError(f'"{word}" is no kind that muster knows ({known}, PodGroup)')
+    return found
+
+
+async def find(client: Client, word: str, name: str, namespace: str, picture: Picture) -> list[Subject]:
+    """The workload of that name, or those that it made; a pod or PodGroup stands for its workload.
+
+    Raises UnknownSubjectError, and ApiError when the apiserver refuses to tell of the workload itself.
+    """
+    if word in _GROUPS:
+        owner = decode(await _get(client, POD_GROUPS, name, namespace), _Bare).metadata.controller
+        kind = kind_of(owner.api_version, owner.kind) if owner else None
+        if owner is None or kind is None:
+            raise UnknownSubjectError(f'PodGroup "{name}" belongs to no workload that muster knows')
+        return await _subjects(client, kind, owner.name, namespace, picture)
+    kinds = _kinds(word)
+    for kind in kinds:
+        try:
+            if kind.kind == "Pod":
+                owner = owner_of(decode(await _get(client, PODS, name, namespace), Pod))
+                above = kind_of(owner.api_version, owner.kind) if owner else None
+                if owner is not None and above is not None:
+                    return await _subjects(client, above, owner.name, namespace, picture)
+            return await _subjects(client, kind, name, namespace, picture)
+        except UnknownSubjectError:
+            # Of two kinds of one name (MPIJob v1 and v2beta1) only one is installed.
+            if kind is kinds[-1]:
+                raise
+    raise AssertionError("the last kind found something or raised")
+
+
+async def _get(client: Client, resource: Resource, name: str, namespace: str) -> bytes:
+    try:
+        return await client.get(resource, name, namespace)
+    except ApiError as error:
+        if error.not_found:
+            raise UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"') from error
+        raise
+
+
+async def _subjects(client: Client, kind: Kind, name: str, namespace: str, picture: Picture) -> list[Subject]:
+    decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
+    if kind.owns_gang:
+        return [await _subject(client, kind, decoded, picture)]
+    found = [
+        subject
+        for one in _made_by(kind)
+        for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
+        if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
+        for subject in await _subjects(client, one, made.metadata.name, namespace, picture)
+    ]
+    if found:
+        return found
+    names = " or ".join(one.kind for one in _made_by(kind))
+    why = f"there is no {names} of it now: before its operator has made one, or after it has ended, nothing waits"
+    return [Subject(kind, decoded, events=await _events(client, decoded, picture), makes_none=why)]
+
+
+def _made_by(kind: Kind) -> list[Kind]:
+    """What workloads of a kind without a gang make: RayCronJobs make RayJobs, the others RayClusters."""
+    wanted = "RayJob" if kind.kind == "RayCronJob" else "RayCluster"
+    return [one for one in KINDS if one.kind == wanted]
+
+
+async def _subject(client: Client, kind: Kind, decoded: Decoded, picture: Picture) -> Subject:
+    meta = decoded.metadata
+    selector = f"{kind.pod_label}={meta.name}" if kind.pod_label else ""
+    pods: list[Pod] = await _allowed(client, PODS, Pod, meta.namespace, picture, label_selector=selector)
+    own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
+    return Subject(kind, decoded, own, await _events(client, decoded, picture))
+
+
+def _owned(pod: Pod, meta: ObjectMeta) -> bool:
+    owner = owner_of(pod)
+    return owner is not None and owner.uid == meta.uid
+
+
+async def _events(client: Client, decoded: Decoded, picture: Picture) -> list[Said]:
+    meta = decoded.metadata
+    found: list[Event] = await _allowed(
+        client, EVENTS, Event, meta.namespace, picture, field_selector=f"regarding.uid={meta.uid}"
+    )
+    return [
+        Said(event.time, event.type, event.reason, event.note, event.reporting_controller)
+        for event in sorted(found, key=lambda event: event.time)
+    ]
+
+
+async def _allowed(
+    client: Client,
+    resource: Resource,
+    type_: type[Any],
+    namespace: str,
+    picture: Picture,
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+) -> list[Any]:
+    """The objects, or none and a word about it where they may not be listed."""
+    try:
+        return await list_objects(
+            client,
+            resource,
+            type_,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+    except ApiError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        missing = f'may not list {resource.full_name} in "{namespace}": they are unknown'
+        if missing not in picture.missing:
+            picture.missing.append(missing)
+        return []

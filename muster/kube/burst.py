@@ -1,0 +1,36 @@
+"""Many calls to the apiserver at once, and not too many.
+
+The apiserver's own limits (429) are obeyed by the client; this only bounds what is under way at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+__all__ = ["CONCURRENT", "burst"]
+
+CONCURRENT = 32
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def burst(call: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+    """Call it for every item, begun in this order; gives the results. Raises the first failure after all were tried."""
+    limit = asyncio.Semaphore(CONCURRENT)
+
+    async def one(item: T) -> R:
+        async with limit:
+            return await call(item)
+
+    results = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    done: list[R] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done

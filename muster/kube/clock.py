@@ -1,0 +1,34 @@
+"""The apiserver's clock, from the `Date` of its answers: certificates are judged by it, whatever a pod's own says."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+__all__ = ["ServerClock"]
+
+
+class ServerClock:
+    """What time it is at the apiserver, to about a second; this machine's time until it has said so."""
+
+    def __init__(self) -> None:
+        self._heard: tuple[str, float] | None = None
+
+    def heard(self, date: str | None) -> None:
+        """Take the `Date` header of an answer that came just now."""
+        if date:
+            # Parsed when somebody asks: answers are many.
+            self._heard = date, time.monotonic()
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+        if self._heard is not None:
+            text, at = self._heard
+            try:
+                said = parsedate_to_datetime(text)
+            except ValueError:
+                self._heard = None
+            else:
+                return said.replace(tzinfo=said.tzinfo or UTC) + timedelta(seconds=time.monotonic() - at)
+        return datetime.now(UTC)

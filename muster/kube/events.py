@@ -1,0 +1,57 @@
+"""The form of an Event (events.k8s.io/v1), for whoever writes one."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from muster.kube.resource import EVENTS
+from muster.times import text_of
+
+__all__ = ["EventSource", "Regarding"]
+
+_LONGEST_NOTE = 1024  # bytes; the apiserver refuses more
+_LONGEST_NAME = 200  # characters of the object's name in that of its event
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Who says something: the `controller` for all its replicas, which `instance`, and what it does (`action`)."""
+
+    controller: str
+    instance: str
+    action: str
+
+    def event(
+        self, regarding: Regarding, reason: str, note: str, *, warning: bool, seconds: float, suffix: str = ""
+    ) -> dict[str, Any]:
+        """An event of this moment (`seconds` since 1970); `suffix` makes its name, and is random when empty."""
+        about = asdict(regarding)
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                "name": f"{regarding.name[:_LONGEST_NAME]}.{suffix or uuid.uuid4().hex[:16]}",
+                "namespace": regarding.namespace,
+            },
+            "eventTime": text_of(seconds),
+            "reportingController": self.controller,
+            "reportingInstance": self.instance,
+            "action": self.action,
+            "reason": reason,
+            "type": "Warning" if warning else "Normal",
+            "note": note.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
+            "regarding": {"apiVersion": about.pop("api_version"), **about},
+        }

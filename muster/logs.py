@@ -1,0 +1,83 @@
+"""Log lines: one per record, for people or for machines, each with the review that it is about.
+
+A line holds what the code says and no more: never a body, never a Secret. Names come from whoever made an object, so
+control characters in them are written as escapes, and nobody can write a line of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FORMATS", "LEVELS", "configure_logging", "review_uid", "set_level"]
+
+LEVELS = ("debug", "info", "warning", "error")
+
+# The UID of the admission review that this task works on, "" for none.
+review_uid: ContextVar[str] = ContextVar("review_uid", default="")
+
+# A UID has 36 characters; whoever sends more fills no logs with it.
+_LONGEST_UID = 64
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), 127, 0x85)} | {0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+class _Formatter(logging.Formatter):
+    """What both forms share: the time in UTC, and the parts of a record as safe text."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    @staticmethod
+    def uid() -> str:
+        return review_uid.get()[:_LONGEST_UID]
+
+    def trace(self, record: logging.LogRecord) -> str:
+        return self.formatException(record.exc_info) if record.exc_info else ""
+
+
+class _Console(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        uid = self.uid()
+        about = f" [{uid}]" if uid else ""
+        text = f"{record.levelname} {record.name}{about}: {record.getMessage()}".translate(_ESCAPES)
+        trace = self.trace(record)
+        return f"{self.formatTime(record)} {text}" + (f"\n{trace}" if trace else "")
+
+
+class _Json(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "uid": self.uid(),
+            "trace": self.trace(record),
+        }
+        return json.dumps({name: text for name, text in line.items() if text})
+
+
+FORMATS: dict[str, Callable[[], logging.Formatter]] = {"console": _Console, "json": _Json}
+
+
+def configure_logging(level: str, form: str = "console") -> None:
+    """Write records of that level and above to standard error, in one of FORMATS."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(FORMATS[form]())
+    logging.basicConfig(handlers=[handler], force=True)
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """Write records of that level (one of LEVELS) and above from now on; raises ValueError for any other word."""
+    if level not in LEVELS:
+        raise ValueError(f'log level "{level}" is not known; use {", ".join(LEVELS[:-1])} or {LEVELS[-1]}')
+    logging.getLogger().setLevel(level.upper())

@@ -1,0 +1,47 @@
+"""Which commit of muster this is.
+
+An image knows it from the file that its build wrote beside this module, a checkout from git. Nobody guesses: a package
+from elsewhere says `unknown`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+__all__ = ["BAKED", "UNKNOWN", "baked", "in_checkout", "revision"]
+
+UNKNOWN = "unknown"
+# The file's name; the image's build writes it into the package, so a checkout has none.
+BAKED = "COMMIT"
+_PACKAGE = Path(__file__).parent
+_GIT_SECONDS = 5
+
+
+def baked(package: Path = _PACKAGE) -> str:
+    """Return the commit that was written into the package, or `unknown`; it costs the reading of one small file."""
+    try:
+        return (package / BAKED).read_text(encoding="utf-8").strip() or UNKNOWN
+    except (OSError, UnicodeDecodeError):
+        return UNKNOWN
+
+
+def in_checkout(folder: Path) -> str:
+    """Return the commit of the checkout whose top is this folder, with `-dirty` behind it when files differ from it.
+
+    `unknown` when it is no such folder, or when git is not there, refuses, or does not answer in five seconds.
+    """
+    if not (folder / ".git").exists():
+        return UNKNOWN
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_GIT_SECONDS)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return UNKNOWN
+    return done.stdout.strip() if done.returncode == 0 else UNKNOWN
+
+
+def revision() -> str:
+    """Return the commit that runs, from the package or else from the checkout that it stands in."""
+    known = baked()
+    return in_checkout(_PACKAGE.parent) if known == UNKNOWN else known

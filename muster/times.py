@@ -1,0 +1,33 @@
+"""Times as they stand in objects (RFC 3339, UTC) and as seconds of the wall clock; and durations."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+__all__ = ["duration_of", "seconds_of", "text_of"]
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds since 1970 of a time as the apiserver writes it, or None where the text is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo else None
+
+
+def text_of(seconds: float) -> str:
+    """The time in the apiserver's form, to the microsecond."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def duration_of(text: str) -> float | None:
+    """The seconds of a duration such as 30s, 10m or 1h30m, or None where the text is none."""
+    match = _DURATION.fullmatch(text) if text and text.isascii() else None
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(hours * 3600 + minutes * 60 + seconds)

@@ -1,0 +1,337 @@
+"""TrainJob of Kubeflow Trainer (`trainer.kubeflow.org/v1alpha1`): a few numbers for a runtime that has the rest.
+
+The runtime, of a namespace or of the cluster, holds the template of a JobSet; the Trainer fills in nodes and resources
+and JobSet makes the pods. What is done here to the template is what the Trainer 2.1.0 does to it (pkg/runtime/core and
+pkg/runtime/framework/plugins): it adds environment, volumes and ports, and never a container.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from muster.names import GROUP_NAME, POD_GROUP_LABEL
+from muster.objects import (
+    Condition,
+    Container,
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    PodTemplate,
+    ResourceList,
+    ResourceRequirements,
+    SchedulingGate,
+    TemplateMeta,
+)
+from muster.resources import parse_resources
+from muster.topology import MODES, Topology
+from muster.workloads.jobset import JOB_SET, JobSetSpec, JobsStatus, ReplicatedJob, roles_left, time_limits, wave_roles
+from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, Voice, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
+
+_GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
+_FINAL = ("Complete", "Failed")
+
+# The label on a replicated job's template that says which step of a TrainJob it is.
+_STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
+_TRAINER_STEP = "trainer"
+# Of these the Trainer always makes one Job.
+_STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
+# The name of the container that trains, and under MPI of the replicated job of the nodes.
+_NODE = "node"
+_PER_NODE = "spec.trainer.resourcesPerNode"
+
+
+class _RuntimeRef(LocalObject, frozen=True):
+    api_group: str = _GROUP
+    kind: str = "ClusterTrainingRuntime"
+    name: str = ""
+
+
+class _Resources(LocalObject, frozen=True):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class _Trainer(LocalObject, frozen=True):
+    num_nodes: int | None = None
+    resources_per_node: _Resources = _Resources()
+
+
+class _TargetJob(LocalObject, frozen=True):
+    name: str = ""
+
+
+class _OverrideSpec(LocalObject, frozen=True):
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
+class _Override(LocalObject, frozen=True):
+    """Of what it may change, only this concerns a gang: it can give a container neither resources nor a priority."""
+
+    target_jobs: tuple[_TargetJob, ...] = ()
+    metadata: TemplateMeta = TemplateMeta()
+    spec: _OverrideSpec = _OverrideSpec()
+
+
+class _Spec(LocalObject, frozen=True):
+    runtime_ref: _RuntimeRef = _RuntimeRef()
+    trainer: _Trainer = _Trainer()
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    pod_template_overrides: tuple[_Override, ...] = ()
+    suspend: bool = False
+
+
+class _Status(LocalObject, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+    jobs_status: tuple[JobsStatus, ...] = ()
+
+
+class TrainJob(LocalObject, frozen=True):
+    """A TrainJob, without its runtime."""
+
+    api_version: str = f"{_GROUP}/{_VERSION}"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class _MPI(LocalObject, frozen=True):
+    run_launcher_as_node: bool = False
+
+
+class _MLPolicy(LocalObject, frozen=True):
+    num_nodes: int | None = None
+    mpi: _MPI | None = None
+
+
+class _NetworkTopology(LocalObject, frozen=True):
+    # The defaults are the CRD's.
+    mode: str = "hard"
+    highest_tier_allowed: int = 1
+
+
+class _Volcano(LocalObject, frozen=True):
+    network_topology: _NetworkTopology | None = None
+
+
+class _Coscheduling(LocalObject, frozen=True):
+    schedule_timeout_seconds: int = 60
+
+
+class _PodGroupPolicy(LocalObject, frozen=True):
+    coscheduling: _Coscheduling | None = None
+    volcano: _Volcano | None = None
+
+
+class _JobSetTemplate(LocalObject, frozen=True):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: JobSetSpec = JobSetSpec()
+
+
+class _RuntimeSpec(LocalObject, frozen=True):
+    ml_policy: _MLPolicy | None = None
+    pod_group_policy: _PodGroupPolicy = _PodGroupPolicy()
+    template: _JobSetTemplate = _JobSetTemplate()
+
+
+class TrainingRuntime(LocalObject, frozen=True):
+    """A runtime of a namespace, or of the cluster: they look alike."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _RuntimeSpec = _RuntimeSpec()
+
+
+TRAINING_RUNTIME = Source(
+    group=_GROUP,
+    version=_VERSION,
+    kind="TrainingRuntime",
+    plural="trainingruntimes",
+    namespaced=True,
+    decoded=TrainingRuntime,
+)
+CLUSTER_TRAINING_RUNTIME = Source(
+    group=_GROUP,
+    version=_VERSION,
+    kind="ClusterTrainingRuntime",
+    plural="clustertrainingruntimes",
+    namespaced=False,
+    decoded=TrainingRuntime,
+)
+_SOURCES = (TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A TrainJob with its runtime."""
+
+    job: TrainJob
+    runtime: TrainingRuntime
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        return self.job.metadata
+
+    @property
+    def runtime_name(self) -> str:
+        ref = self.job.spec.runtime_ref
+        return f"{ref.kind} {ref.name}"
+
+
+def _runtime_of(job: TrainJob) -> Reference | None:
+    ref = job.spec.runtime_ref
+    for source in _SOURCES:
+        if (source.group, source.kind) == (ref.api_group, ref.kind) and ref.name:
+            return Reference(source, job.metadata.namespace if source.namespaced else "", ref.name)
+    return None
+
+
+def _voices(workload: TrainJob | _Joined) -> tuple[Voice, ...]:
+    """What becomes the metadata of the JobSet: the TrainJob's goes over the runtime's."""
+    job = workload if isinstance(workload, TrainJob) else workload.job
+    own = Voice("spec", job.spec.labels, job.spec.annotations)
+    if isinstance(workload, TrainJob):
+        return (own,)
+    metadata = workload.runtime.spec.template.metadata
+    return own, Voice(f"{workload.runtime_name}: spec.template.metadata", metadata.labels, metadata.annotations)
+
+
+def _read(workload: TrainJob | _Joined) -> Workload:
+    if isinstance(workload, TrainJob):
+        ref = workload.spec.runtime_ref
+        if not ref.name:
+            raise InvalidObjectError("spec.runtimeRef.name", "missing; name the runtime that the TrainJob runs in")
+        raise InvalidObjectError(
+            "spec.runtimeRef",
+            f'"{ref.kind}" of "{ref.api_group}" is no runtime; '
+            f"use TrainingRuntime or ClusterTrainingRuntime of {_GROUP}",
+        )
+    job, policy = workload.job, workload.runtime.spec.pod_group_policy
+    timeout = policy.coscheduling.schedule_timeout_seconds if policy.coscheduling else None
+    template = workload.runtime.spec.template.spec
+    jobs = tuple(_replicated_jobs(job, workload.runtime.spec))
+    spec = replace(template, replicated_jobs=jobs)
+    path = f"{workload.runtime_name}: spec.template.spec"
+    return Workload(
+        kind=TRAIN_JOB,
+        api_version=job.api_version,
+        metadata=job.metadata,
+        pod_group=job.metadata.name,
+        roles=wave_roles(spec, path),
+        left=roles_left(spec, path, job.status.jobs_status),
+        time_limits=time_limits(spec, path),
+        policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
+        policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",
+        suspended=job.spec.suspend,
+        finished=any(item.type in _FINAL and item.status == "True" for item in job.status.conditions),
+        topology=_topology(policy, workload.runtime_name),
+    )
+
+
+def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[ReplicatedJob]:
+    """The replicated jobs of the JobSet that the Trainer makes."""
+    nodes = job.spec.trainer.num_nodes
+    if nodes is not None and nodes < 0:
+        raise InvalidObjectError("spec.trainer.numNodes", f"{nodes} is negative; use 0 or more")
+    policy = runtime.ml_policy
+    mpi = policy.mpi if policy else None
+    as_node = mpi is not None and mpi.run_launcher_as_node
+    counted = False
+    for replicated in runtime.template.spec.replicated_jobs:
+        step = replicated.template.metadata.labels.get(_STEP_LABEL, "")
+        trains = step == _TRAINER_STEP
+        count = replicated.template.spec.parallelism
+        if trains and policy is not None:
+            count = 1 if policy.num_nodes is None else policy.num_nodes
+        count = max(count, 1)
+        # Under MPI the nodes are known by name, elsewhere by the step, and of several only the first.
+        if not counted and nodes is not None and (replicated.name == _NODE if mpi else trains):
+            counted = True
+            count = max(nodes - 1, 1) if as_node else nodes
+        template = _overridden(replicated.template.spec.template, replicated.name, job)
+        if trains or (as_node and replicated.name == _NODE):
+            template = _with_resources(template, job.spec.trainer.resources_per_node)
+        spec = replace(
+            replicated.template.spec,
+            parallelism=count,
+            completions=count,
+            template=_bound(template, runtime.pod_group_policy, job.metadata.name),
+        )
+        yield replace(
+            replicated,
+            replicas=1 if step in _STEPS else replicated.replicas,
+            template=replace(replicated.template, spec=spec),
+        )
+
+
+def _overridden(template: PodTemplate, name: str, job: TrainJob) -> PodTemplate:
+    labels, annotations = dict(template.metadata.labels), dict(template.metadata.annotations)
+    gates = {gate.name: gate for gate in template.spec.scheduling_gates}
+    for override in job.spec.pod_template_overrides:
+        if any(target.name == name for target in override.target_jobs):
+            labels |= override.metadata.labels
+            annotations |= override.metadata.annotations
+            gates |= {gate.name: gate for gate in override.spec.scheduling_gates}
+    metadata = TemplateMeta(labels=labels, annotations=annotations)
+    return PodTemplate(metadata=metadata, spec=replace(template.spec, scheduling_gates=tuple(gates.values())))
+
+
+def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
+    """The template with resourcesPerNode, which replaces what the runtime has as a whole."""
+    if given.requests is None and given.limits is None:
+        return template
+    resources = ResourceRequirements(requests=given.requests or {}, limits=given.limits or {})
+    # Here it is still known where they stand.
+    parse_resources(resources.requests, path=f"{_PER_NODE}.requests")
+    parse_resources(resources.limits, path=f"{_PER_NODE}.limits")
+
+    def of(container: Container) -> Container:
+        return replace(container, resources=resources) if container.name == _NODE else container
+
+    return replace(template, spec=replace(template.spec, containers=tuple(of(one) for one in template.spec.containers)))
+
+
+def _bound(template: PodTemplate, policy: _PodGroupPolicy, group: str) -> PodTemplate:
+    """The template as the Trainer binds it to a PodGroup of its own, where the runtime asks for that."""
+    labels, annotations = dict(template.metadata.labels), dict(template.metadata.annotations)
+    if policy.volcano:
+        annotations[GROUP_NAME] = group
+    if policy.coscheduling:
+        labels[POD_GROUP_LABEL] = group
+    return replace(template, metadata=TemplateMeta(labels=labels, annotations=annotations))
+
+
+def _topology(policy: _PodGroupPolicy, runtime: str) -> Topology | None:
+    asked = policy.volcano.network_topology if policy.volcano else None
+    if asked is None:
+        return None
+    if asked.mode not in MODES:
+        path = f"{runtime}: spec.podGroupPolicy.volcano.networkTopology.mode"
+        raise InvalidObjectError(path, f'"{asked.mode}" is not a mode; use hard or soft')
+    return Topology(asked.mode, asked.highest_tier_allowed)
+
+
+TRAIN_JOB = Kind(
+    group=_GROUP,
+    versions=(_VERSION,),
+    kind="TrainJob",
+    plural="trainjobs",
+    # Its pods are those of a JobSet of its name.
+    pod_label=JOB_SET.pod_label,
+    pod_group_name=lambda name: name,
+    decoded=TrainJob,
+    policy=lambda _: SchedulingPolicy(),
+    read=_read,
+    role_of=JOB_SET.role_of,
+    pod_labels=JOB_SET.pod_labels,
+    pods_of_jobs=True,
+    voices=_voices,
+    origin=Origin(sources=_SOURCES, path="spec.runtimeRef.name", of=_runtime_of, joined=_Joined),
+)

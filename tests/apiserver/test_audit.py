@@ -1,0 +1,177 @@
+"""`muster audit` on a real apiserver: what it finds is what the webhook would say, and what it may not see it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from tests.builders import queue, ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hack.testbed import Testbed
+    from tests.apiserver.desk import Desk
+
+
+def audit(kubeconfig: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "muster.cli", "audit", f"--kubeconfig={kubeconfig}", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def workloads(desk: Desk) -> Iterator[str]:
+    """Workloads in the test's namespace, and the queue of its name: some were in order when they were applied only."""
+    name = desk.namespace
+    gone = f"{name}-gone"
+    desk.create(queue(name, cpu="8"))
+    desk.create(queue(gone))
+    class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": gone}, "value": 7}
+    desk.create(class_)
+    for one in (
+        ray_cluster("fits").label(QUEUE_LABEL, name).head(cpu="1"),
+        ray_cluster("large").label(QUEUE_LABEL, name).head(cpu="5"),
+        ray_cluster("lost").label(QUEUE_LABEL, gone),
+        ray_cluster("unheard").head(cpu="9"),
+        ray_cluster("classless").label(QUEUE_LABEL, name).label(PRIORITY_CLASS_LABEL, gone).head(cpu="1"),
+    ):
+        desk.create(one.manifest())
+    desk.kubectl("delete", f"queue/{gone}", f"priorityclass/{gone}")
+    desk.kubectl("patch", f"queue/{name}", "--type=merge", '--patch={"spec": {"capability": {"cpu": "4"}}}')
+    yield name
+    desk.kubectl("delete", f"queue/{name}")
+
+
+def reasons(report: dict[str, Any], entries: str = "workloads") -> dict[str, list[tuple[str, str]]]:
+    return {
+        entry["name"]: [(found["severity"], found["reason"]) for found in entry["findings"]]
+        for entry in report[entries]
+    }
+
+
+def test_every_workload_that_would_be_refused_is_named_with_its_reason(bare: Testbed, workloads: str) -> None:
+    done = audit(bare.kubeconfig, f"--namespace={workloads}", "-ojson")
+    assert done.stderr == ""
+    report = json.loads(done.stdout)
+    assert reasons(report) == {
+        "classless": [("deny", "UnknownPriorityClass")],
+        "large": [("deny", "ExceedsCapability")],
+        "lost": [("deny", "QueueNotFound")],
+    }
+    assert report["lookedAt"] == {"workloads": 5, "queues": 0, "podGroups": 0}
+    assert (report["refused"], report["warned"], report["unknown"]) == (3, 0, [])
+    assert done.returncode == 1
+
+
+def test_under_the_values_that_are_to_come_nothing_may_be_refused(bare: Testbed, workloads: str) -> None:
+    done = audit(bare.kubeconfig, f"--namespace={workloads}", "--validation=warn")
+    assert done.returncode == 0, done.stderr
+    assert f"RayCluster {workloads}/large\n  warning (ExceedsCapability): metadata.labels" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"\d+ workloads.* looked at: 0 would be refused, [1-9]\d* warned of", last), last
+
+
+def test_a_gang_that_runs_is_told_to_go_on(desk: Desk, bare: Testbed, workloads: str) -> None:
+    desk.create(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "ray-large-pg"},
+            "spec": {"minMember": 1, "queue": workloads},
+            "status": {"phase": "Running"},
+        }
+    )
+    done = audit(bare.kubeconfig, f"--namespace={workloads}")
+    assert f"RayCluster {workloads}/large (it runs, and goes on)\n  refused (ExceedsCapability): " in done.stdout
+
+
+def _pod_group(name: str, queue_: str) -> dict[str, Any]:
+    spec = {"minMember": 1, "queue": queue_, "minResources": {"cpu": "3"}}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+@pytest.fixture
+def spoilt(desk: Desk) -> Iterator[str]:
+    """A queue whose parent is gone, and one that was closed to its users; a PodGroup in each."""
+    name = desk.namespace
+    desk.create(queue(f"{name}-top", cpu="8"))
+    child = queue(f"{name}-leaf", cpu="8")
+    child["spec"]["parent"] = f"{name}-top"
+    desk.create(child)
+    desk.create(queue(f"{name}-private", cpu="8"))
+    for group, where in (("inside", "leaf"), ("outside", "private")):
+        desk.create(_pod_group(group, f"{name}-{where}"))
+    desk.kubectl("delete", f"queue/{name}-top")
+    selector = "muster.dev/namespace-selector=kubernetes.io/metadata.name=elsewhere"
+    desk.kubectl("annotate", f"queue/{name}-private", selector)
+    yield name
+    desk.kubectl("delete", "podgroup", "--all")
+    desk.kubectl("delete", f"queue/{name}-leaf", f"queue/{name}-private")
+
+
+def test_queues_and_pod_groups_that_would_be_refused_are_named_too(desk: Desk, bare: Testbed, spoilt: str) -> None:
+    """What the webhook says to the same objects, applied anew, is what the audit said before."""
+    report = json.loads(audit(bare.kubeconfig, "-ojson").stdout)
+    leaf, private = f"{spoilt}-leaf", f"{spoilt}-private"
+    ours = {name: found for name, found in reasons(report, "queues").items() if name.startswith(spoilt)}
+    assert ours == {leaf: [("deny", "QueueHierarchy")]}
+    (entry,) = [entry for entry in report["podGroups"] if entry["namespace"] == spoilt]
+    assert (entry["name"], reasons({"podGroups": [entry]}, "podGroups")["outside"]) == (
+        "outside",
+        [("deny", "QueueNotFound")],
+    )
+    anew = queue(f"{leaf}-anew", cpu="8")
+    anew["spec"]["parent"] = f"{spoilt}-top"
+    (said,) = [found["message"] for one in report["queues"] if one["name"] == leaf for found in one["findings"]]
+    assert said in desk.refused("create", "-f-", manifest=anew)
+    assert entry["findings"][0]["message"] in desk.refused("create", "-f-", manifest=_pod_group("again", private))
+    # Of one namespace only what is in it is looked at.
+    within = json.loads(audit(bare.kubeconfig, f"--namespace={spoilt}", "-ojson").stdout)
+    assert (within["queues"], within["podGroups"]) == ([], [entry])
+    assert within["lookedAt"] == {"workloads": 0, "queues": 0, "podGroups": 2}
+
+
+def test_a_queue_that_has_become_too_small_is_warned_of_with_whom_it_leaves_outside(
+    desk: Desk, bare: Testbed, spoilt: str
+) -> None:
+    desk.kubectl("patch", f"queue/{spoilt}-private", "--type=merge", '--patch={"spec": {"capability": {"cpu": "2"}}}')
+    done = audit(bare.kubeconfig, "--validation=warn")
+    assert f"Queue {spoilt}-private\n  warning (CapabilityLowered): spec.capability: PodGroup" in done.stdout
+    assert f"{spoilt}/outside" in done.stdout
+
+
+def test_rights_that_are_missing_are_named_and_it_is_no_all_clear(desk: Desk, bare: Testbed) -> None:
+    """A ServiceAccount that may nothing."""
+    done = audit(bare.service_account_kubeconfig(desk.namespace, "default"), f"--namespace={desk.namespace}")
+    assert (done.returncode, done.stdout) == (2, "0 workloads looked at: 0 would be refused, 0 warned of\n")
+    said = done.stderr.splitlines()
+    assert all(line.startswith("muster audit: may not list ") for line in said)
+    assert {"queues.scheduling.volcano.sh:", "rayclusters.ray.io:", "priorityclasses.scheduling.k8s.io:"} <= {
+        line.split()[5] for line in said
+    }
+
+
+@pytest.mark.timeout(60)
+def test_a_cluster_that_cannot_be_reached_is_one_line(bare: Testbed, tmp_path: Path) -> None:
+    """Nobody listens at port 1 of the loopback."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(bare.kubeconfig.read_text().replace(bare.server, "https://127.0.0.1:1"))
+    done = audit(kubeconfig)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"muster audit: [^\n]*Unreachable[^\n]*\n", done.stderr), done.stderr

@@ -1,0 +1,39 @@
+"""What the apiserver makes of a webhook that takes no more for now, which is why muster's says when to come again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import PODS
+from tests import builders
+from tests.apiserver.injectors import Injector, injecting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Desk
+
+_AGAIN = {"Retry-After": "1"}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "created"),
+    [
+        pytest.param((429, _AGAIN), True, id="429 that says when"),
+        pytest.param((503, _AGAIN), True, id="503 that says when"),
+        pytest.param((429, {}), False, id="429"),
+    ],
+)
+def test_the_apiserver_comes_again_where_it_is_told_when(
+    desk: Desk, calls: Calls, tmp_path: Path, refusal: tuple[int, dict[str, str]], *, created: bool
+) -> None:
+    """Within the time that it waits at all; otherwise the failure policy decides at once."""
+    injector = Injector(lambda _: [])
+    with injecting(injector, "busy", desk.namespace, calls=calls, folder=tmp_path):
+        injector.refusals.append(refusal)
+        answer = calls("POST", PODS.path(desk.namespace), builders.pod("p"))
+    assert (answer.ok, len(injector.seen)) == (created, int(created)), answer.message
+    assert not injector.refusals

@@ -1,0 +1,212 @@
+"""What the webhook does when it cannot know whose a pod is: one read, with an end; then it says so, and no pod is made.
+
+A member that passed ungated could never be gated afterwards, and its gang would start in part. docs/operations.md has
+the cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.intent import Defaults
+from muster.kube.config import Connection
+from muster.kube.errors import ApiError
+from muster.kube.resource import MUTATING_WEBHOOKS, PODS, Resource
+from muster.names import GATE, QUEUE_LABEL
+from tests.apiserver.desk import PATIENCE
+from tests.apiserver.owned import Maker, member
+from tests.builders import queue, ray_cluster
+from tests.faulty import FaultyApiserver, failure, hang, only, reset
+from webhook.knowledge import Knowledge
+from webhook.pods import review_pod
+from webhook.review import decode_review
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from hack.testbed import Testbed
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Desk, Manifest
+    from tests.faulty import Answer
+    from webhook.review import Request
+
+_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+_WORKER = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
+_READ_SECONDS = 0.5
+
+
+@pytest.fixture
+def cluster(desk: Desk, calls: Calls) -> Iterator[Manifest]:
+    """A RayCluster of a gang."""
+    maker = Maker(calls, desk.namespace)
+    maker.create(queue(desk.namespace, cpu="8"))
+    yield maker.create(ray_cluster("c").label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
+    desk.kubectl("delete", "queue", desk.namespace)
+
+
+def _request(pod: Manifest, namespace: str) -> Request:
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    asked = {"uid": "u", "kind": kind, "operation": "CREATE", "namespace": namespace, "object": pod}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    return decode_review(json.dumps(review).encode())
+
+
+@asynccontextmanager
+async def _knowing(bare: Testbed) -> AsyncIterator[tuple[FaultyApiserver, Knowledge]]:
+    """What a webhook knows whose watches have shown nothing yet, and the way by which it asks."""
+
+    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+        return f"Bearer {bare.admin_token}"
+
+    async with (
+        FaultyApiserver.in_front_of(bare) as server,
+        server.client(Connection(server.url, login=login)) as client,
+    ):
+        yield server, Knowledge(client, Defaults(), _READ_SECONDS)
+
+
+async def test_pod_that_is_quicker_than_the_watch_costs_one_read_of_each(
+    bare: Testbed, desk: Desk, cluster: Manifest
+) -> None:
+    """Nothing was ever watched here: the namespace and the owner are read, each once, and the pod is a member."""
+    async with _knowing(bare) as (server, knowledge):
+        answer = await review_pod(_request(member(cluster, _WORKER), desk.namespace), knowledge, Defaults())
+        assert {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]} in answer.patch
+        assert [request.path for request in server.seen("GET")] == [
+            f"/api/v1/namespaces/{desk.namespace}",
+            f"/apis/ray.io/v1/namespaces/{desk.namespace}/rayclusters/c",
+        ]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(hang, id="the apiserver does not answer"),
+        pytest.param(reset, id="the connection breaks"),
+        pytest.param(failure(500, "InternalError"), id="the apiserver is broken"),
+        pytest.param(failure(403, "Forbidden"), id="a right is missing"),
+    ],
+)
+async def test_owner_that_cannot_be_read_is_no_answer_and_soon(
+    bare: Testbed, desk: Desk, cluster: Manifest, fault: Answer
+) -> None:
+    """The server makes a 503 of it, and the failure policy decides."""
+    path = f"/apis/ray.io/v1/namespaces/{desk.namespace}/rayclusters/c"
+    async with _knowing(bare) as (server, knowledge):
+        server.on("GET", only(path, fault, server.forward))
+        # Far less than the 5 s that the apiserver waits.
+        async with asyncio.timeout(5 * _READ_SECONDS):
+            with pytest.raises(ApiError):
+                await review_pod(_request(member(cluster, _WORKER), desk.namespace), knowledge, Defaults())
+
+
+async def test_dry_run_reads_as_the_real_thing_and_writes_nothing(bare: Testbed, desk: Desk, cluster: Manifest) -> None:
+    """The same answer; what it asked the apiserver was read only."""
+    async with _knowing(bare) as (server, knowledge):
+        real, dry = (_request(member(cluster, _WORKER), desk.namespace) for _ in range(2))
+        answers = [await review_pod(one, knowledge, Defaults()) for one in (dry, real)]
+        assert answers[0] == answers[1]
+        assert {request.kind for request in server.requests} == {"GET"}
+
+
+@pytest.fixture
+def without_rights(bare: Testbed, calls: Calls, webhook: MusterInstall) -> Iterator[None]:
+    """The webhook's rights in the whole cluster are taken away, while it runs."""
+    path = _BINDINGS.path(name=f"{webhook.release}-webhook")
+    binding = calls.done("GET", path)
+    calls.done("DELETE", path)
+    account = f"--as=system:serviceaccount:{webhook.namespace}:{webhook.release}-webhook"
+
+    def may(answer: str) -> bool:
+        return bare.kubectl("auth", "can-i", "get", "jobs", account, "-A", check=False).stdout.strip() == answer
+
+    wait_for("the rights to be gone", lambda: may("no"), PATIENCE)
+    yield
+    binding["metadata"] = {"name": binding["metadata"]["name"], "labels": binding["metadata"]["labels"]}
+    calls.done("POST", _BINDINGS.path(), binding)
+    wait_for("the rights to be back", lambda: may("yes"), PATIENCE)
+
+
+@pytest.mark.usefixtures("without_rights")
+def test_pod_is_refused_and_not_let_through_while_a_right_is_missing(calls: Calls, desk: Desk) -> None:
+    """Its Job is read directly, and cannot be."""
+    maker = Maker(calls, desk.namespace)
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "set-work-0"}, "spec": {"template": template}}
+    labels = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "work"}
+    answer = maker.ask(member(maker.create(job), labels))
+    assert 'failed calling webhook "jobset.pods.muster.dev"' in answer.message
+    # The words that the apiserver has for a 503.
+    assert "the server is currently unable to handle the request" in answer.message
+
+
+@pytest.mark.usefixtures("without_rights")
+def test_replica_that_may_not_list_what_it_needs_never_becomes_ready(webhook: MusterInstall) -> None:
+    """It says which kind it is; the replicas that were there before go on."""
+    process = webhook.start_webhook()
+
+    def unready() -> str:
+        try:
+            with urllib.request.urlopen(webhook.url(process, "/readyz"), timeout=10) as response:  # noqa: S310 - loopback
+                return f"ready: {response.read().decode()}"
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+
+    try:
+        wait_for("the replica to say what it lacks", lambda: "rayclusters.ray.io" in unready(), PATIENCE)
+        assert not unready().startswith("ready")
+        assert "rayclusters.ray.io: 403 Forbidden" in process.log.read_text()
+    finally:
+        webhook.webhooks.remove(process)
+        process.stop()
+
+
+@pytest.fixture
+def ignoring(calls: Calls, webhook: MusterInstall) -> Iterator[None]:
+    """`webhook.failurePolicy: Ignore`, for pods."""
+    path = MUTATING_WEBHOOKS.path(name=webhook.release)
+
+    def all_to(policy: str) -> None:
+        names = [one["name"] for one in calls.done("GET", path)["webhooks"]]
+        wanted = [{"name": name, "failurePolicy": policy} for name in names]
+        calls.done("PATCH", path, {"webhooks": wanted}, patch="strategic-merge")
+
+    all_to("Ignore")
+    yield
+    all_to("Fail")
+
+
+@pytest.mark.usefixtures("ignoring")
+def test_with_ignore_a_gang_of_which_a_part_slipped_by_is_left_alone_as_a_whole(
+    calls: Calls, webhook: MusterInstall, desk: Desk, cluster: Manifest
+) -> None:
+    """Its next members pass untouched, too, until none of those that slipped by is left."""
+    maker = Maker(calls, desk.namespace)
+    webhook.stop_webhooks()
+
+    def held(pod: Manifest) -> bool:
+        return bool(pod["spec"].get("schedulingGates"))
+
+    def ask() -> Manifest:
+        return calls("POST", f"{PODS.path(desk.namespace)}?dryRun=All", member(cluster, _WORKER)).body
+
+    wait_for("failures to be ignored", lambda: ask()["kind"] == "Pod", PATIENCE)
+    slipped = maker.create(member(cluster, _WORKER))
+    assert not held(slipped)
+    webhook.start_webhook()
+    webhook.wait_ready(PATIENCE)
+    beside = maker.create(member(cluster, _WORKER))
+    assert not held(beside)
+    for pod in (slipped, beside):
+        calls.done("DELETE", PODS.path(desk.namespace, pod["metadata"]["name"]), {"gracePeriodSeconds": 0})
+    wait_for("the webhook to see them go", lambda: held(ask()), PATIENCE)

@@ -1,0 +1,90 @@
+"""A pod that asks the webhook itself, without any certificate, in the name of whomever it likes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.kube.resource import QUEUES
+from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from tests import builders
+from tests.apiserver.desk import PATIENCE
+
+if TYPE_CHECKING:
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Desk, Manifest
+
+_ADMINISTRATOR = {"username": "kubernetes-admin", "groups": ["system:masters"]}
+
+
+def _asked(webhook: MusterInstall, calls: Calls, manifest: Manifest) -> dict[str, Any]:
+    """What the webhook answers to a review of a new RayCluster by an administrator."""
+    service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
+    request = {
+        "uid": "forged",
+        "kind": {"group": "ray.io", "version": "v1", "kind": "RayCluster"},
+        "resource": {"group": "ray.io", "version": "v1", "resource": "rayclusters"},
+        "name": manifest["metadata"]["name"],
+        "namespace": manifest["metadata"]["namespace"],
+        "operation": "CREATE",
+        "userInfo": _ADMINISTRATOR,
+        "object": manifest,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    # Who means harm does not look whose certificate it is.
+    context = ssl._create_unverified_context()  # noqa: S323
+    connection = http.client.HTTPSConnection(
+        service["clusterIP"], service["ports"][0]["port"], timeout=10, context=context
+    )
+    connection.request("POST", "/validate/workloads", json.dumps(review), {"Content-Type": "application/json"})
+    answer = json.loads(connection.getresponse().read())["response"]
+    connection.close()
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
+    webhook: MusterInstall, calls: Calls, desk: Desk
+) -> None:
+    """A queue of another's is told from one that does not exist by no word; nothing is made of what was asked about."""
+    theirs, open_one = f"{desk.namespace}-theirs", f"{desk.namespace}-open"
+    closed = builders.queue(theirs, cpu="8")
+    closed["metadata"]["annotations"] = {NAMESPACE_SELECTOR: "team=theirs"}
+    desk.create(closed)
+    desk.create(builders.queue(open_one, cpu="8"))
+
+    def answer(queue: str) -> dict[str, Any]:
+        manifest = builders.ray_cluster("forged").label(QUEUE_LABEL, queue).manifest()
+        manifest["metadata"]["namespace"] = desk.namespace
+        return _asked(webhook, calls, manifest)
+
+    wait_for("the queues to be known", lambda: answer(open_one)["allowed"], PATIENCE)
+    missing = f"{desk.namespace}-there-is-none"
+    told = [json.dumps(answer(queue)).replace(queue, "") for queue in (theirs, missing)]
+    assert "does not exist" in told[0]
+    assert told[0] == told[1]
+    assert desk.kubectl("get", "rayclusters,podgroups,pods", "--output=name") == ""
+    for name in (theirs, open_one):
+        calls.done("DELETE", QUEUES.path(None, name))
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b""], ids=["half TLS", "plain", "nothing"]
+)
+def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
+    webhook: MusterInstall, calls: Calls, desk: Desk, sent: bytes
+) -> None:
+    service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
+    with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=10) as rude:
+        rude.sendall(sent)
+        refused = desk.refused(
+            "create", "--filename=-", manifest=builders.ray_cluster("a").label(QUEUE_LABEL, "none").manifest()
+        )
+        assert "does not exist" in refused

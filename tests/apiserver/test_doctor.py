@@ -1,0 +1,495 @@
+"""`muster doctor` on a real apiserver: a cluster in order, and each way to break it with what is said then."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import datetime as dt
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from hack.testbed import wait_for
+from muster.cli import main
+from muster.kube.resource import (
+    DEPLOYMENTS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    POD_GROUPS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
+from muster.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
+from tests.apiserver.conftest import EXCLUDED
+from tests.apiserver.desk import PATIENCE
+from tests.builders import queue
+from webhook.certificates import issue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from hack.testbed import Testbed
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Desk
+
+_VOLCANO = ("volcano-scheduler", "volcano-controllers")
+_SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
+_LEASE = LEASES.path("muster-system", "muster-controller")
+_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_NAMES = [f"muster-webhook.muster-system{end}" for end in (".svc", "")]
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """The command, run in this process."""
+
+    testbed: Testbed
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        with pytest.raises(SystemExit) as ended:
+            main(["doctor", f"--kubeconfig={kubeconfig or self.testbed.kubeconfig}", *arguments])
+        said = self.capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    def found(self, *arguments: str, kubeconfig: Path | None = None) -> dict[str, list[str]]:
+        """What is not in order: `level check` with its messages. The exit code is what it must be for that."""
+        code, out, err = self.run("-ojson", *arguments, kubeconfig=kubeconfig)
+        report = json.loads(out)
+        assert (code, err) == (1 if report["problems"] else 2 if report["unknown"] else 0, "")
+        said: dict[str, list[str]] = {}
+        for one in report["diagnoses"]:
+            if one["level"] != "ok":
+                assert one["cure"], one
+                said.setdefault(f"{one['level']} {one['check']}", []).append(one["message"])
+        return said
+
+
+@pytest.fixture
+def doctor(healthy: Testbed, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    capsys.readouterr()
+    return Doctor(healthy, capsys)
+
+
+@pytest.fixture
+def down(healthy: Testbed, webhook_of_session: MusterInstall) -> None:
+    """No webhook runs."""
+    del healthy
+    webhook_of_session.stop_webhooks()
+
+
+@pytest.fixture(scope="module")
+def healthy(bare: Testbed, webhook_of_session: MusterInstall, calls: Calls) -> Iterator[Testbed]:
+    """A controller that leads, and Volcano's Deployments, accounts and roles as its installer has them."""
+    bare.kubectl("create", "namespace", "volcano-system")
+    installer = bare.module_dir("volcano.sh/volcano") / "installer/volcano-development.yaml"
+    mine = [one for one in yaml.load_all(installer.read_bytes(), yaml.CSafeLoader) if one and _is_volcanos(one)]
+    manifests = "\n---\n".join(map(json.dumps, mine))
+    bare.kubectl("apply", "--server-side", "-f-", input=manifests)
+    calls.done("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", queue("default"))
+    opened = {"status": {"state": "Open"}}
+    calls.done("PATCH", "/apis/scheduling.volcano.sh/v1beta1/queues/default/status", opened, patch="merge")
+    lead(webhook_of_session, calls)
+    for deployment in ("volcano-system/volcano-scheduler", "volcano-system/volcano-controllers", *_OURS):
+        namespace, _, name = deployment.partition("/")
+        bare.kubectl("rollout", "status", f"--namespace={namespace}", f"deployment/{name}", "--timeout=60s")
+    yield bare
+    stand_down(webhook_of_session)
+    bare.kubectl("delete", "-f-", "--wait=false", input=manifests)
+    bare.kubectl("delete", "namespace", "volcano-system", "--wait=false")
+    bare.kubectl("delete", "queue/default")
+
+
+_OURS = ("muster-system/muster-webhook", "muster-system/muster-controller")
+
+
+def _is_volcanos(manifest: dict[str, Any]) -> bool:
+    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment")
+    return manifest["kind"] in kinds and manifest["metadata"]["name"].removesuffix("-role") in _VOLCANO
+
+
+def lead(installed: MusterInstall, calls: Calls) -> None:
+    """Start a controller and wait until it leads."""
+    installed.start_controller()
+    wait_for("a leader", lambda: calls("GET", _LEASE).body.get("spec", {}).get("holderIdentity"), PATIENCE)
+
+
+def stand_down(installed: MusterInstall) -> None:
+    """End the controllers, which give the Lease back."""
+    while installed.controllers:
+        installed.controllers.pop().stop()
+
+
+@contextmanager
+def edited(calls: Calls, path: str, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
+    """Overwrite an object, and in the end put back what it was."""
+    before = calls.done("GET", path)
+    changed = copy.deepcopy(before)
+    edit(changed)
+    calls.done("PUT", path, changed)
+    yield
+    before["metadata"]["resourceVersion"] = calls.done("GET", path)["metadata"]["resourceVersion"]
+    calls.done("PUT", path, before)
+
+
+def without(role: dict[str, Any], resource: str, verb: str) -> None:
+    """Take a verb on a resource out of a role."""
+    (rule,) = (one for one in role["rules"] if resource in one["resources"] and verb in one["verbs"])
+    rule["verbs"].remove(verb)
+    if not rule["verbs"]:
+        role["rules"].remove(rule)
+
+
+def everywhere(configuration: dict[str, Any], **fields: object) -> None:
+    """Set fields of all entries, or of their clientConfig."""
+    for entry in configuration["webhooks"]:
+        for name, value in fields.items():
+            (entry["clientConfig"] if name == "caBundle" else entry)[name] = value
+
+
+def pem(certificates: object) -> str:
+    """The authorities as a caBundle."""
+    data: dict[str, str] = certificates.secret_data()  # type: ignore[attr-defined]
+    return data["ca.crt"]
+
+
+@pytest.mark.usefixtures("webhook")
+def test_a_cluster_in_order(doctor: Doctor) -> None:
+    code, out, err = doctor.run()
+    assert (code, err) == (0, "")
+    assert out.endswith("\n0 problems, 0 warnings\n")
+    assert "a pod of a gang would be held by muster's gate" in out
+    assert "would be\n                       refused by jobs.workloads.muster.dev" in out
+    levels = {one["level"] for one in yaml.safe_load(doctor.run("-oyaml")[1])["diagnoses"]}
+    assert levels == {"ok"}
+
+
+@pytest.mark.usefixtures("down")
+def test_no_webhook_that_answers(doctor: Doctor) -> None:
+    found = doctor.found()
+    assert set(found) == {"problem answers"}
+    pod, job = found["problem answers"]
+    assert pod.startswith('a pod of a gang cannot be created: Internal error occurred: failed calling webhook "plain.')
+    assert job.startswith("a Job of a gang cannot be created")
+
+
+@pytest.mark.usefixtures("down")
+def test_no_webhook_that_answers_and_nobody_waits_for_it(doctor: Doctor, calls: Calls) -> None:
+    ignore = {"failurePolicy": "Ignore"}
+    with (
+        edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, **ignore)),
+        edited(calls, VALIDATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, **ignore)),
+    ):
+        pod, job = doctor.found()["problem answers"]
+    assert pod.startswith("a pod of a gang passes untouched in namespace default")
+    assert job.endswith("is taken, although validation is deny: nobody looked at it")
+
+
+@pytest.mark.usefixtures("down")
+def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Calls) -> None:
+    """A webhook that runs would put them right."""
+    now = dt.datetime.now(dt.UTC)
+    stranger, past = pem(issue(_NAMES, now)), pem(issue(_NAMES, now - dt.timedelta(days=400)))
+    with (
+        edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle=stranger)),
+        edited(calls, VALIDATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle=past)),
+    ):
+        found = doctor.found()["problem certificates"]
+    assert [line.partition(":")[0] for line in found] == [
+        "the caBundle holds not the authority of what is served",
+        "the caBundle holds only certificates that are not valid now",
+    ]
+    with edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle="")):
+        (line,) = doctor.found()["problem certificates"]
+    assert line.startswith("the caBundle holds no certificate: ray.pods.muster.dev, ")
+
+
+@pytest.mark.usefixtures("down")
+def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Calls) -> None:
+    """A webhook that runs would make it anew."""
+    now = dt.datetime.now(dt.UTC)
+
+    def saying(data: dict[str, str]) -> str:
+        with edited(calls, _SECRET, lambda one: one.update(data=data)):
+            return doctor.found()["problem certificates"][0]
+
+    ended = issue([*_NAMES, "muster-webhook"], now - dt.timedelta(days=100)).secret_data()
+    assert re.search(r"muster-webhook-tls: what is served ended 10 days ago, on \d{4}-\d\d-\d\d$", saying(ended))
+    broken = saying({**ended, "tls.crt": base64.b64encode(b"?").decode()})
+    assert "muster-webhook-tls cannot be served: tls.crt holds no certificate: " in broken
+    assert saying({}).endswith("cannot be served: it is empty")
+    other = issue(["elsewhere.svc"], now).secret_data()
+    assert saying(other).endswith("tls.crt is not good for muster-webhook.muster-system.svc")
+
+
+def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
+    doctor: Doctor, webhook: MusterInstall, calls: Calls
+) -> None:
+    """As the cure says."""
+    controller = f"{_ROLES}/muster-controller"
+    role = calls.done("GET", controller)
+    without(role, "pods", "patch")
+    without(role, "rayclusters/finalizers", "update")
+    calls.done("PUT", controller, role)
+    path = VALIDATING_WEBHOOKS.path(name="muster")
+    configuration = calls.done("GET", path)
+    configuration["webhooks"] = [one for one in configuration["webhooks"] if one["name"] != "jobs.workloads.muster.dev"]
+    (workloads,) = (one for one in configuration["webhooks"] if one["name"] == "workloads.muster.dev")
+    for rule in workloads["rules"]:
+        rule["resources"] = [one for one in rule["resources"] if one != "pytorchjobs"]
+    calls.done("PUT", path, configuration)
+    doctor.testbed.kubectl("delete", "validatingadmissionpolicybinding", "muster-pods")
+    doctor.testbed.kubectl("delete", "mutatingwebhookconfiguration", "muster")
+    wait_for("RBAC to have heard of it", lambda: "problem rights" in doctor.found(), PATIENCE)
+    found = doctor.found()
+    assert found["problem rights"] == [
+        "ServiceAccount muster-system/muster-controller may not patch pods, update rayclusters/finalizers.ray.io"
+    ]
+    assert found["problem webhooks"] == [
+        "MutatingWebhookConfiguration muster is missing: what it is for passes without muster",
+        (
+            "ValidatingWebhookConfiguration muster: workloads.muster.dev is not asked about CREATE and UPDATE of "
+            "pytorchjobs, entry jobs.workloads.muster.dev is missing"
+        ),
+    ]
+    assert found["problem policies"] == [
+        "not in force: muster-pods (the policy, or its binding with action Deny, is missing)"
+    ]
+    webhook.upgrade({}, "--force-conflicts")
+    webhook.start_webhook()
+    webhook.wait_ready(PATIENCE)
+    wait_for("all to be in order again", lambda: doctor.found() == {}, PATIENCE)
+
+
+@pytest.mark.usefixtures("webhook")
+def test_a_right_that_volcano_lacks(doctor: Doctor, calls: Calls) -> None:
+    def edit(role: dict[str, Any]) -> None:
+        without(role, "pods/binding", "create")
+
+    with edited(calls, f"{_ROLES}/volcano-scheduler", edit):
+        wait_for("RBAC to have heard of it", lambda: "problem rights" in doctor.found(), PATIENCE)
+        assert doctor.found() == {
+            "problem rights": ["ServiceAccount volcano-system/volcano-scheduler may not create pods/binding"]
+        }
+
+
+@pytest.mark.usefixtures("webhook")
+def test_a_kind_of_volcano_s_that_is_not_served(doctor: Doctor, calls: Calls) -> None:
+    """As when its CRD is gone; here nothing is lost."""
+
+    def edit(definition: dict[str, Any]) -> None:
+        for version in definition["spec"]["versions"]:
+            version["served"] = False
+
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.scheduling.volcano.sh"
+    with edited(calls, path, edit):
+        wait_for("the apiserver to serve it no more", lambda: "problem kinds" in doctor.found(), PATIENCE)
+        assert doctor.found()["problem kinds"] == [
+            "scheduling.volcano.sh/v1beta1 is not served: no podgroups; no gang can be made"
+        ]
+    wait_for("it to be served", lambda: calls("GET", POD_GROUPS.path("default")).ok, PATIENCE)
+
+
+def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls: Calls) -> None:
+    """And what it leaves: a PodGroup whose workload was deleted with `--cascade=orphan` is nobody's."""
+    stand_down(webhook)
+    assert doctor.found() == {
+        "problem lease": ["Lease muster-system/muster-controller is held by nobody: gangs that wait go on waiting"]
+    }
+
+    orphan = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "orphan", "labels": {MANAGED_BY: MUSTER}},
+        "spec": {"minMember": 1, "queue": "default"},
+    }
+    calls.done("POST", POD_GROUPS.path("default"), orphan)
+    (line,) = doctor.found()["warning podgroups"]
+    assert line.startswith("PodGroup default/orphan (muster's, no phase) has no owner and no pods, for ")
+    calls.done("DELETE", POD_GROUPS.path("default", "orphan"))
+
+    def crashed(lease: dict[str, Any]) -> None:
+        lease["spec"] |= {
+            "holderIdentity": "ghost",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseDurationSeconds": 15,
+        }
+
+    with edited(calls, _LEASE, crashed):
+        (line,) = doctor.found()["problem lease"]
+    assert re.search(r"is held by ghost, renewed \d+ days ago, for 15 seconds: nobody leads any more$", line)
+    calls.done("DELETE", _LEASE)
+    assert doctor.found()["problem lease"] == [
+        "Lease muster-system/muster-controller is missing: no controller has ever led"
+    ]
+    lead(webhook, calls)
+
+
+@pytest.mark.usefixtures("webhook")
+def test_deployments_without_pods(doctor: Doctor, calls: Calls) -> None:
+    def scale(deployment: dict[str, Any]) -> None:
+        deployment["spec"]["replicas"] = 0
+
+    with (
+        edited(calls, DEPLOYMENTS.path("muster-system", "muster-controller"), scale),
+        edited(calls, DEPLOYMENTS.path("volcano-system", "volcano-scheduler"), scale),
+    ):
+        wait_for(
+            "their pods to be gone",
+            lambda: set(doctor.found()) == {"problem installation", "problem volcano"},
+            PATIENCE,
+        )
+        found = doctor.found()
+    assert found["problem installation"] == [
+        "Deployment muster-system/muster-controller is scaled to 0: gangs that wait go on waiting"
+    ]
+    assert found["problem volcano"] == [
+        "Deployment volcano-system/volcano-scheduler (vc-scheduler v1.14.0): 0 of 0 pods Ready: no gang is placed"
+    ]
+    wait_for("their pods to be back", lambda: doctor.found() == {}, PATIENCE)
+
+
+def test_a_gang_that_is_held(doctor: Doctor, desk: Desk, calls: Calls) -> None:
+    """What waits is no problem of the cluster's."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "lonely", "labels": {GANG: "pair"}, "annotations": {GANG_SIZE: "2"}},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    }
+    desk.create(pod)
+    group = POD_GROUPS.path(desk.namespace, "pair")
+    wait_for(
+        "muster to say why",
+        lambda: calls("GET", group).body["metadata"].get("annotations", {}).get(STATE),
+        PATIENCE,
+    )
+    assert doctor.found() == {}
+    found = doctor.found("--held-for=0s")
+    assert set(found) == {"warning gates"}
+    (line,) = found["warning gates"]
+    assert re.match(
+        rf"1 pods of PodGroup {desk.namespace}/pair have been held for \d+ seconds; Assembling: .*1 of 2", line
+    )
+
+
+def test_operators_with_gang_flags_of_their_own(doctor: Doctor, desk: Desk) -> None:
+    """Their own manifests, with one more argument."""
+    files = {
+        "github.com/ray-project/kuberay/ray-operator": ("config/manager/manager.yaml", "--batch-scheduler=volcano"),
+        "github.com/kubeflow/training-operator": ("manifests/base/deployment.yaml", "--gang-scheduler-name=volcano"),
+        "github.com/kubeflow/mpi-operator": ("manifests/base/deployment.yaml", "--gang-scheduling=volcano"),
+    }
+    plain, flagged = [], []
+    for module, (file, argument) in files.items():
+        manifest = yaml.safe_load((doctor.testbed.module_dir(module) / file).read_bytes())
+        manifest["metadata"].pop("namespace", None)
+        plain.append(manifest)
+        flagged.append(copy.deepcopy(manifest))
+        (container,) = flagged[-1]["spec"]["template"]["spec"]["containers"]
+        container["args"] = [*container.get("args", []), argument]
+    for manifests, warned in ((plain, []), (flagged, list(files.values()))):
+        desk.testbed.kubectl(
+            "apply", "-f-", f"--namespace={desk.namespace}", input="\n---\n".join(map(json.dumps, manifests))
+        )
+        lines = doctor.found().get("warning operators", [])
+        assert len(lines) == len(warned)
+        for _, argument in warned:
+            assert any(
+                f"Deployment {desk.namespace}/" in line and f" has {argument}: it makes" in line for line in lines
+            )
+    desk.kubectl("delete", "deployments", "--all")
+
+
+def test_kueue_that_takes_everything(doctor: Doctor, desk: Desk) -> None:
+    configuration = {"kind": "Configuration", "manageJobsWithoutQueueName": True}
+    desk.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kueue-manager-config"},
+            "data": {"controller_manager_config.yaml": yaml.safe_dump(configuration)},
+        }
+    )
+    labels = {"control-plane": "controller-manager"}
+    container = {"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.15.2"}
+    volume = {"name": "manager-config", "configMap": {"name": "kueue-manager-config"}}
+    desk.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "kueue-controller-manager"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [container], "volumes": [volume]},
+                },
+            },
+        }
+    )
+    (line,) = doctor.found()["warning operators"]
+    assert f"manageJobsWithoutQueueName in ConfigMap {desk.namespace}/kueue-manager-config" in line
+    desk.kubectl("delete", "deployment", "kueue-controller-manager")
+
+
+def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> None:
+    """First those of nobody, then of who may view the cluster."""
+    kubeconfig = doctor.testbed.service_account_kubeconfig(desk.namespace, "default")
+    found = doctor.found(kubeconfig=kubeconfig)
+    assert {level.partition(" ")[0] for level in found} == {"unknown"}
+    lines = [line for several in found.values() for line in several]
+    assert all(line.startswith("could not check ") for line in lines)
+    assert "could not check whether muster's pods run: you may not list deployments.apps" in lines
+    viewer = f"{desk.namespace}-viewer"
+    doctor.testbed.kubectl(
+        *("create", "clusterrolebinding", viewer, "--clusterrole=view"),
+        f"--serviceaccount={desk.namespace}:default",
+    )
+    wait_for(
+        "RBAC to have heard of it",
+        lambda: "unknown installation" not in doctor.found(kubeconfig=kubeconfig),
+        PATIENCE,
+    )
+    found = doctor.found(kubeconfig=kubeconfig)
+    doctor.testbed.kubectl("delete", "clusterrolebinding", viewer)
+    assert found["unknown certificates"] == [
+        (
+            "could not check what Secret muster-system/muster-webhook-tls holds: you may not get secrets "
+            "muster-webhook-tls in namespace muster-system"
+        )
+    ]
+    assert found["unknown rights"] == [
+        "could not check rights of muster and Volcano: you may not create subjectaccessreviews.authorization.k8s.io"
+    ]
+    assert found["unknown answers"][0] == (
+        "could not check what a pod would be made into: you may not create pods in namespace default (on trial, as a "
+        "dry run)"
+    )
+
+
+@pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize("namespace", ["muster-system", EXCLUDED])
+def test_a_trial_where_muster_looks_away_proves_nothing(doctor: Doctor, namespace: str) -> None:
+    found = doctor.found(f"--namespace={namespace}")
+    assert found["unknown answers"][0] == (
+        f"could not check what a pod would be made into: muster leaves namespace {namespace} alone"
+    )
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line(doctor: Doctor, tmp_path: Path) -> None:
+    """Nobody listens at port 1 of the loopback."""
+    kubeconfig = tmp_path / "config"
+    text = doctor.testbed.kubeconfig.read_text()
+    kubeconfig.write_text(text.replace(doctor.testbed.server, "https://127.0.0.1:1"))
+    code, out, err = doctor.run(kubeconfig=kubeconfig)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"muster doctor: [^\n]*Unreachable[^\n]*\n", err), err

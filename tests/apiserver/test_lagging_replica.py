@@ -1,0 +1,177 @@
+"""Two replicas of the webhook, of which one hears nothing any more: its watches are open and silent.
+
+What it has not been shown it reads, so that no pod comes out otherwise than by the other replica; what it was shown and
+has changed since it cannot know, and then a whole workload is left alone and never a part of one held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import urllib.request
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import wait_for
+from hack.testbed.site import kubeconfig_text
+from muster.kube.resource import QUEUES
+from muster.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
+from tests.apiserver.desk import PATIENCE
+from tests.apiserver.kinds import PLAIN, WITH_WORKLOAD
+from tests.apiserver.owned import Maker, member
+from tests.builders import queue, ray_cluster
+from tests.faulty import FaultyApiserver, nothing
+from tests.recorder import RAY_CLUSTERS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from hack.testbed import Testbed
+    from hack.testbed.muster import MusterInstall
+    from hack.testbed.process import Process
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Manifest
+
+# Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*(_SelectorTransport|socket):pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture
+def lane(bare: Testbed, calls: Calls, every_kind: None) -> Iterator[str]:
+    """A namespace, and a queue of its name."""
+    del every_kind
+    name = f"lagging-{uuid.uuid4().hex[:6]}"
+    calls.done("POST", QUEUES.path(), queue(name, cpu="100"))
+    calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait_for("its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
+    yield name
+    bare.kubectl("delete", "namespace", name, "--wait=false")
+    bare.kubectl("delete", "queue", name)
+
+
+@asynccontextmanager
+async def _deaf(bare: Testbed, webhook: MusterInstall, folder: Path) -> AsyncIterator[Process]:
+    """One replica more, ready, which is shown nothing after its first lists; what it reads itself it gets."""
+    async with FaultyApiserver.in_front_of(bare) as proxy:
+        proxy.on("WATCH", proxy.spoiled(nothing))
+        (own,) = json.loads(webhook.programs["webhook"].kubeconfig.read_text())["users"]
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, own["user"]["token"]))
+        process = webhook.start_webhook(f"--kubeconfig={kubeconfig}")
+        try:
+            await asyncio.to_thread(webhook.wait_ready, PATIENCE)
+            yield process
+        finally:
+            webhook.webhooks.remove(process)
+            await asyncio.to_thread(process.stop)
+
+
+def _reviews(webhook: MusterInstall, process: Process) -> int:
+    """How many pods this replica was asked about."""
+    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=10) as response:  # noqa: S310 - loopback
+        text = response.read().decode()
+    found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
+    return int(sum(map(float, found)))
+
+
+def _worker(cluster: Manifest, group: str = "worker") -> Manifest:
+    name = cluster["metadata"]["name"]
+    return member(cluster, {"ray.io/cluster": name, "ray.io/group": group, "ray.io/node-type": "worker"})
+
+
+def _held(pod: Manifest) -> bool:
+    return {"name": GATE} in pod["spec"].get("schedulingGates", [])
+
+
+async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
+    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+) -> None:
+    """It alone serves. Namespaces are the only thing here that it was ever shown."""
+    webhook.stop_webhooks()
+    maker = Maker(calls, lane)
+
+    def check() -> None:
+        for chain in (*WITH_WORKLOAD, *PLAIN):
+            one = chain.made(maker, chain.title.lower().replace(" ", "-"), {QUEUE_LABEL: lane})
+            pod = maker.create(one.pod())
+            assert _held(pod), chain.title
+            assert pod["spec"]["schedulerName"] == "volcano", chain.title
+            assert pod["metadata"]["labels"] == {**one.labels, GANG: one.group, QUEUE_LABEL: lane}
+            assert pod["metadata"]["annotations"][GROUP_NAME] == one.group
+
+    async with _deaf(bare, webhook, tmp_path) as replica:
+        await asyncio.to_thread(check)
+        assert _reviews(webhook, replica) >= len(WITH_WORKLOAD) + len(PLAIN)
+
+
+async def test_what_has_changed_behind_its_back_is_read_where_it_can_be_seen(
+    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+) -> None:
+    """A workload of a former one's name, a role that is new, a queue that is new."""
+    maker = Maker(calls, lane)
+    labelled = ray_cluster("again").label(QUEUE_LABEL, lane).workers(1)
+    maker.create(labelled.manifest())
+    grown = maker.create(ray_cluster("grown").label(QUEUE_LABEL, lane).workers(1).manifest())
+    late = f"{lane}-late"
+    webhook.stop_webhooks()
+
+    def check() -> None:
+        calls.done("DELETE", RAY_CLUSTERS.path(lane, "again"))
+        anew = maker.create(ray_cluster("again").label(QUEUE_LABEL, late).workers(1).manifest())
+        pod = maker.create(_worker(anew))
+        assert (_held(pod), pod["metadata"]["labels"][QUEUE_LABEL]) == (True, late)
+        groups = ray_cluster("grown").workers(1).workers(1, group="more").manifest()["spec"]["workerGroupSpecs"]
+        calls.done("PATCH", RAY_CLUSTERS.path(lane, "grown"), {"spec": {"workerGroupSpecs": groups}}, patch="merge")
+        assert _held(maker.create(_worker(grown, "more")))
+
+    async with _deaf(bare, webhook, tmp_path):
+        calls.done("POST", QUEUES.path(), queue(late, cpu="100"))
+        try:
+            await asyncio.to_thread(check)
+        finally:
+            calls.done("DELETE", QUEUES.path(name=late))
+
+
+async def test_with_one_replica_behind_every_pod_comes_out_the_same_whoever_is_asked(
+    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+) -> None:
+    """Both serve at one address, and both are asked about the pods of workloads of a moment ago."""
+    maker = Maker(calls, lane)
+    (other,) = webhook.webhooks
+
+    async with _deaf(bare, webhook, tmp_path) as deaf:
+        before = {process.pid: _reviews(webhook, process) for process in (deaf, other)}
+        pods: list[Manifest] = []
+
+        def ask() -> bool:
+            cluster = maker.create(ray_cluster(f"c{len(pods)}").label(QUEUE_LABEL, lane).workers(8).manifest())
+            pods.extend(calls.each(maker.create, [_worker(cluster) for _ in range(8)]))
+            return all(_reviews(webhook, process) - before[process.pid] >= 8 for process in (deaf, other))
+
+        await asyncio.to_thread(wait_for, "both to have been asked", ask, PATIENCE)
+    assert [pod["metadata"]["name"] for pod in pods if not _held(pod)] == []
+
+
+async def test_workload_that_one_replica_takes_for_nobody_s_is_left_alone_by_both(
+    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+) -> None:
+    """It was labelled behind that replica's back: its pod passes, and the other lets the next ones pass."""
+    webhook.stop_webhooks()
+    maker = Maker(calls, lane)
+    silent = maker.create(ray_cluster("silent").workers(2).manifest())
+    async with _deaf(bare, webhook, tmp_path):
+        label = {"metadata": {"labels": {QUEUE_LABEL: lane}}}
+        await asyncio.to_thread(calls.done, "PATCH", RAY_CLUSTERS.path(lane, "silent"), label, patch="merge")
+        passed = await asyncio.to_thread(maker.create, _worker(silent))
+    assert not _held(passed)
+    webhook.start_webhook()
+    webhook.wait_ready(PATIENCE)
+    assert not _held(maker.create(_worker(silent)))

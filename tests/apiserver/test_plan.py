@@ -1,0 +1,125 @@
+"""`muster plan --cluster` takes its context from a real apiserver, and says in a line what it cannot have."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
+from tests.builders import RayCluster, queue, ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hack.testbed import Testbed
+    from tests.apiserver.desk import Desk
+
+
+def plan(kubeconfig: Path | str, *workloads: RayCluster, namespace: str = "") -> subprocess.CompletedProcess[str]:
+    items = [workload.manifest() for workload in workloads]
+    for item in items:
+        item["metadata"]["namespace"] = namespace
+    return subprocess.run(
+        [sys.executable, "-m", "muster.cli", "plan", "--cluster", f"--kubeconfig={kubeconfig}", "-ojson", "-f-"],
+        input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def context(desk: Desk) -> Iterator[str]:
+    """What a cluster knows, by the name of the test's own namespace: of everything one."""
+    name = desk.namespace
+    for manifest in (
+        queue(name, cpu="4"),
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7},
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": name},
+            "handler": "none",
+            "overhead": {"podFixed": {"cpu": "250m"}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": name},
+            "spec": {"limits": [{"type": "Container", "defaultRequest": {"ephemeral-storage": "1Gi"}}]},
+        },
+    ):
+        desk.create(manifest)
+    desk.kubectl("annotate", "namespace", name, f"{QUEUE_ANNOTATION}={name}")
+    yield name
+    desk.kubectl("delete", f"queue/{name}", f"priorityclass/{name}", f"runtimeclass/{name}")
+
+
+def test_queues_classes_namespaces_limits_and_overheads_are_the_clusters(bare: Testbed, context: str) -> None:
+    urgent = ray_cluster("urgent").label(PRIORITY_CLASS_LABEL, context).head(cpu="1", runtimeClassName=context)
+    done = plan(
+        bare.kubeconfig,
+        urgent,
+        ray_cluster("large").label(QUEUE_LABEL, context).head(cpu="5"),
+        ray_cluster("unknown").label(PRIORITY_CLASS_LABEL, f"{context}-gone"),
+        ray_cluster("lost").label(QUEUE_LABEL, "gone"),
+        namespace=context,
+    )
+    assert done.stderr == ""
+    entries: list[dict[str, Any]] = json.loads(done.stdout)
+    assert [entry["verdict"]["reason"] for entry in entries] == [
+        "",
+        "ExceedsCapability",
+        "UnknownPriorityClass",
+        "QueueNotFound",
+    ]
+    assert done.returncode == 1
+    first = entries[0]
+    assert first["intent"]["from"]["queue"] == f"namespace {context}: metadata.annotations[{QUEUE_ANNOTATION}]"
+    assert first["podGroup"]["spec"]["minResources"] == {"cpu": "1250m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
+    assert first["verdict"]["message"] == ""
+
+
+def test_what_the_plan_adds_is_what_the_apiserver_writes_into_the_pod(desk: Desk, bare: Testbed, context: str) -> None:
+    """The pod that the operator would make, made: its overhead and defaults are those that were planned."""
+    workload = ray_cluster("urgent").label(QUEUE_LABEL, context).head(cpu="1", runtimeClassName=context)
+    (entry,) = json.loads(plan(bare.kubeconfig, workload, namespace=context).stdout)
+    template = workload.manifest()["spec"]["headGroupSpec"]["template"]
+    made = desk.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "head"}, "spec": template["spec"]}, "--dry-run=server"
+    )
+    assert made["spec"]["overhead"] == {"cpu": "250m"}
+    asked = made["spec"]["containers"][0]["resources"]["requests"]
+    assert {**asked, "cpu": "1250m"} == entry["roles"][0]["requests"]
+
+
+def test_a_missing_right_is_named_in_one_line(desk: Desk, bare: Testbed) -> None:
+    """A ServiceAccount that may nothing."""
+    kubeconfig = bare.service_account_kubeconfig(desk.namespace, "default")
+    done = plan(kubeconfig, ray_cluster("c"), namespace=desk.namespace)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        r"muster plan: cannot list queues\.scheduling\.volcano\.sh of the cluster: 403 Forbidden: [^\n]*\n", done.stderr
+    ), done.stderr
+
+
+@pytest.mark.timeout(60)
+def test_a_cluster_that_cannot_be_reached_is_one_line(bare: Testbed, tmp_path: Path) -> None:
+    """Nobody listens at port 1 of the loopback."""
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(bare.kubeconfig.read_text().replace(bare.server, "https://127.0.0.1:1"))
+    done = plan(kubeconfig, ray_cluster("c"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"muster plan: cannot list queues[^\n]*Unreachable: [^\n]*\n", done.stderr), done.stderr
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = plan(tmp_path / "none", ray_cluster("c"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"muster plan: cluster: [^\n]*none[^\n]*\n", done.stderr), done.stderr

@@ -1,0 +1,170 @@
+"""Queues, and what names one by itself, at the real apiserver: what is refused, and what makes no call at all."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
+from muster.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from tests import builders
+from tests.apiserver.desk import PATIENCE, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Answer, Calls
+
+CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A namespace of team ml with two queues: `NAMESPACE-open` for all, `NAMESPACE-kept` for another team."""
+
+    namespace: str
+    calls: Calls
+    webhook: MusterInstall
+
+    def queue(self, suffix: str, selector: str = "", **spec: object) -> Manifest:
+        """A Queue, not made yet."""
+        manifest = builders.queue(f"{self.namespace}-{suffix}")
+        manifest["spec"] |= spec
+        if selector:
+            manifest["metadata"]["annotations"] = {NAMESPACE_SELECTOR: selector}
+        return manifest
+
+    def group(self, queue: str, user: str = "") -> Answer:
+        """Make a PodGroup in a queue."""
+        manifest = {
+            "apiVersion": POD_GROUPS.api_version,
+            "kind": POD_GROUPS.kind,
+            "metadata": {
+                "name": f"group-{uuid.uuid4().hex[:8]}",
+                "namespace": self.namespace,
+                # Whose one is says who asks; muster's controller makes none without the label.
+                "labels": {MANAGED_BY: MUSTER},
+            },
+            "spec": {"minMember": 1, "minResources": {"cpu": "4"}, "queue": f"{self.namespace}-{queue}"},
+        }
+        return self.calls("POST", POD_GROUPS.path(self.namespace), manifest, user=user)
+
+    def reviews(self, name: str) -> float:
+        """How many reviews of that webhook were answered."""
+        total = 0.0
+        for process in self.webhook.webhooks:
+            url = self.webhook.url(process, "/metrics")
+            with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 (loopback)
+                text = response.read().decode()
+            counts = re.findall(rf'^muster_webhook_reviews_total{{.*webhook="{name}".*}} (\S+)$', text, re.MULTILINE)
+            total += sum(map(float, counts))
+        return total
+
+
+@pytest.fixture
+def place(calls: Calls, webhook: MusterInstall) -> Iterator[Place]:
+    name = f"naming-{uuid.uuid4().hex[:6]}"
+    calls.done("POST", NAMESPACES.path(), {"metadata": {"name": name, "labels": {"team": "ml"}}})
+    found = Place(name, calls, webhook)
+    for manifest in (found.queue("open"), found.queue("kept", "team=web")):
+        calls.done("POST", QUEUES.path(), manifest)
+    wait_for(
+        "its ServiceAccount", lambda: calls("GET", f"{NAMESPACES.path()}/{name}/serviceaccounts/default").ok, PATIENCE
+    )
+    yield found
+    calls("DELETE", f"{NAMESPACES.path()}/{name}")
+    for queue in calls.done("GET", QUEUES.path())["items"]:
+        if queue["metadata"]["name"].startswith(name):
+            calls("DELETE", QUEUES.path(name=queue["metadata"]["name"]))
+
+
+def without(text: str, *names: str) -> str:
+    """The text with each of these names as the same one."""
+    for name in names:
+        text = text.replace(name, "Q")
+    return text
+
+
+def test_a_podgroup_stands_in_a_queue_that_is_there_for_its_namespace(place: Place) -> None:
+    """Made there, or moved there; a kept queue and a missing one are refused in the same words."""
+    kept, none = place.group("kept"), place.group("none")
+    assert kept.status == none.status == 422
+    assert without(kept.message, f"{place.namespace}-kept") == without(none.message, f"{place.namespace}-none")
+    assert "does not exist; name an existing queue or create it first" in kept.message
+    made = place.group("open")
+    assert made.ok, made.message
+    path = POD_GROUPS.path(place.namespace, made.body["metadata"]["name"])
+    moved = place.calls("PATCH", path, {"spec": {"queue": f"{place.namespace}-kept"}}, patch="merge")
+    assert (moved.status, without(moved.message, f"{place.namespace}-kept")) == (
+        422,
+        without(kept.message, f"{place.namespace}-kept"),
+    )
+
+
+def test_what_volcano_and_muster_write_of_podgroups_makes_no_call(place: Place) -> None:
+    """A status is written by an update of the whole, many times in the life of a gang."""
+    made = place.group("open")
+    path = POD_GROUPS.path(place.namespace, made.body["metadata"]["name"])
+    before = place.reviews("podgroups")
+    for phase in ("Pending", "Inqueue", "Running"):
+        now = place.calls.done("GET", path)
+        place.calls.done("PUT", path, {**now, "status": {"phase": phase, "running": 1}})
+    place.calls.done("PATCH", path, {"spec": {"minMember": 2}}, patch="merge")
+    place.calls.done("PATCH", path, {"metadata": {"annotations": {"volcano.sh/x": "y"}}}, patch="merge")
+    assert place.group("kept", CONTROLLER).ok, "it says itself what is not there"
+    assert place.reviews("podgroups") == before
+    assert place.group("open").ok
+    assert place.reviews("podgroups") == before + 1
+
+
+@pytest.mark.parametrize("said", ["labels", "annotations"])
+def test_a_pod_that_names_a_queue_by_itself_names_one_that_is_there_for_it(place: Place, said: str) -> None:
+    key = QUEUE_LABEL if said == "labels" else QUEUE_ANNOTATION
+
+    def make(queue: str, **spec: str) -> Answer:
+        pod = builders.pod(f"pod-{uuid.uuid4().hex[:8]}", **spec)
+        pod["metadata"][said] = {key: f"{place.namespace}-{queue}"}
+        return place.calls("POST", PODS.path(place.namespace), pod)
+
+    kept, none = make("kept", schedulerName="volcano"), make("none", schedulerName="volcano")
+    assert kept.status == none.status == 422
+    assert without(kept.message, f"{place.namespace}-kept") == without(none.message, f"{place.namespace}-none")
+    assert make("open", schedulerName="volcano").ok
+    before = place.reviews("queues-of-pods")
+    assert make("kept").ok, "to another scheduler it is a word like others"
+    assert place.reviews("queues-of-pods") == before
+
+
+def test_a_queue_that_cannot_be_is_refused_and_its_status_makes_no_call(place: Place) -> None:
+    path = QUEUES.path(name=f"{place.namespace}-open")
+    wrong = place.calls("POST", QUEUES.path(), place.queue("wrong", "team in (ml"))
+    assert 'metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key' in wrong.message
+    lost = place.calls("POST", QUEUES.path(), place.queue("lost", parent=f"{place.namespace}-none"))
+    assert f'spec.parent: queue "{place.namespace}-none" does not exist' in lost.message
+    before = place.reviews("queues")
+    place.calls.done("PATCH", f"{path}/status", {"status": {"state": "Open", "allocated": {"cpu": "3"}}}, patch="merge")
+    place.calls.done("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, patch="merge")
+    assert place.reviews("queues") == before
+
+
+def test_a_lower_capability_and_a_first_child_are_answered_by_who_is_there(place: Place) -> None:
+    """The PodGroups of the queue are read for it, with the rights of the webhook's own ServiceAccount."""
+    name = f"{place.namespace}-open"
+    place.calls.done(
+        "PATCH", f"{QUEUES.path(name=name)}/status", {"status": {"allocated": {"cpu": "3"}}}, patch="merge"
+    )
+    assert place.group("open").ok
+    told = place.webhook.testbed.kubectl(
+        "patch", "queue", name, "--type=merge", '-p={"spec":{"capability":{"cpu":"2"}}}'
+    )
+    assert "Warning: spec.capability: cpu 2 is below the cpu 3 held there" in told.stderr
+    assert "can never start with cpu 2, the first needs cpu 4" in told.stderr
+    child = place.calls("POST", QUEUES.path(), place.queue("child", parent=name))
+    assert f'spec.parent: queue "{name}" holds PodGroup {place.namespace}/group-' in child.message

@@ -1,0 +1,194 @@
+"""`muster release` with nothing but an apiserver: no webhook, no controller, no Volcano."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.names import GANG, GATE, label_value
+from tests import builders
+from tests.apiserver.desk import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.desk import Desk
+
+pytestmark = pytest.mark.usefixtures("nobody")
+
+OTHERS = "example.com/budget"
+
+
+@pytest.fixture
+def nobody(desk: Desk, webhook: MusterInstall) -> None:
+    """Nobody at work but the apiserver."""
+    del desk
+    webhook.stop_webhooks()
+
+
+def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -> None:
+    """Pods of a gang as the webhook left them before it went down."""
+    for name in names:
+        pod = builders.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
+        desk.create(pod)
+        # The webhook, which is asked about new pods, is not asked about this.
+        desk.kubectl("label", "pod", name, f"{GANG}={gang}")
+
+
+def gates(desk: Desk) -> dict[str, list[str]]:
+    """The gates of every pod of the namespace."""
+    return {
+        pod["metadata"]["name"]: [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+        for pod in desk.pods()
+    }
+
+
+def release(desk: Desk, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command as an administrator, or as who owns this kubeconfig."""
+    command = [sys.executable, "-m", "muster.cli", "release", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_named_gangs_are_opened_and_no_others(desk: Desk) -> None:
+    held(desk, "one", "one-0", "one-1")
+    held(desk, "two", "two-0")
+    held(desk, "three", "three-0")
+    done = release(desk, "-n", desk.namespace, "one", "three")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{desk.namespace}/one: 2 pods opened\n{desk.namespace}/three: 1 pod opened\n"
+    assert gates(desk) == {"one-0": [], "one-1": [], "two-0": [GATE], "three-0": []}
+
+
+def test_all_means_every_gang_everywhere_or_in_the_namespace(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    held(desk, "two", "two-0")
+    assert release(desk, "--all", "-n", "default").stdout == "muster holds no pod there\n"
+    assert gates(desk) == {"one-0": [GATE], "two-0": [GATE]}
+    done = release(desk, "--all")
+    assert done.returncode == 0
+    assert f"{desk.namespace}/one: 1 pod opened" in done.stdout
+    assert gates(desk) == {"one-0": [], "two-0": []}
+
+
+def test_a_gang_with_a_long_name_is_found_by_it(desk: Desk) -> None:
+    """Its label holds the head of the name and a hash."""
+    name = "a-very-long-name-of-a-gang-that-goes-on-and-on-until-no-label-can-hold-it-any-more"
+    held(desk, label_value(name), "long-0")
+    assert release(desk, "-n", desk.namespace, name).returncode == 0
+    assert gates(desk) == {"long-0": []}
+
+
+def test_gates_of_others_stay_and_are_named(desk: Desk) -> None:
+    held(desk, "one", "one-0", gates=(OTHERS, GATE))
+    done = release(desk, "-n", desk.namespace, "one")
+    assert done.stdout == f"{desk.namespace}/one: 1 pod opened; gates of others hold them still: {OTHERS}\n"
+    assert gates(desk) == {"one-0": [OTHERS]}
+
+
+def test_a_dry_run_opens_nothing(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    done = release(desk, "-n", desk.namespace, "--dry-run", "one")
+    assert (done.returncode, done.stdout) == (0, f"{desk.namespace}/one: 1 pod would be opened\n")
+    assert gates(desk) == {"one-0": [GATE]}
+
+
+def test_what_is_open_already_is_no_failure(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    release(desk, "-n", desk.namespace, "one")
+    done = release(desk, "-n", desk.namespace, "one")
+    assert (done.returncode, done.stdout) == (0, "muster holds no pod there\n")
+
+
+def test_a_misspelt_gang_is_said(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    done = release(desk, "-n", desk.namespace, "one", "oen")
+    assert done.returncode == 1
+    assert done.stderr == f"muster release: {desk.namespace}/oen: no pod belongs to a gang of that name\n"
+    assert gates(desk) == {"one-0": []}
+
+
+@pytest.fixture
+def stubborn(desk: Desk) -> Iterator[str]:
+    """A pod of which the apiserver refuses every change."""
+    held(desk, "one", "one-1")
+    name = f"stubborn-{desk.namespace}"
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": desk.namespace}},
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["UPDATE"]}
+                ],
+            },
+            "validations": [{"expression": "object.metadata.name != 'one-1'", "message": "not this one"}],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    for manifest in (policy, binding):
+        desk.testbed.kubectl("create", "-f-", input=json.dumps(manifest))
+    label = ("label", "pod", "one-1", "probe=1", "--dry-run=server", f"--namespace={desk.namespace}")
+    wait_for(
+        "the policy to be in force",
+        lambda: "not this one" in desk.testbed.kubectl(*label, check=False).stderr,
+        PATIENCE,
+    )
+    yield "one-1"
+    desk.testbed.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+
+
+def test_one_failure_keeps_nobody_else_waiting(desk: Desk, stubborn: str) -> None:
+    held(desk, "one", "one-0", "one-2")
+    done = release(desk, "-n", desk.namespace, "one")
+    assert done.returncode == 1
+    assert done.stdout == f"{desk.namespace}/one: 2 pods opened\n"
+    assert f"{desk.namespace}/one: pod {stubborn}: 422" in done.stderr
+    assert "not this one" in done.stderr
+    assert gates(desk) == {"one-0": [], stubborn: [GATE], "one-2": []}
+
+
+def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
+    """Bound in one namespace; without any right it cannot ask, and who may patch pods may not open them."""
+    held(desk, "one", "one-0")
+    kubeconfig = desk.testbed.service_account_kubeconfig(desk.namespace, "default")
+    done = release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig)
+    assert done.returncode == 2
+    assert done.stderr.startswith("muster release: 403 Forbidden: pods is forbidden")
+    desk.kubectl("create", "role", "patcher", "--verb=list,patch", "--resource=pods")
+    subject = f"--serviceaccount={desk.namespace}:default"
+    desk.kubectl("create", "rolebinding", "patcher", "--role=patcher", subject)
+    wait_for(
+        "the role to count",
+        lambda: release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig).returncode == 1,
+        PATIENCE,
+    )
+    done = release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig)
+    assert "who holds the verb release on gangs.muster.dev (ClusterRole muster-release), may do that" in done.stderr
+    assert gates(desk) == {"one-0": [GATE]}
+    desk.kubectl("create", "rolebinding", "releaser", "--clusterrole=muster-release", subject)
+    wait_for(
+        "the cluster role to count",
+        lambda: release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig).returncode == 0,
+        PATIENCE,
+    )
+    assert gates(desk) == {"one-0": []}
+
+
+@pytest.mark.parametrize("arguments", [[], ["one", "--all"]], ids=["neither gangs nor --all", "both"])
+def test_it_is_said_what_is_to_be_released(desk: Desk, arguments: list[str]) -> None:
+    done = release(desk, *arguments)
+    assert (done.returncode, done.stderr) == (2, "muster release: name gangs, or say --all, and not both\n")

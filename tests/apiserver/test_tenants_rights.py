@@ -1,0 +1,76 @@
+"""What the administrator of a namespace, by Kubernetes' own role `admin`, gets of muster: nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.apiserver.conftest import open_desk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Manifest
+
+FORBIDDEN = 403
+OWNER = "owner-of-the-namespace"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RELEASE = {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["release"]}
+
+
+@pytest.fixture(scope="module")
+def owned(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[str]:
+    """A namespace whose tenant is its administrator."""
+    del webhook_of_session
+    with open_desk(bare, "owned") as desk:
+        desk.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", f"--user={OWNER}")
+        yield desk.namespace
+
+
+def to(role: str) -> Manifest:
+    return {
+        "metadata": {"name": "mine"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OWNER}],
+    }
+
+
+def test_he_may_bind_roles_of_kubernetes_in_his_namespace(calls: Calls, owned: str) -> None:
+    """Or what follows would show nothing."""
+    made = calls("POST", f"{RBAC}/namespaces/{owned}/rolebindings?dryRun=All", to("view"), user=OWNER)
+    assert made.ok, made.message
+
+
+@pytest.mark.parametrize("role", ["muster-release", "muster-controller", "muster-webhook"])
+def test_no_namespaces_administrator_takes_a_role_of_musters(calls: Calls, owned: str, role: str) -> None:
+    answer = calls("POST", f"{RBAC}/namespaces/{owned}/rolebindings", to(role), user=OWNER)
+    assert (answer.status, "not currently held" in answer.message) == (FORBIDDEN, True)
+
+
+def test_no_namespaces_administrator_makes_a_role_with_musters_verb(calls: Calls, owned: str) -> None:
+    role = {"metadata": {"name": "mine"}, "rules": [RELEASE]}
+    answer = calls("POST", f"{RBAC}/namespaces/{owned}/roles", role, user=OWNER)
+    assert (answer.status, "not currently held" in answer.message) == (FORBIDDEN, True)
+
+
+@pytest.mark.parametrize("role", ["admin", "edit", "view"])
+def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Calls, owned: str, role: str) -> None:
+    """Nothing of the chart is aggregated into them."""
+    del owned
+    rules = calls.done("GET", f"{RBAC}/clusterroles/{role}")["rules"]
+    assert rules
+    assert not [rule for rule in rules if "muster.dev" in rule.get("apiGroups", ())]
+    ours = calls.done("GET", f"{RBAC}/clusterroles?labelSelector=app.kubernetes.io/name=muster")["items"]
+    assert [item["metadata"]["name"] for item in ours] == ["muster-controller", "muster-release", "muster-webhook"]
+    assert not [key for item in ours for key in item["metadata"]["labels"] if "aggregate-to" in key]
+
+
+@pytest.mark.parametrize("path", ["secrets", "secrets/muster-webhook-tls", "pods", "leases"])
+def test_what_is_in_musters_namespace_is_not_his_to_read(calls: Calls, owned: str, path: str) -> None:
+    del owned
+    root = "/apis/coordination.k8s.io/v1" if path == "leases" else "/api/v1"
+    assert calls("GET", f"{root}/namespaces/muster-system/{path}", user=OWNER).status == FORBIDDEN

@@ -1,0 +1,205 @@
+"""What kubectl prints of refusals and warnings, who is asked at all, and how much the apiserver passes on."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.kube.resource import POD_GROUPS, QUEUES, Resource
+from muster.names import (
+    MANAGED_BY,
+    MUSTER,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    REQUEUE_AFTER,
+    STATE,
+)
+from tests.apiserver.desk import PATIENCE
+from tests.builders import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
+from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed.muster import MusterInstall
+    from tests.apiserver.calls import Calls
+    from tests.apiserver.desk import Desk, Manifest
+
+_NOW = "2026-11-21T10:00:00Z"
+_CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
+_QUEUE = f"metadata.labels[{QUEUE_LABEL}]"
+
+
+@pytest.fixture
+def lane(desk: Desk, calls: Calls) -> Iterator[str]:
+    """A queue of 4 cpu of the test's own."""
+    calls.done("POST", QUEUES.path(), queue(desk.namespace, cpu="4"))
+    yield desk.namespace
+    calls.done("DELETE", QUEUES.path(name=desk.namespace))
+
+
+def asked(webhook: MusterInstall) -> int:
+    """How many workloads muster was asked about."""
+    (process,) = webhook.webhooks
+    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=10) as response:  # noqa: S310 - loopback
+        text = response.read().decode()
+    found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="workloads"[^}]*\} (\S+)$', text, re.MULTILINE)
+    return int(sum(map(float, found)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "workload"),
+    [
+        pytest.param(RAY_CLUSTERS, ray_cluster("one").workers(1), id="RayCluster"),
+        pytest.param(PYTORCH_JOBS, pytorch_job("one").workers(1), id="PyTorchJob"),
+    ],
+)
+def test_asked_only_where_spec_labels_or_queue_change(
+    calls: Calls, webhook: MusterInstall, lane: str, kind: Resource, workload: RayCluster | PyTorchJob
+) -> None:
+    """Operators write status and finalizers all the time, and what is being deleted must not hang on anybody."""
+    path = kind.path(lane, "one")
+    conditions = [{"type": "Created", "status": "True", "reason": "r", "message": "", "lastTransitionTime": _NOW}]
+    started = asked(webhook)
+    calls.done("POST", kind.path(lane), workload.label(QUEUE_LABEL, lane).manifest())
+    assert asked(webhook) == started + 1, "a new workload"
+
+    quiet: list[tuple[str, Manifest]] = [
+        ("/status", {"status": {"conditions": conditions}}),
+        ("", {"metadata": {"annotations": {"note": "1"}}}),
+        ("", {"metadata": {"finalizers": ["example.com/one", "example.com/two"]}}),
+    ]
+    for rest, change in quiet:
+        calls.done("PATCH", path + rest, change, patch="merge")
+    assert asked(webhook) == started + 1, "status, other annotations, finalizers"
+    for change in ({"metadata": {"labels": {"app": "x"}}}, {"spec": _changed(kind)}):
+        calls.done("PATCH", path, change, patch="merge")
+    assert asked(webhook) == started + 3, "labels and spec"
+
+    calls.done("PATCH", path, {"metadata": {"annotations": {QUEUE_ANNOTATION: lane}}}, patch="merge")
+    assert asked(webhook) == started + 4, "the annotation that names a queue"
+
+    calls.done("DELETE", path)
+    for left in (["example.com/two"], None):
+        calls.done("PATCH", path, {"metadata": {"finalizers": left}}, patch="merge")
+    assert not calls("GET", path).ok
+    assert asked(webhook) == started + 4, "its end"
+
+
+def _changed(kind: Resource) -> dict[str, Any]:
+    return {"rayVersion": "2.53.0"} if kind is RAY_CLUSTERS else {"runPolicy": {"backoffLimit": 2}}
+
+
+def test_a_refusal_says_everything_that_is_wrong(desk: Desk, calls: Calls, lane: str) -> None:
+    """In one line of kubectl's, and one by one for programs."""
+    cluster = ray_cluster("big").label(QUEUE_LABEL, lane).label(PRIORITY_CLASS_LABEL, "hihg").workers(4)
+    room = (
+        f'gang "ray-big-pg" needs cpu 5, queue "{lane}" has capability cpu 4; lower the replicas or use a larger queue'
+    )
+    unknown = 'PriorityClass "hihg" does not exist; name an existing class or create it first'
+    priority = f"metadata.labels[{PRIORITY_CLASS_LABEL}]"
+    message = f'admission webhook "workloads.muster.dev" denied the request: {_QUEUE}: {room}; {priority}: {unknown}'
+    said = desk.refused("create", "-f-", manifest=cluster.manifest())
+    assert said == f'Error from server (ExceedsCapability): error when creating "STDIN": {message}'
+    answer = calls("POST", RAY_CLUSTERS.path(lane), cluster.manifest())
+    assert (answer.status, answer.body["reason"], answer.message) == (422, "ExceedsCapability", message)
+    assert answer.body["details"]["causes"] == [
+        {"reason": "ExceedsCapability", "field": _QUEUE, "message": room},
+        {"reason": "UnknownPriorityClass", "field": priority, "message": unknown},
+    ]
+
+
+def test_warnings_come_before_what_kubectl_does_gravest_first(desk: Desk, lane: str) -> None:
+    """A value with a line break makes no line of its own."""
+    job = pytorch_job("odd").workers(2).policy(queue=lane, minAvailable=2, scheduleTimeoutSeconds=60)
+    said = desk.warned(job.annotate(REQUEUE_AFTER, "so\non").manifest())
+    policy = "spec.runPolicy.schedulingPolicy"
+    assert said == [
+        (
+            f"Warning: {policy}.minAvailable: 2 pods start the gang, but the job cannot work with fewer than 3, and "
+            "those that run hold their room; raise it, or leave it out"
+        ),
+        (
+            f'Warning: metadata.annotations[{REQUEUE_AFTER}]: "so\\non" is not a duration such as 30s, 10m or 1h30m; '
+            "it is ignored"
+        ),
+        f"Warning: {policy}.scheduleTimeoutSeconds: volcano does not know it; the gang waits for as long as it must",
+    ]
+
+
+def _bound(lane: str, groups: int) -> Manifest:
+    """A RayCluster of which every group of workers is warned of, in 340 characters."""
+    cluster = ray_cluster("bound").label(QUEUE_LABEL, lane).workers(0).manifest()
+    (one,) = cluster["spec"]["workerGroupSpecs"]
+    cluster["spec"]["workerGroupSpecs"] = [
+        {
+            **one,
+            "groupName": f"g{number}",
+            "template": {
+                **one["template"],
+                "metadata": {"annotations": {"scheduling.k8s.io/group-name": f"{number:03} {'word ' * 40}end"}},
+            },
+        }
+        for number in range(groups)
+    ]
+    return cluster
+
+
+def test_long_warnings_pass_whole_up_to_what_the_apiserver_lets_through(desk: Desk, lane: str) -> None:
+    """256 characters are its limit only where all together have more than 4096."""
+    said = desk.warned(_bound(lane, 10))
+    assert len(said) == 10
+    assert all(len(line) > 300 and line.endswith("muster leaves them to it, and makes none") for line in said)
+
+
+def test_of_too_many_warnings_each_is_cut_between_words(desk: Desk, lane: str) -> None:
+    """The apiserver would cut within a word, and within a name."""
+    said = [line.removeprefix("Warning: ") for line in desk.warned(_bound(lane, 30))]
+    assert all(line.endswith(" word...") and len(line) <= 256 for line in said)
+    assert 16 <= len(said) < 30
+    assert sum(map(len, said)) <= 4096
+
+
+def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, calls: Calls, lane: str) -> None:
+    """A workload that is changed may hold that room itself."""
+    used = {"status": {"state": "Open", "allocated": {"cpu": "3500m", "memory": "1Gi"}}}
+    calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", used, patch="merge")
+    cluster = ray_cluster("second").label(QUEUE_LABEL, lane)
+    line = f'{_QUEUE}: gang "ray-second-pg" needs cpu 1, and queue "{lane}" holds cpu 3500m of 4 (87 %); '
+    probe = cluster.manifest()
+    wait_for("the warning", lambda: line in "".join(desk.warned(probe, "--dry-run=server")), PATIENCE)
+    assert len(desk.warned(probe)) == 1
+    path = RAY_CLUSTERS.path(lane, "second")
+    patch = ("--type=merge", '--patch={"spec": {"rayVersion": "2.0.0"}}')
+    changed = desk.testbed.kubectl("patch", "raycluster", "second", f"--namespace={lane}", *patch)
+    assert (changed.stderr, calls.done("GET", path)["spec"]["rayVersion"]) == ("", "2.0.0")
+
+
+def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Calls, lane: str) -> None:
+    """By what the controller has written on its PodGroups, and Volcano into the queue's status."""
+    status = {"status": {"state": "Open", "allocated": {"cpu": "4"}}}
+    calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", status, patch="merge")
+    for name, where, state in (
+        ("a", lane, "WaitingForQuota"),
+        ("b", lane, "Admitted"),
+        ("c", "else", "WaitingForQuota"),
+    ):
+        meta = {"name": name, "labels": {MANAGED_BY: MUSTER}, "annotations": {STATE: state}}
+        spec = {"minMember": 1, "queue": where}
+        group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": meta, "spec": spec}
+        made = calls("POST", POD_GROUPS.path(lane), group, user=_CONTROLLER)
+        assert made.ok, made.message
+
+    def said() -> list[str]:
+        cluster = ray_cluster("one").label(QUEUE_LABEL, lane).manifest()
+        lines = desk.warned(cluster, "--dry-run=server")
+        return [line for line in lines if f'1 gang waits in queue "{lane}", 1 before it' in line]
+
+    # What was read for somebody else a moment ago serves for some seconds.
+    wait_for("the line to be known", said, PATIENCE)
+    assert "holds cpu 4 of 4 (100 %)" in said()[0]

@@ -1,0 +1,135 @@
+"""`muster withdraw` with nothing but an apiserver; of a release that is not there, so that the session's goes on.
+
+tests/e2e/test_uninstall.py and tests/node/test_order.py take away one that is.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import POD_GROUPS
+from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
+from tests.apiserver.test_release import gates, held, nobody, stubborn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.apiserver.desk import Desk, Manifest
+
+__all__ = ["nobody", "stubborn"]
+
+pytestmark = pytest.mark.usefixtures("nobody")
+
+
+def withdraw(desk: Desk, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command as an administrator, or as who owns this kubeconfig."""
+    command = [sys.executable, "-m", "muster.cli", "withdraw", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}"]
+    settings = ["--name=not-there", "--settle=0", *arguments]
+    return subprocess.run([*command, *settings], capture_output=True, text=True, check=False, timeout=60)
+
+
+def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
+    """Held pods that are bound to a PodGroup, as the webhook leaves them."""
+    held(desk, gang, *names)
+    for name in names:
+        desk.kubectl("annotate", "pod", name, f"{GROUP_NAME}={gang}", f"{TASK_SPEC}={role}")
+        desk.kubectl("label", "pod", name, f"{QUEUE_LABEL}=research")
+
+
+def group(desk: Desk, name: str, **roles: int) -> None:
+    desk.create(
+        {
+            "apiVersion": POD_GROUPS.api_version,
+            "kind": POD_GROUPS.kind,
+            "metadata": {"name": name},
+            "spec": {
+                "minMember": sum(roles.values()),
+                "minTaskMember": roles,
+                "minResources": {"cpu": "2"},
+                "queue": "research",
+            },
+        }
+    )
+
+
+def spec(desk: Desk, name: str) -> Manifest:
+    found: Manifest = desk.api.get(POD_GROUPS.path(desk.namespace, name))
+    return dict(found["spec"])
+
+
+def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk) -> None:
+    held(desk, "one", "one-0", "one-1")
+    done = withdraw(desk)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{desk.namespace}/one: 2 pods opened\n" in done.stdout
+    assert done.stdout.endswith("muster holds no pod any more\n")
+    assert gates(desk) == {"one-0": [], "one-1": []}
+
+
+def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk) -> None:
+    """The rest of its pods come without muster, and never to this PodGroup."""
+    bound(desk, "whole", "worker", "whole-0", "whole-1")
+    group(desk, "whole", worker=2)
+    bound(desk, "half", "worker", "half-0", "half-1")
+    group(desk, "half", head=1, worker=1)
+    done = withdraw(desk)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert spec(desk, "whole") == {
+        "minMember": 2,
+        "minTaskMember": {"worker": 2},
+        "minResources": {"cpu": "2"},
+        "queue": "research",
+    }
+    assert spec(desk, "half") == {"minMember": 1, "queue": "research"}
+    assert f"{desk.namespace}/half: not all of its pods are there; it starts with those that are\n" in done.stdout
+
+
+def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:
+    """It goes with them: with their workload, or else with the pods."""
+    bound(desk, "orphan", "worker", "orphan-0", "orphan-1")
+    done = withdraw(desk)
+    assert (done.returncode, done.stderr) == (0, "")
+    made = desk.api.get(POD_GROUPS.path(desk.namespace, "orphan"))
+    assert (made["spec"]["minMember"], made["spec"]["queue"]) == (1, "research")
+    owners = {(owner["kind"], owner["uid"]) for owner in made["metadata"]["ownerReferences"]}
+    assert owners == {("Pod", pod["metadata"]["uid"]) for pod in desk.pods()}
+
+
+def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:
+    """One that has lost a member included: the others have nodes, and nothing is to be let through."""
+    bound(desk, "running", "worker", "running-0")
+    group(desk, "running", worker=2)
+    withdraw(desk)
+    before = spec(desk, "running")
+    desk.kubectl("delete", "podgroup", "running")
+    group(desk, "running", worker=2)
+    desk.api.create(
+        f"/api/v1/namespaces/{desk.namespace}/pods/running-0/binding",
+        {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "running-0"}, "target": {"name": "somewhere"}},
+    )
+    assert withdraw(desk).returncode == 0
+    assert before["minMember"] == 1
+    assert spec(desk, "running")["minMember"] == 2
+
+
+def test_a_pod_that_stays_held_is_named_once(desk: Desk, stubborn: str) -> None:
+    held(desk, "one", "one-0")
+    done = withdraw(desk, "--settle=1")
+    assert done.returncode == 1
+    assert gates(desk) == {"one-0": [], stubborn: [GATE]}
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"muster withdraw: {desk.namespace}/one: pod {stubborn}: 422")
+    assert "not this one" in line
+
+
+def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk) -> None:
+    """What is opened would be held again."""
+    held(desk, "one", "one-0")
+    done = withdraw(desk, kubeconfig=desk.testbed.service_account_kubeconfig(desk.namespace, "default"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("muster withdraw: 403 Forbidden: mutatingwebhookconfigurations")
+    assert gates(desk) == {"one-0": [GATE]}

@@ -1,0 +1,154 @@
+"""The alerts, run by Prometheus' own promtool (of Debian's package): each by what it is for, and by nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from hack.testbed.debian import Debian
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.chart.rendered import JSON, Render
+
+_LEASE = 'leader_election_master_status{name="gangs-muster-controller",pod="%s"}'
+_DAYS = 86400
+# An hour of a cluster in which nothing is wrong, from time 0 on, in steps of a minute. What went wrong before is over.
+HEALTHY = {
+    "muster_webhook_reviews_under_way": "0x60",
+    'muster_webhook_errors_total{webhook="pods",code="429"}': "3x60",
+    'muster_webhook_review_duration_seconds_bucket{webhook="pods",le="0.5"}': "0+100x60",
+    'muster_webhook_review_duration_seconds_bucket{webhook="pods",le="1"}': "0+100x60",
+    'muster_webhook_review_duration_seconds_bucket{webhook="pods",le="+Inf"}': "0+100x60",
+    'muster_webhook_certificate_expiration_timestamp_seconds{certificate="serving"}': f"{30 * _DAYS}x60",
+    'muster_webhook_certificate_trusted{pod="a"}': "1x60",
+    'muster_webhook_certificate_trusted{pod="b"}': "1x60",
+    _LEASE % "a": "1x60",
+    _LEASE % "b": "0x60",
+    "muster_reconcile_errors_total": "5x60",
+    'muster_watch_failures_total{resource="pods"}': "2x60",
+    'muster_gangs{queue="q",state="Running"}': "4x60",
+    'muster_gangs{queue="q",state="Invalid"}': "0x60",
+}
+# What is otherwise, how the alert comes then, and what it says. A series of None is not there.
+FIRING: dict[str, tuple[dict[str, str | None], dict[str, str], str]] = {
+    "MusterWebhookAbsent": ({"muster_webhook_reviews_under_way": None}, {}, "No webhook of muster is seen"),
+    "MusterWebhookErrors": (
+        {'muster_webhook_errors_total{webhook="pods",code="429"}': "3+1x60"},
+        {"webhook": "pods", "code": "429"},
+        "Reviews of pods end with HTTP 429",
+    ),
+    "MusterWebhookSlow": (
+        {'muster_webhook_review_duration_seconds_bucket{webhook="pods",le="0.5"}': "0+98x60"},
+        {"webhook": "pods"},
+        "One in a hundred reviews of pods takes longer than half a second",
+    ),
+    "MusterCertificateEnds": (
+        {'muster_webhook_certificate_expiration_timestamp_seconds{certificate="serving"}': f"{10 * _DAYS}x60"},
+        {"certificate": "serving"},
+        "The webhook's certificate (serving) ends in 9d 23h 0m 0s",
+    ),
+    "MusterCertificateNotTrusted": (
+        {'muster_webhook_certificate_trusted{pod="b"}': "0x60"},
+        {},
+        "The apiserver does not trust the webhook's certificate",
+    ),
+    "MusterNoLeader": ({_LEASE % "a": "0x60"}, {}, "Not one controller of muster leads, but 0"),
+    "MusterReconcileErrors": ({"muster_reconcile_errors_total": "5+1x60"}, {}, "Work on gangs keeps failing"),
+    "MusterWatchFailing": (
+        {'muster_watch_failures_total{resource="pods"}': "2+1x60"},
+        {"resource": "pods"},
+        "pods cannot be watched",
+    ),
+    "MusterGangsNeedAHand": (
+        {'muster_gangs{queue="q",state="Invalid"}': "2x60"},
+        {"queue": "q", "state": "Invalid"},
+        '2 gangs of queue "q" are Invalid',
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run promtool with these arguments."""
+    debian = Debian(("prometheus",))
+    debian.ensure(print)
+    program = debian.program("promtool")
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        argv = [str(program), *map(str, arguments)]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def groups(render: Render) -> JSON:
+    """The rules as Prometheus reads them."""
+    rule = render("prometheusRule.enabled=true", release="gangs").one("PrometheusRule")
+    spec: JSON = rule["spec"]
+    return spec
+
+
+def _asked(groups: JSON, series: dict[str, str | None], expected: dict[str, JSON]) -> JSON:
+    """A test of promtool: after the hour these alerts fire, and no others."""
+    return {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items() if values],
+        "alert_rule_test": [
+            {
+                "eval_time": "1h",
+                "alertname": rule["alert"],
+                "exp_alerts": [
+                    {
+                        "exp_labels": rule["labels"] | expected[rule["alert"]]["labels"],
+                        "exp_annotations": rule["annotations"] | {"summary": expected[rule["alert"]]["summary"]},
+                    }
+                ]
+                if rule["alert"] in expected
+                else [],
+            }
+            for rule in groups["groups"][0]["rules"]
+        ],
+    }
+
+
+def test_promtool_finds_nothing_to_complain_about(
+    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump(groups))
+    done = promtool("check", "rules", "--lint=all", "--lint-fatal", rules)
+    assert not done.returncode, done.stdout + done.stderr
+    assert f"{len(FIRING)} rules found" in done.stdout
+
+
+def test_each_alert_fires_for_its_reason_and_for_no_other(
+    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
+) -> None:
+    """One hour for each, and one in which all is well."""
+    assert list(FIRING) == [rule["alert"] for rule in groups["groups"][0]["rules"]]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
+    hours = [_asked(groups, dict(HEALTHY), {})]
+    for name, (otherwise, labels, summary) in FIRING.items():
+        assert otherwise.keys() <= HEALTHY.keys(), name
+        hours.append(_asked(groups, {**HEALTHY, **otherwise}, {name: {"labels": labels, "summary": summary}}))
+    page = tmp_path / "test.yaml"
+    page.write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": hours}))
+    done = promtool("test", "rules", page)
+    assert not done.returncode, done.stdout + done.stderr
+
+
+def test_promtool_sees_an_alert_that_does_not_fire(
+    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
+    expected = {"MusterNoLeader": {"labels": {}, "summary": "Not one controller of muster leads, but 0"}}
+    page = tmp_path / "test.yaml"
+    page.write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [_asked(groups, dict(HEALTHY), expected)]}))
+    assert promtool("test", "rules", page).returncode

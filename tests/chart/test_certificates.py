@@ -1,0 +1,122 @@
+"""Whose certificates the webhook serves, as values of the chart."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.chart.test_chart import rules
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.chart.rendered import Render, Rendered
+
+    Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
+CERT_MANAGER = "certManager.enabled=true"
+OWN_SECRET = "webhook.existingSecret=mine"  # noqa: S105 - the name of one
+LOOK = ("get", "list", "watch")
+
+
+def pod(rendered: Rendered) -> dict[str, Any]:
+    spec: dict[str, Any] = rendered.one("Deployment", "muster-webhook")["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        pytest.param(CERT_MANAGER, "muster-webhook-cert", id="cert-manager"),
+        pytest.param(OWN_SECRET, "mine", id="a Secret of one's own"),
+    ],
+)
+def test_certificates_of_others_are_mounted_and_only_read(render: Render, value: str, secret: str) -> None:
+    """No Secret of muster's, no right to any, and a policy that keeps it from the caBundles."""
+    rendered = render(value)
+    assert not [item for item in rendered.documents if item["kind"] == "Secret"]
+    assert rules(rendered, "Role", "muster-webhook") == [("events.k8s.io", "events", (), ("create",))]
+    configurations = [rule for rule in rules(rendered, "ClusterRole", "muster-webhook") if rule[0].startswith("admiss")]
+    assert {verbs for _, _, _, verbs in configurations} == {(*LOOK, "patch")}
+    (held,) = rendered.one("ValidatingAdmissionPolicy", "muster-webhook")["spec"]["validations"]
+    assert "caBundle" in held["expression"]
+    (volume,) = [item for item in pod(rendered)["volumes"] if item["name"] == "certificates"]
+    assert volume["secret"] == {"secretName": secret}
+    (container,) = pod(rendered)["containers"]
+    (mount,) = [item for item in container["volumeMounts"] if item["name"] == "certificates"]
+    assert mount["readOnly"]
+    assert f"--certificate-directory={mount['mountPath']}" in container["args"]
+    assert f"--secret={secret}" in container["args"]
+
+
+def test_its_own_are_not_mounted(render: Render) -> None:
+    """The webhook reads its Secret itself, or a change would take a minute."""
+    rendered = render()
+    assert [item["name"] for item in pod(rendered)["volumes"]] == ["tmp"]
+    assert not [argument for argument in rendered.arguments("webhook") if "certificate-directory" in argument]
+
+
+def test_the_controller_mounts_no_certificates(render: Render) -> None:
+    (container,) = render(CERT_MANAGER).one("Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"]
+    assert [item["name"] for item in container["volumeMounts"]] == ["tmp"]
+
+
+def test_cert_manager_issues_for_the_service_and_injects_its_authority(render: Render) -> None:
+    rendered = render(CERT_MANAGER)
+    certificate = rendered.one("Certificate", "muster-webhook")["spec"]
+    service = rendered.one("Service")["metadata"]
+    assert f"{service['name']}.{service['namespace']}.svc" in certificate["dnsNames"]
+    assert certificate["secretName"] == "muster-webhook-cert"
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        annotations = rendered.one(kind)["metadata"]["annotations"]
+        assert annotations == {"cert-manager.io/inject-ca-from": "muster-system/muster-webhook"}
+    assert all("caBundle" not in webhook["clientConfig"] for webhook in rendered.webhooks().values())
+
+
+def test_without_an_issuer_of_ones_own_the_chain_ends_in_one_that_keeps_its_key(render: Render) -> None:
+    """Else what it signed before would not be trusted after its renewal."""
+    rendered = render(CERT_MANAGER)
+    issuer = rendered.one("Issuer", rendered.one("Certificate", "muster-webhook")["spec"]["issuerRef"]["name"])
+    authority = next(
+        item["spec"]
+        for item in rendered.documents
+        if item["kind"] == "Certificate" and item["spec"]["secretName"] == issuer["spec"]["ca"]["secretName"]
+    )
+    assert authority["isCA"]
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    assert rendered.one("Issuer", authority["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
+
+
+def test_an_issuer_of_ones_own_is_used_as_it_is(render: Render) -> None:
+    rendered = render(CERT_MANAGER, "certManager.issuerRef.name=corp", "certManager.issuerRef.kind=ClusterIssuer")
+    assert rendered.one("Certificate")["spec"]["issuerRef"] == {"name": "corp", "kind": "ClusterIssuer"}
+    assert not [item for item in rendered.documents if item["kind"] == "Issuer"]
+
+
+def test_the_authority_of_ones_own_secret_is_written_by_helm(render: Render) -> None:
+    for webhook in render(OWN_SECRET, f"webhook.caBundle={PEM}").webhooks().values():
+        assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param([CERT_MANAGER, OWN_SECRET], "exclude each other", id="two masters"),
+        pytest.param([f"webhook.caBundle={PEM}"], "set webhook.existingSecret too", id="a bundle for nothing"),
+        pytest.param([OWN_SECRET, "webhook.caBundle=LS0tLS1CRUdJTg=="], "use certificates in PEM", id="base64"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(helm: Helm, chart: Path, values: list[str], said: str) -> None:
+    settings = [part for value in ("image.repository=r", *values) for part in ("--set", value)]
+    done = helm("template", "muster", str(chart), *settings)
+    assert done.returncode
+    assert said in done.stderr
+
+
+def test_further_arguments_reach_the_webhook(render: Render) -> None:
+    assert "--certificate-days=30" in render("webhook.extraArgs={--certificate-days=30}").arguments("webhook")

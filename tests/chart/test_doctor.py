@@ -1,0 +1,111 @@
+"""What `muster doctor` expects is what the chart, and Volcano's installer, have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from hack.testbed.modules import module_dir
+from muster.cli.doctor.installed import Installation, installations
+from muster.cli.doctor.rights import VOLCANO, Right, needed
+from muster.cli.doctor.sight import Deployment, WebhookConfiguration
+from muster.cli.doctor.volcano import program_of
+from muster.cli.doctor.webhooks import ENTRIES, JUDGING
+from muster.objects import convert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.chart.rendered import JSON, Render, Rendered
+
+_OTHERS = "webhook.existingSecret=own"
+
+
+def installed(rendered: Rendered) -> Installation:
+    """What the doctor would take it for."""
+    deployments = [convert(one, Deployment) for one in rendered.documents if one["kind"] == "Deployment"]
+    configurations = [convert(rendered.one(kind), WebhookConfiguration) for kind in ENTRIES]
+    (found,) = installations(tuple(deployments), tuple(configurations))
+    return found
+
+
+def granted(roles: Iterable[JSON], namespace: str = "") -> Iterator[Right]:
+    """All rights that the roles give, without wildcards."""
+    for role in roles:
+        for rule in role["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for name in rule.get("resourceNames", [""]):
+                        for verb in rule["verbs"]:
+                            yield Right(verb, group, resource, name, namespace if role["kind"] == "Role" else "")
+
+
+@pytest.mark.parametrize("component", ["webhook", "controller"])
+@pytest.mark.parametrize("values", [(), (_OTHERS,)], ids=["own certificates", "others'"])
+def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
+    """All of them and no others, under whatever name."""
+    rendered = render(*values, release="gangs", namespace="batch")
+    name = f"gangs-muster-{component}"
+    roles = [rendered.one(kind, name) for kind in ("ClusterRole", "Role")]
+    rights = needed(component, installed(rendered))
+    assert sorted(rights) == sorted(granted(roles, "batch"))
+    assert installed(rendered).account(component) == name
+
+
+def test_the_names_that_are_looked_for_are_the_charts(render: Render) -> None:
+    rendered = render(release="gangs", namespace="batch")
+    found = installed(rendered)
+    assert (found.namespace, found.name, found.release) == ("batch", "gangs-muster", "gangs")
+    assert found.secret == rendered.one("Secret")["metadata"]["name"]
+    assert found.service == rendered.one("Service")["metadata"]["name"]
+    assert f"--lease={found.lease}" in rendered.arguments("controller")
+    assert (found.own_certificates, found.validation, found.refuses_lost_queues) == (True, "deny", True)
+
+
+def test_others_certificates_are_looked_for_where_they_are(render: Render) -> None:
+    found = installed(render(_OTHERS))
+    assert (found.own_certificates, found.secret) == (False, "own")
+
+
+def test_the_entries_that_are_looked_for_are_the_charts(render: Render) -> None:
+    rendered = render()
+    for kind, entries in ENTRIES.items():
+        shown = {
+            entry["name"]: (
+                entry["clientConfig"]["service"]["path"],
+                tuple(
+                    sorted((rule["apiGroups"][0], plural) for rule in entry["rules"] for plural in rule["resources"])
+                ),
+                {operation for rule in entry["rules"] for operation in rule["operations"]},
+            )
+            for entry in rendered.one(kind)["webhooks"]
+        }
+        assert shown == {name: (path, things, set(operations)) for name, (path, things, operations) in entries.items()}
+
+
+def test_without_validation_those_that_judge_are_left_out(render: Render) -> None:
+    entries = {name for kind in ENTRIES for name in ENTRIES[kind]}
+    assert set(render("validation=off").webhooks()) == entries - JUDGING
+
+
+def test_the_rights_that_volcano_needs_are_among_those_that_its_installer_gives() -> None:
+    """The tag of its images is one that the doctor knows them by."""
+    installer = (module_dir("volcano.sh/volcano") / "installer/volcano-development.yaml").read_bytes()
+    manifests = [one for one in yaml.load_all(installer, yaml.CSafeLoader) if one]
+    programs = set()
+    for manifest in manifests:
+        if manifest["kind"] != "Deployment":
+            continue
+        deployment = convert(manifest, Deployment)
+        for program in map(program_of, deployment.containers):
+            if program in VOLCANO:
+                programs.add(program)
+                role = next(
+                    one
+                    for one in manifests
+                    if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", deployment.metadata.name)
+                )
+                assert set(VOLCANO[program]) <= set(granted([role]))
+    assert programs == set(VOLCANO)

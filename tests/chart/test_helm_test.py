@@ -1,0 +1,91 @@
+"""The pod of `helm test`; tests/apiserver runs what it runs, tests/node the pod itself on a real node."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.image.machine import PYTHON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.chart.rendered import JSON, Render
+
+    Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def spec(render: Render) -> JSON:
+    found: JSON = render("webhook.tolerations[0].operator=Exists", release="gangs").one("Pod")["spec"]
+    return found
+
+
+def test_it_is_a_test_and_nothing_else(render: Render) -> None:
+    """No Service and no budget takes it for one of muster's own pods."""
+    rendered = render()
+    metadata = rendered.one("Pod", "muster-test")["metadata"]
+    assert metadata["annotations"]["helm.sh/hook"] == "test"
+    assert not rendered.one("Service")["spec"]["selector"].items() <= metadata["labels"].items()
+
+
+def test_it_asks_the_service_that_the_apiserver_calls(spec: JSON, chart: Path) -> None:
+    (container,) = spec["containers"]
+    assert container["command"] == [f"python{PYTHON}", "-c"]
+    assert container["args"][1:] == [
+        "gangs-muster-webhook.muster-system.svc",
+        "$(GANGS_MUSTER_WEBHOOK_SERVICE_HOST)",
+        "443",
+    ]
+    assert container["args"][0].strip() == (chart / "files" / "reachable.py").read_text().strip()
+
+
+def test_it_holds_no_key_and_no_token(spec: JSON) -> None:
+    (volume,) = spec["volumes"]
+    assert [item["key"] for item in volume["secret"]["items"]] == ["ca.crt"]
+    assert spec["automountServiceAccountToken"] is False
+
+
+def test_it_goes_where_the_webhook_goes(spec: JSON) -> None:
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_who_is_not_reached_is_named(chart: Path) -> None:
+    """In one line, without a trace."""
+    program = chart / "files" / "reachable.py"
+    asked = [sys.executable, str(program), "muster.svc", "127.0.0.1", "1"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("https://muster.svc:1 (127.0.0.1) is not reached: ")
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "said"),
+    [
+        ([], "With 1 webhook.replicas", False),
+        (["webhook.replicas=1"], "With 1 webhook.replicas", True),
+        (["webhook.replicas=1", "webhook.failurePolicy=Ignore"], "With 1 webhook.replicas", False),
+        ([], "pass without muster", False),
+        (["webhook.failurePolicy=Ignore"], "pass without muster", True),
+    ],
+)
+def test_the_notes_say_what_counts_here(helm: Helm, chart: Path, values: list[str], line: str, said: bool) -> None:  # noqa: FBT001
+    settings = [f"--set={value}" for value in ("image.repository=r", *values)]
+    done = helm("install", "muster", str(chart), "--namespace=muster-system", "--dry-run=client", *settings)
+    text = done.stdout.partition("NOTES:")[2]
+    assert (line in text) is said
+    assert "helm test muster --namespace muster-system" in text
+
+
+def test_the_notes_push_to_a_tag_and_name_the_digest_that_runs(helm: Helm, chart: Path) -> None:
+    """Nobody can push to a digest."""
+    digest = f"sha256:{'0' * 64}"
+    settings = ("--set=image.repository=r", f"--set=image.digest={digest}", "--set=image.tag=v2")
+    text = helm("install", "muster", str(chart), "--dry-run=client", *settings).stdout
+    assert f"from image r@{digest}." in text
+    assert "crane push dist/image/oci r:v2\n" in text

@@ -1,0 +1,160 @@
+"""Alerts, dashboard and how Prometheus finds the processes: no query of a metric or a label that nobody exports."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import promql_parser
+import pytest
+import yaml
+
+from muster.reasons import State
+from tests.exported import exported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.chart.rendered import JSON, Render, Rendered
+
+_FAMILIES = {metric.name: metric.type for metrics in exported().values() for metric in metrics}
+SERIES = {
+    name + suffix
+    for name, kind in _FAMILIES.items()
+    for suffix in {"counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}.get(kind, [""])
+}
+STATES = set(map(str, State))
+
+
+@pytest.fixture(scope="module")
+def rendered(render: Render) -> Rendered:
+    parts = ("podMonitor", "prometheusRule", "grafanaDashboard")
+    settings = [f"{part}.{setting}" for part in parts for setting in ("enabled=true", "labels.release=prometheus")]
+    return render(*settings, release="gangs")
+
+
+def rules(rendered: Rendered) -> list[JSON]:
+    (group,) = rendered.one("PrometheusRule")["spec"]["groups"]
+    found: list[JSON] = group["rules"]
+    return found
+
+
+def dashboard(rendered: Rendered) -> JSON:
+    found: JSON = json.loads(rendered.one("ConfigMap")["data"]["muster.json"])
+    return found
+
+
+def expressions(rendered: Rendered) -> Iterator[str]:
+    for rule in rules(rendered):
+        yield rule["expr"]
+    for panel in dashboard(rendered)["panels"]:
+        for target in panel["targets"]:
+            # Grafana's, which Prometheus never sees.
+            yield target["expr"].replace("$__rate_interval", "5m")
+
+
+def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
+    """Every selector of series below an expression; a form that is not known here fails the test."""
+    match expression:
+        case promql_parser.VectorSelector():
+            yield expression
+        case promql_parser.MatrixSelector():
+            yield from selectors(expression.vector_selector)
+        case promql_parser.BinaryExpr():
+            yield from selectors(expression.lhs)
+            yield from selectors(expression.rhs)
+        case promql_parser.AggregateExpr() | promql_parser.ParenExpr():
+            yield from selectors(expression.expr)
+        case promql_parser.Call():
+            for argument in expression.args:
+                yield from selectors(argument)
+        case promql_parser.NumberLiteral():
+            pass
+        case _:
+            pytest.fail(f"teach this test about {type(expression)}")
+
+
+def test_every_query_is_of_metrics_that_exist(rendered: Rendered) -> None:
+    named = {one.name for text in expressions(rendered) for one in selectors(promql_parser.parse(text))}
+    assert named
+    assert named <= SERIES
+
+
+def test_every_state_that_is_asked_for_exists(rendered: Rendered) -> None:
+    asked = {
+        state
+        for text in expressions(rendered)
+        for one in selectors(promql_parser.parse(text))
+        for matcher in one.matchers.matchers
+        if matcher.name == "state"
+        for state in matcher.value.split("|")
+    }
+    assert asked
+    assert asked <= STATES
+
+
+def test_every_alert_says_what_it_is_and_what_it_means(rendered: Rendered) -> None:
+    for rule in rules(rendered):
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+    names = [rule["alert"] for rule in rules(rendered)]
+    assert len(names) == len(set(names))
+
+
+def test_an_alert_may_be_left_out_by_a_name_that_exists(render: Render, rendered: Rendered, chart: Path) -> None:
+    names = [rule["alert"] for rule in rules(rendered)]
+    left = render("prometheusRule.enabled=true", "prometheusRule.disabled={MusterNoLeader}")
+    assert [rule["alert"] for rule in rules(left)] == [name for name in names if name != "MusterNoLeader"]
+    schema = json.loads((chart / "values.schema.json").read_text())["properties"]["prometheusRule"]
+    assert schema["properties"]["disabled"]["items"]["enum"] == names
+
+
+def test_every_alert_is_explained(rendered: Rendered, chart: Path) -> None:
+    """In their order, with their severity and what to do, and no others."""
+    page = (chart.parents[1] / "docs" / "operations.md").read_text()
+    explained = re.findall(r"^\| `(Muster\w+)` \| (\w+) \| \S.* \|$", page, re.MULTILINE)
+    assert explained == [(rule["alert"], rule["labels"]["severity"]) for rule in rules(rendered)]
+
+
+def test_the_lease_is_the_releases_own(rendered: Rendered) -> None:
+    assert "--lease=gangs-muster-controller" in rendered.arguments("controller")
+    asked = [text for text in expressions(rendered) if "leader_election" in text]
+    assert len(asked) == 2
+    assert all('name="gangs-muster-controller"' in text for text in asked)
+
+
+def test_the_templates_of_prometheus_pass_helm_as_they_are(rendered: Rendered, chart: Path) -> None:
+    written = yaml.safe_load((chart / "files" / "alerts.yaml").read_text())
+    assert [rule["annotations"] for rule in rules(rendered)] == [rule["annotations"] for rule in written]
+
+
+@pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule", "ConfigMap"])
+def test_labels_by_which_it_is_chosen(rendered: Rendered, kind: str) -> None:
+    assert rendered.one(kind)["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_the_sidecar_finds_the_dashboard(rendered: Rendered) -> None:
+    assert rendered.one("ConfigMap")["metadata"]["labels"]["grafana_dashboard"] == "1"
+
+
+def test_panels_do_not_lie_on_each_other(rendered: Rendered) -> None:
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard(rendered)["panels"]]
+    assert len(places) == len(set(places))
+
+
+def test_the_monitor_finds_both_processes(rendered: Rendered) -> None:
+    spec: dict[str, Any] = rendered.one("PodMonitor")["spec"]
+    (endpoint,) = spec["podMetricsEndpoints"]
+    for component in ("webhook", "controller"):
+        pod = rendered.one("Deployment", f"gangs-muster-{component}")["spec"]["template"]
+        assert spec["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        (container,) = pod["spec"]["containers"]
+        assert endpoint["port"] in {port["name"] for port in container["ports"]}
+
+
+def test_none_of_it_is_there_unless_asked_for(render: Render) -> None:
+    kinds = {name.partition("/")[0] for name in render().names()}
+    assert kinds.isdisjoint({"PodMonitor", "PrometheusRule", "ConfigMap", "NetworkPolicy"})

@@ -1,0 +1,142 @@
+"""What administrators set of the pods of both Deployments; tests/apiserver/test_chart.py asks the apiserver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.chart.rendered import JSON, Render, Rendered
+
+AFFINITY = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+PROCESSES = ("webhook", "controller")
+
+
+def pod(rendered: Rendered, component: str) -> JSON:
+    template: JSON = rendered.one("Deployment", f"muster-{component}")["spec"]["template"]
+    return template
+
+
+@pytest.fixture(scope="module")
+def default(render: Render) -> Rendered:
+    return render()
+
+
+@pytest.fixture(scope="module")
+def filled(render: Render) -> Rendered:
+    """Every value of the pods set, for both."""
+    settings = (
+        "podLabels.team=ml",
+        "podAnnotations.prometheus\\.io/scrape=no",
+        "priorityClassName=system-cluster-critical",
+        "nodeSelector.role=infra",
+        "tolerations[0].key=infra,{}.tolerations[0].operator=Exists",
+        f"affinity.{AFFINITY}.matchFields[0].key=metadata.name,{{}}.affinity.{AFFINITY}.matchFields[0].operator=Exists",
+        "extraEnv[0].name=A,{}.extraEnv[0].value=b",
+        "extraVolumes[0].name=ca,{}.extraVolumes[0].configMap.name=ca",
+        "extraVolumeMounts[0].name=ca,{}.extraVolumeMounts[0].mountPath=/ca",
+        "extraArgs={--verbose}",
+    )
+    return render(*(f"{name}.{setting}".replace("{}", name) for name in PROCESSES for setting in settings))
+
+
+@pytest.mark.parametrize("component", PROCESSES)
+def test_what_is_set_is_in_the_pods(filled: Rendered, component: str) -> None:
+    found = pod(filled, component)
+    spec: dict[str, Any] = found["spec"]
+    (container,) = spec["containers"]
+    assert found["metadata"]["labels"]["team"] == "ml"
+    assert found["metadata"]["annotations"] == {"prometheus.io/scrape": "no", "prometheus.io/port": "8080"}
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    assert spec["nodeSelector"] == {"role": "infra"}
+    assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}
+    assert container["env"][-1] == {"name": "A", "value": "b"}
+    assert spec["volumes"][-1] == {"name": "ca", "configMap": {"name": "ca"}}
+    assert container["volumeMounts"][-1] == {"name": "ca", "mountPath": "/ca"}
+    assert container["args"][-1] == "--verbose"
+
+
+@pytest.mark.parametrize("component", PROCESSES)
+def test_what_is_not_set_is_not_there(default: Rendered, component: str) -> None:
+    spec = pod(default, component)["spec"]
+    assert {"priorityClassName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets"}.isdisjoint(spec)
+
+
+@pytest.mark.parametrize("component", PROCESSES)
+def test_replicas_are_spread_over_hosts_and_zones(default: Rendered, component: str) -> None:
+    """Those of the same version, and never so strictly that one could not start."""
+    constraints = pod(default, component)["spec"]["topologySpreadConstraints"]
+    assert [one["topologyKey"] for one in constraints] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    for one in constraints:
+        assert one["whenUnsatisfiable"] == "ScheduleAnyway"
+        assert one["matchLabelKeys"] == ["pod-template-hash"]
+        labels = pod(default, component)["metadata"]["labels"]
+        assert one["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_a_constraint_with_a_selector_is_taken_as_it_is(render: Render) -> None:
+    own = "webhook.topologySpreadConstraints[0]"
+    strictly = (f"{own}.maxSkew=2", f"{own}.whenUnsatisfiable=DoNotSchedule")
+    rendered = render(f"{own}.topologyKey=rack", f"{own}.labelSelector.matchLabels.a=b", *strictly)
+    assert pod(rendered, "webhook")["spec"]["topologySpreadConstraints"] == [
+        {
+            "maxSkew": 2,
+            "topologyKey": "rack",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"a": "b"}},
+        }
+    ]
+
+
+@pytest.mark.parametrize("component", PROCESSES)
+def test_a_drain_takes_one_replica_at_a_time(default: Rendered, component: str) -> None:
+    budget = default.one("PodDisruptionBudget", f"muster-{component}")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert budget["selector"] == default.one("Deployment", f"muster-{component}")["spec"]["selector"]
+
+
+@pytest.mark.parametrize(
+    ("values", "left"),
+    [
+        pytest.param(["webhook.replicas=1"], ["controller"], id="one replica"),
+        pytest.param(["controller.podDisruptionBudget.enabled=false"], ["webhook"], id="switched off"),
+        pytest.param(["webhook.replicas=0", "controller.replicas=1"], [], id="none to keep"),
+    ],
+)
+def test_what_a_budget_would_only_block_has_none(render: Render, values: list[str], left: list[str]) -> None:
+    budgets = [name for name in render(*values).names() if name.startswith("PodDisruptionBudget/")]
+    assert budgets == [f"PodDisruptionBudget/muster-{name}" for name in left]
+
+
+def test_a_budget_may_be_a_share(render: Render) -> None:
+    rendered = render("webhook.replicas=5", "webhook.podDisruptionBudget.maxUnavailable=40%")
+    assert rendered.one("PodDisruptionBudget", "muster-webhook")["spec"]["maxUnavailable"] == "40%"
+
+
+def test_labels_of_ones_own_are_on_everything_and_change_none_of_musters(render: Render) -> None:
+    rendered = render(
+        "commonLabels.team=ml", "commonLabels.app\\.kubernetes\\.io/name=other", "webhook.podLabels.team=own"
+    )
+    for item in rendered.documents:
+        assert item["metadata"]["labels"]["team"] == "ml"
+        assert item["metadata"]["labels"]["app.kubernetes.io/name"] == "muster"
+
+
+CONVENTIONAL = {"name", "instance", "component", "version", "managed-by"}
+
+
+def test_everything_has_the_conventional_labels(default: Rendered) -> None:
+    for item in default.documents:
+        assert {f"app.kubernetes.io/{label}" for label in CONVENTIONAL} <= set(item["metadata"]["labels"])
+
+
+@pytest.mark.parametrize("component", PROCESSES)
+def test_who_starts_is_given_a_minute(default: Rendered, component: str) -> None:
+    (container,) = pod(default, component)["spec"]["containers"]
+    probe = container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 60
+    assert probe["httpGet"] == container["livenessProbe"]["httpGet"]

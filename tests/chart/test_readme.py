@@ -1,0 +1,52 @@
+"""charts/muster/README.md shows every value with its default and its meaning."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.chart.values_page import BEGIN, END, described, table, values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def test_the_table_is_what_values_yaml_says(chart: Path) -> None:
+    page = chart / "README.md"
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    expected = before + table((chart / "values.yaml").read_text()) + after
+    if os.environ.get("MUSTER_REWRITE"):
+        page.write_text(expected)
+    assert page.read_text() == expected, (
+        "charts/muster/README.md is out of date: write it anew with MUSTER_REWRITE=1 pytest tests/chart/test_readme.py"
+    )
+
+
+def test_every_value_has_a_comment(chart: Path) -> None:
+    assert [value.path for value in described((chart / "values.yaml").read_text()) if not value.comment] == []
+
+
+def test_every_value_is_read_as_yaml_has_it(chart: Path) -> None:
+    """No key is missed, and no default is another's."""
+    text = (chart / "values.yaml").read_text()
+    assert list(_leaves(yaml.safe_load(text))) == [
+        (value.path, yaml.safe_load("\n".join(value.default))) for value in list(values(text)) if not value.below
+    ]
+
+
+def _leaves(part: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in part.items():
+        if isinstance(value, dict) and value and key not in {"resources", "labels"}:
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def test_a_line_that_is_no_value_is_named() -> None:
+    with pytest.raises(ValueError, match="odd"):
+        list(values("a: 1\n  ? odd\n"))

@@ -1,0 +1,84 @@
+"""values.schema.json: a value that is mistyped stops helm, with one line that names it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from muster.findings import Reason
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param("webhok.replicas=3", "'webhok' not allowed", id="no such part"),
+        pytest.param(
+            "webhook.replica=3", "at '/webhook': additional properties 'replica' not allowed", id="no such key"
+        ),
+        pytest.param("controller.lease.duration=3", "at '/controller/lease': additional", id="deeper"),
+        pytest.param("webhook.failurePolicy=fail", "value must be one of 'Fail', 'Ignore'", id="case"),
+        pytest.param("webhook.timeoutSeconds=31", "at '/webhook/timeoutSeconds': maximum", id="beyond the apiserver's"),
+        pytest.param("webhook.replicas=two", "at '/webhook/replicas': got string, want integer", id="a word"),
+        pytest.param("gate=open", "at '/gate': value must be one of 'queue', 'assemble', 'off', false", id="gate"),
+        pytest.param(
+            "validation=maybe", "at '/validation': value must be one of 'deny', 'warn', 'off'", id="validation"
+        ),
+        pytest.param("validationReasons.NoPods=no", "at '/validationReasons/NoPods': value must be", id="a severity"),
+        pytest.param(
+            "validationReasons.NoPod=warn", "at '/validationReasons': additional properties 'NoPod'", id="reason"
+        ),
+        pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
+        pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
+        pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
+        pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
+    ],
+)
+def test_a_mistake_is_named(helm: Helm, chart: Path, value: str, said: str) -> None:
+    done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{value}")
+    assert done.returncode
+    assert said in done.stderr
+    assert done.stderr.count("- at '") == 1
+
+
+def test_every_reason_may_be_set(chart: Path) -> None:
+    known = schema(chart)["properties"]["validationReasons"]["properties"]
+    assert set(known) == set(map(str, Reason))
+
+
+def schema(chart: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((chart / "values.schema.json").read_text())
+    return found
+
+
+def test_every_value_is_described(chart: Path) -> None:
+    """What values.yaml has is in the schema by its own name, and the schema names nothing else."""
+    root = schema(chart)
+
+    def both(part: dict[str, Any], values: dict[str, Any], path: str = "") -> None:
+        assert set(part["properties"]) - {"global"} == set(values), path
+        for key, value in values.items():
+            if value and "properties" in part["properties"][key]:
+                both(part["properties"][key], value, f"{path}/{key}")
+
+    both(root, yaml.safe_load((chart / "values.yaml").read_text()))
+
+
+def test_no_part_takes_what_it_does_not_know(chart: Path) -> None:
+    def parts(part: object) -> Iterator[dict[str, Any]]:
+        if isinstance(part, dict):
+            if "properties" in part and part.get("type") == "object":
+                yield part
+            for below in part.values():
+                yield from parts(below)
+
+    assert all(part["additionalProperties"] is False for part in parts(schema(chart)))

@@ -1,0 +1,74 @@
+"""What helm runs before it removes anything: the hook that takes muster out of the way of what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chart.test_chart import rules
+
+if TYPE_CHECKING:
+    from tests.chart.rendered import JSON, Render, Rendered
+
+_HOOK = {
+    "helm.sh/hook": "pre-delete",
+    # What is left of one that failed is no hindrance to the next one, and of one that succeeded nothing is left.
+    "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
+}
+
+
+def hooks(rendered: Rendered) -> dict[str, JSON]:
+    """The hooks of an uninstall, by kind."""
+    found = [item for item in rendered.documents if "pre-delete" in str(item["metadata"].get("annotations", {}))]
+    return {item["kind"]: item for item in found}
+
+
+def test_all_that_the_job_needs_comes_before_it_and_goes_with_it(render: Render) -> None:
+    found = hooks(render())
+    assert set(found) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+    for kind, item in found.items():
+        annotations = item["metadata"]["annotations"]
+        assert item["metadata"]["name"] == "muster-uninstall"
+        assert _HOOK.items() <= annotations.items()
+        assert int(annotations["helm.sh/hook-weight"]) == (0 if kind == "Job" else -1)
+    (subject,) = found["ClusterRoleBinding"]["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("muster-uninstall", "muster-system")
+
+
+def test_rights_of_the_job(render: Render) -> None:
+    """By name where a name can be given; no right to read anything but pods and PodGroups."""
+    assert rules(render(release="gangs"), "ClusterRole", "gangs-muster-uninstall") == [
+        ("", "pods", (), ("list", "patch")),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("gangs-muster",), ("delete",)),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("gangs-muster",), ("delete",)),
+        ("muster.dev", "gangs", (), ("release",)),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", ("gangs-muster-controller",), ("delete",)),
+        ("scheduling.volcano.sh", "podgroups", (), ("list", "create", "patch")),
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "settle", "deadline"), [(5, 6, 155), (30, 31, 180)])
+def test_the_job_waits_for_reviews_under_way_and_ends_before_helm_gives_up(
+    render: Render, seconds: int, settle: int, deadline: int
+) -> None:
+    """Whatever happens to it: an image that is not there any more, or a pod that cannot be placed. Helm waits 300 s."""
+    job = hooks(render(f"webhook.timeoutSeconds={seconds}", release="gangs"))["Job"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["muster"]
+    assert container["args"] == ["withdraw", "--name=gangs-muster", f"--settle={settle}"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimit"]) == (deadline, 2)
+    assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
+
+
+def test_the_job_goes_where_the_controller_may(render: Render) -> None:
+    rendered = render(
+        "controller.nodeSelector.pool=infra,controller.tolerations[0].key=infra,imagePullSecrets[0].name=mine"
+    )
+    pod = hooks(rendered)["Job"]["spec"]["template"]["spec"]
+    controller = rendered.one("Deployment", "muster-controller")["spec"]["template"]["spec"]
+    for field in ("nodeSelector", "tolerations", "imagePullSecrets", "securityContext"):
+        assert pod[field] == controller[field]
+    for field in ("image", "imagePullPolicy", "securityContext"):
+        assert pod["containers"][0][field] == controller["containers"][0][field]

@@ -1,0 +1,72 @@
+"""charts/muster/README.md, whose table of values is made from the comments of values.yaml."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BEGIN", "END", "Value", "described", "table", "values"]
+
+BEGIN = "<!-- Values: written by MUSTER_REWRITE=1 pytest tests/chart/test_readme.py from values.yaml. -->\n"
+END = "<!-- End of values. -->\n"
+_KEY = re.compile(r"( *)([A-Za-z_]+):(?: (.*))?$")
+
+
+@dataclass
+class Value:
+    """A key of values.yaml: its dotted path, its default as it is written there, and its comment in one line."""
+
+    path: str
+    default: list[str]
+    comment: str
+    below: list[str] = field(default_factory=list)
+
+    def row(self) -> str:
+        """Return its row of the table; a key with others below it has no default of its own."""
+        default = "" if self.below else f"`{' '.join(self.default)}`"
+        return f"| `{self.path}` | {default} | {self.comment.replace('|', '&#124;')} |"
+
+
+def values(text: str) -> Iterator[Value]:
+    """Every key, in the order of the file. Raises ValueError at a line that it does not know."""
+    above: list[Value] = []
+    comment: list[str] = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("#"):
+            comment.append(stripped.removeprefix("#").strip())
+        elif not stripped:
+            comment = []
+        elif stripped.startswith("- ") and above:
+            above[-1].default.append(stripped)
+        elif found := _KEY.match(line):
+            above = above[: len(found[1]) // 2]
+            value = Value(".".join([*(one.path.rpartition(".")[2] for one in above), found[2]]), [], " ".join(comment))
+            value.default.extend([found[3]] if found[3] else [])
+            if above:
+                above[-1].below.append(value.path)
+            above.append(value)
+            comment = []
+            yield value
+        else:
+            raise ValueError(line)
+
+
+def described(text: str) -> Iterator[Value]:
+    """Every key; what has no comment below `controller` is as the webhook's of the same name."""
+    known = {value.path: value for value in list(values(text))}
+    for path, value in known.items():
+        twin = path.replace("controller.", "webhook.", 1)
+        if not value.comment and twin != path and twin in known and known[twin].comment:
+            value.comment = f"As `{twin}`."
+        yield value
+
+
+def table(text: str) -> str:
+    """Return the table of all values."""
+    rows = [value.row() for value in described(text)]
+    return "\n".join([BEGIN, "| value | default | what |", "|---|---|---|", *rows, "", END])

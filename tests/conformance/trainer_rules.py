@@ -1,0 +1,154 @@
+"""What the Trainer does otherwise than muster, where a runtime's podGroupPolicy has it make PodGroups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.objects import Container, PodSpec, ResourceRequirements
+from tests.conformance.case import TRAINER
+from tests.conformance.rules import DESIGN, MUSTER, Rule, each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conformance.case import Case, Manifest
+    from tests.conformance.groups import Group
+
+__all__ = ["TRAINER_RULES"]
+
+_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+
+
+def _runtime(case: Case) -> Manifest:
+    found: Manifest = case.context[0]["spec"]
+    return found
+
+
+def _jobs(case: Case) -> dict[str, Manifest]:
+    return {job["name"]: job for job in _runtime(case)["template"]["spec"]["replicatedJobs"]}
+
+
+def _pod(job: Manifest) -> Manifest:
+    found: Manifest = job["template"]["spec"]["template"]["spec"]
+    return found
+
+
+def _every_wave(_: Case, group: Group) -> Iterator[Group]:
+    late = sum(pods.replicas - pods.count for pods in group.pods.values())
+    counts = {name: pods.replicas for name, pods in group.pods.items()}
+    yield replace(group, min_member=group.min_member + late).counting(counts)
+
+
+def _replicas_forgotten(case: Case, group: Group) -> Iterator[Group]:
+    counts = {name: group.pods[name].count // job.get("replicas", 1) for name, job in _jobs(case).items()}
+    fewer = sum(pods.count - counts[name] for name, pods in group.pods.items())
+    yield replace(group, min_member=group.min_member - fewer).counting(counts)
+
+
+def _no_member(_: Case, group: Group) -> Iterator[Group]:
+    yield replace(group, min_member=0) if not any(pods.count for pods in group.pods.values()) else group
+
+
+def _resources_of_the_runtime(case: Case, group: Group) -> Iterator[Group]:
+    specs = {name: msgspec.convert(_pod(job), PodSpec) for name, job in _jobs(case).items()}
+    yield replace(group, pods={name: replace(pods, spec=specs[name]) for name, pods in group.pods.items()})
+
+
+def _requests_only(spec: PodSpec) -> PodSpec:
+    def of(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            msgspec.structs.replace(one, resources=ResourceRequirements(requests=one.resources.requests))
+            for one in containers
+        )
+
+    return msgspec.structs.replace(
+        spec,
+        containers=of(spec.containers),
+        init_containers=of(spec.init_containers),
+        resources=ResourceRequirements(requests=spec.resources.requests),
+    )
+
+
+def _annotated_queue(case: Case, group: Group) -> Iterator[Group]:
+    of_runtime = _runtime(case)["template"].get("metadata", {}).get("annotations", {})
+    annotations = {**of_runtime, **case.manifest["spec"].get("annotations", {})}
+    yield replace(group, queue=annotations.get(_QUEUE_ANNOTATION) or "default")
+
+
+def _last_priority(case: Case, group: Group) -> Iterator[Group]:
+    names = [_pod(job).get("priorityClassName") for job in _jobs(case).values()]
+    yield replace(group, priority_class=next(filter(None, reversed(names)), ""))
+
+
+def _topology_of_policy(case: Case, group: Group) -> Iterator[Group]:
+    asked = _runtime(case)["podGroupPolicy"]["volcano"].get("networkTopology")
+    text = "" if asked is None else f"{asked.get('mode', 'hard')} {asked.get('highestTierAllowed', 1)}"
+    yield replace(group, topology=text)
+
+
+TRAINER_RULES: tuple[Rule, ...] = (
+    Rule(
+        "R1",
+        (TRAINER,),
+        MUSTER,
+        "The Trainer counts the pods of all waves, also those that JobSet makes only when others are ready or through: "
+        "nothing ever starts. muster counts the first wave.",
+        _every_wave,
+    ),
+    Rule(
+        "R2",
+        (TRAINER,),
+        MUSTER,
+        "Of a replicated job with several replicas (no step of a TrainJob has more than one) the Trainer counts one; "
+        "JobSet makes all.",
+        _replicas_forgotten,
+    ),
+    Rule(
+        "R3",
+        (TRAINER,),
+        MUSTER,
+        "resourcesPerNode goes into the pods, but not into the Trainer's minResources: those are the runtime's.",
+        _resources_of_the_runtime,
+    ),
+    Rule(
+        "R4",
+        (TRAINER,),
+        MUSTER,
+        "The Trainer adds up requests as they stand in the runtime; the apiserver makes requests of limits that stand "
+        "alone, a GPU's among them.",
+        each(_requests_only),
+    ),
+    Rule(
+        "R5",
+        (TRAINER,),
+        MUSTER,
+        "The Trainer reads the queue from Volcano's annotation in spec.annotations and in the runtime's template only; "
+        "muster also from labels, and first from the TrainJob's own metadata.",
+        _annotated_queue,
+    ),
+    Rule(
+        "R6",
+        (TRAINER,),
+        DESIGN,
+        "The Trainer reads no priority label, and of templates with several priority classes it takes the last; muster "
+        "takes the first.",
+        _last_priority,
+    ),
+    Rule(
+        "R7",
+        (TRAINER,),
+        MUSTER,
+        "The Trainer takes network topology from the runtime's podGroupPolicy only; muster first from the labels.",
+        _topology_of_policy,
+    ),
+    Rule(
+        "R8",
+        (TRAINER,),
+        MUSTER,
+        "For a TrainJob of no pods the Trainer writes minMember 0, which Volcano takes for finished.",
+        _no_member,
+    ),
+)

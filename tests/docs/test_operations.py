@@ -1,0 +1,64 @@
+"""docs/operations.md: its tables are what the tests run, and no command of it is left out without a reason."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from muster import names
+from tests.docs.commands import PAGE, blocks, inline
+from tests.docs.test_documents import CHECKOUT
+from tests.docs.versions import BEGIN, END, table
+from tests.node.guide import NOT_RUN, STEPS
+
+_BROKEN = PAGE.read_text().partition("## When something breaks\n")[2].partition("\n## ")[0]
+_DISASTERS = re.findall(r"^\| (.+) \| (.+) \| (.+) \| (.*) \|$", _BROKEN, re.MULTILINE)[1:]
+_NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", _BROKEN)))
+_STORED = PAGE.read_text().partition("## What is stored where\n")[2].partition("\n## ")[0]
+
+
+def test_the_versions_are_those_that_the_tests_run() -> None:
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    expected = f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    if os.environ.get("MUSTER_REWRITE"):
+        PAGE.write_text(expected)
+    assert PAGE.read_text() == expected, (
+        "docs/operations.md is out of date: see what changed with MUSTER_REWRITE=1 pytest tests/docs/test_operations.py"
+    )
+
+
+def test_every_block_is_run_on_a_real_node() -> None:
+    """tests/node/test_operations_guide.py runs them as they stand here; each has one step there."""
+    run = [step.text for step in STEPS if step.begins not in inline()]
+    assert sorted(run) == sorted(set(blocks()))
+
+
+def test_every_command_in_a_sentence_is_run_too_or_has_its_reason() -> None:
+    run = [step.begins for step in STEPS if step.begins in inline()]
+    assert sorted([*run, *NOT_RUN]) == inline()
+
+
+@pytest.mark.parametrize(("path", "name"), _NAMED, ids=lambda word: word)
+def test_what_is_said_of_a_disaster_is_shown_by_a_test(path: str, name: str) -> None:
+    source = (CHECKOUT / "tests" / path).read_text()
+    assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{path} has no {name}"
+
+
+def test_every_disaster_names_its_tests() -> None:
+    assert len(_DISASTERS) > 20
+    assert [what for what, *_, shown in _DISASTERS if "::test_" not in shown and what != "---"] == []
+
+
+def test_every_mark_of_musters_is_said_to_be_stored() -> None:
+    """What muster writes itself; what users write is in gangs.md and queues.md."""
+    pages = "".join((CHECKOUT / "docs" / page).read_text() for page in ("gangs.md", "queues.md", "operations.md"))
+    own = {value for value in vars(names).values() if isinstance(value, str) and value.startswith("muster.dev/")}
+    assert own
+    assert {mark for mark in own if mark not in pages} == set()
+    written = {names.ADMITTED, names.ADMITTED_AT, names.STATE, names.MESSAGE, names.NUDGE, names.PASSED_SINCE}
+    written |= {names.PASSED_IN, names.REQUEUED_AT, names.GANG, names.WORKLOAD}
+    assert {mark for mark in written if f"`{mark}`" not in _STORED} == set()

@@ -1,0 +1,50 @@
+"""Which versions the tests run: the table of docs/operations.md, read from the testbed's own go.mod files."""
+
+from __future__ import annotations
+
+import re
+
+from hack.testbed.build import DEBIAN
+from hack.testbed.modules import family_dir
+from hack.testbed.parts import PARTS
+
+__all__ = ["BEGIN", "END", "table"]
+
+BEGIN = "<!-- versions: written by MUSTER_REWRITE=1 pytest tests/docs/test_operations.py -->\n"
+END = "<!-- end of versions -->\n"
+
+# What stands for each part's own name, where that says too little.
+_NAMES = {
+    "etcd": "etcd",
+    "kwok": "kwok (nodes that run nothing)",
+    "volcano": "Volcano: scheduler, controllers, webhooks",
+    "kuberay": "KubeRay operator",
+    "training": "Training operator",
+    "mpi": "MPI operator",
+    "jobset": "JobSet",
+    "trainer": "Kubeflow Trainer",
+    "helm": "helm",
+}
+
+
+def table() -> str:
+    """A row for each project whose programs the testbed runs with muster; build tools are left out."""
+    rows: dict[str, str] = {}
+    for part in PARTS.values():
+        if part.family == DEBIAN or (part.launch is None and part.name != "helm"):
+            continue
+        module, version = _module(part.family, part.package)
+        if module == "k8s.io/kubernetes":
+            name = "Kubernetes: apiserver, controllers, scheduler, kubelet, kube-proxy"
+        else:
+            name = _NAMES[part.name if part.name in _NAMES else part.family]
+        rows.setdefault(name, f"| {name} | {version} | `{module}` |")
+    return "\n".join(["| what | version | Go module |", "|---|---|---|", *rows.values()]) + "\n"
+
+
+def _module(family: str, package: str) -> tuple[str, str]:
+    required = dict(
+        re.findall(r"^(?:require)?\s+(\S+) (v\S+)", (family_dir(family) / "go.mod").read_text(), re.MULTILINE)
+    )
+    module = max((name for name in required if f"{package}/".startswith(f"{name}/")), key=len)
+    return module, required[module]

@@ -1,0 +1,37 @@
+"""A job whose time runs out while its gang waits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import PODS
+from muster.names import GATE, QUEUE_LABEL
+from tests.builders import pytorch_job, ray_cluster
+from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.scene import gates, has_condition
+
+if TYPE_CHECKING:
+    from tests.scene import Scene
+
+
+def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:
+    """It is warned of, said to be near, said to be over; and room that comes then goes to nobody in vain."""
+    queue = scene.queue(cpu="2")
+    scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-holder-pg", 2)
+    job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": 10})
+    said = scene.kubectl("apply", "-f-", text=json.dumps(job.manifest())).stderr
+    assert "spec.runPolicy.activeDeadlineSeconds: 10 s are counted while the gang waits for room" in said
+
+    assert "and the gang still waits" in scene.await_event("late", "DeadlineNear")
+    assert "deadline has passed" in scene.await_event("late", "DeadlinePassed")
+    scene.delete(RAY_CLUSTERS, "holder")
+    # The operator fails it when it looks at it next.
+    scene.kubectl("label", "pytorchjob", "late", "look=now")
+    scene.wait("the job to fail", lambda: has_condition(scene.recorder.get(PYTORCH_JOBS, "late") or {}, "Failed"))
+    scene.recorder.settle()
+    pods = [seen.object for seen in scene.recorder.history(PODS) if seen.object["metadata"]["name"].startswith("late")]
+    assert pods
+    assert all(gates(pod) == [GATE] for pod in pods)

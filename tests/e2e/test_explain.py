@@ -1,0 +1,229 @@
+"""`muster explain`, `queues` and `watch` on the real cluster, with the rights of an administrator and of a tenant."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from controller.events import REPORTING_CONTROLLER
+from hack.testbed import wait_for
+from muster.kube.resource import EVENTS, POD_GROUPS
+from muster.names import GATE, QUEUE_LABEL
+from tests.builders import pytorch_job, ray_cluster
+from tests.scene import PATIENCE, gates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.scene import Scene
+
+    Muster = Callable[..., subprocess.CompletedProcess[str]]
+
+MUSTER = [sys.executable, "-m", "muster.cli"]
+
+
+@pytest.fixture
+def muster_command(scene: Scene) -> Muster:
+    """Run `muster` in the scene's namespace, as the administrator or with another kubeconfig."""
+
+    def run(*args: str, kubeconfig: Path = scene.testbed.kubeconfig) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*MUSTER, *args, f"--namespace={scene.namespace}", f"--kubeconfig={kubeconfig}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def explained(muster_command: Muster, *words: str, **how: Path) -> dict[str, Any]:
+    """The one entry of `muster explain … -o json`."""
+    done = muster_command("explain", *words, "--output=json", **how)
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads(done.stdout)
+    return dict(entry)
+
+
+@pytest.fixture
+def two(scene: Scene) -> str:
+    """A gang that runs and one that waits for it, in a queue of the test's own; the name of the queue."""
+    queue = scene.queue(cpu="4")
+    for name in ("first", "second"):
+        scene.apply(ray_cluster(name).label(QUEUE_LABEL, queue).workers(2))
+        if name == "first":
+            scene.await_running("ray-first-pg", 3)
+    scene.await_state("ray-second-pg", "WaitingForQuota")
+    scene.await_event("second", "WaitingForQuota")
+    return queue
+
+
+def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Muster) -> None:
+    """Who waits hears what it needs, what is free and who holds it; who runs, what it holds."""
+    waiting = explained(muster_command, "raycluster/second")
+    message = f'needs cpu 3 and memory 3Gi; queue "{two}" has cpu 1 free of cpu 4; position 1 of 1 waiting'
+    assert (waiting["state"], waiting["message"]) == ("WaitingForQuota", message)
+    assert waiting["position"] == {"position": 1, "waiting": 1}
+    assert waiting["needs"] == {"cpu": "3", "memory": "3Gi"}
+    assert waiting["holds"] is None
+    assert waiting["queues"][0] == {
+        "name": two,
+        "limit": {"cpu": "4"},
+        "used": {"cpu": "3", "memory": "3Gi"},
+        "free": {"cpu": "1"},
+    }
+    assert [(one["name"], one["claim"]["cpu"]) for one in waiting["holders"] if one["queue"] == two] == [
+        ("ray-first-pg", "3")
+    ]
+    counts = {role["name"]: (role["wanted"], role["there"], role["gated"], role["bound"]) for role in waiting["roles"]}
+    assert counts == {"headgroup": (1, 1, 1, 0), "worker": (2, 2, 2, 0)}
+    assert ("WaitingForQuota", message) in [(event["reason"], event["note"]) for event in waiting["events"]]
+    assert waiting["unknown"] == []
+
+    running = explained(muster_command, "rayclusters.ray.io", "first")
+    assert (running["state"], running["holds"]["cpu"]) == ("Running", "3")
+    assert {role["name"]: (role["gated"], role["bound"]) for role in running["roles"]} == {
+        "headgroup": (0, 1),
+        "worker": (0, 2),
+    }
+
+
+def test_a_pod_and_a_pod_group_stand_for_their_workload(scene: Scene, two: str, muster_command: Muster) -> None:
+    """Who looks at a pod that hangs asks about that pod."""
+    del two
+    pod = scene.pods("ray-second-pg")[0]["metadata"]["name"]
+    for words in (["pod", pod], ["podgroup/ray-second-pg"]):
+        assert explained(muster_command, *words)["workload"]["name"] == "second"
+
+
+def test_the_same_event_stands_on_the_pod_group(scene: Scene, two: str) -> None:
+    """`kubectl describe podgroup` shows why, as `kubectl describe raycluster` does."""
+    del two
+    why = scene.await_event("second", "WaitingForQuota")
+
+    def on_group() -> list[str]:
+        """Volcano says things there as well."""
+        found = (event for event in scene.recorder.now(EVENTS) if event["regarding"]["name"] == "ray-second-pg")
+        return [event["note"] for event in found if event.get("reportingController") == REPORTING_CONTROLLER]
+
+    scene.wait("the event on the PodGroup", lambda: why in on_group())
+    assert why in scene.kubectl("describe", POD_GROUPS.full_name, "ray-second-pg").stdout
+
+
+def test_a_tenant_hears_what_he_may_know_and_which_rights_are_missing(
+    scene: Scene, two: str, muster_command: Muster
+) -> None:
+    """With the rights of a usual role in one namespace the answer is the controller's own; the rest is said."""
+    kubeconfig = tenant(scene)
+    waiting = explained(muster_command, "raycluster/second", kubeconfig=kubeconfig)
+    assert waiting["state"] == "WaitingForQuota"
+    assert "position 1 of 1 waiting" in waiting["message"]
+    assert [role["gated"] for role in waiting["roles"]] == [1, 2]
+    assert waiting["position"] is None
+    unknown = "\n".join(waiting["unknown"])
+    assert "may not list queues.scheduling.volcano.sh: limits, and what is free, are unknown" in unknown
+    assert (
+        f'may not list podgroups.scheduling.volcano.sh in all namespaces, only in "{scene.namespace}": '
+        "what is elsewhere is unknown"
+    ) in unknown
+    assert f'may not list pytorchjobs.kubeflow.org in "{scene.namespace}": they are unknown' in unknown
+    refused = muster_command("explain", "pytorchjob/any", kubeconfig=kubeconfig)
+    assert refused.returncode == 2
+    assert "Forbidden" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    queues = muster_command("queues", kubeconfig=kubeconfig)
+    assert (queues.returncode, two in queues.stdout) == (0, False)
+    assert "may not list queues.scheduling.volcano.sh" in queues.stderr
+
+
+def tenant(scene: Scene) -> Path:
+    """The kubeconfig of somebody who may look at pods, events, PodGroups and RayClusters of the namespace alone."""
+    scene.kubectl("create", "serviceaccount", "tenant")
+    for name, resources in (
+        ("core", "pods"),
+        ("groups", POD_GROUPS.full_name),
+        ("rays", "rayclusters.ray.io"),
+        ("events", "events.events.k8s.io"),
+    ):
+        scene.kubectl("create", "role", name, "--verb=get,list,watch", f"--resource={resources}")
+        account = f"--serviceaccount={scene.namespace}:tenant"
+        scene.kubectl("create", "rolebinding", name, f"--role={name}", account)
+    return scene.testbed.service_account_kubeconfig(scene.namespace, "tenant")
+
+
+def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Muster) -> None:
+    """The gang is the RayCluster's; who applied a RayJob knows no other name."""
+    queue = scene.queue(cpu="1")
+    cluster = ray_cluster("unused").workers(2).manifest()
+    job = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "train"},
+        "spec": {"entrypoint": "true", "rayClusterSpec": cluster["spec"]},
+    }
+    scene.apply(job)
+    scene.wait("its cluster's pods", lambda: len(scene.pods()) >= 3)
+    plain = explained(muster_command, "rayjob/train")
+    assert (plain["workload"]["kind"], plain["state"]) == ("RayCluster", "NotManaged")
+    assert "says nothing of gang scheduling" in plain["message"]
+    scene.kubectl("delete", "rayjob", "train")
+    gone = muster_command("explain", "rayjob/train")
+    assert (gone.returncode, gone.stderr) == (
+        2,
+        f'muster explain: no RayJob "train" in namespace "{scene.namespace}"\n',
+    )
+    # One that its queue cannot hold was there before its queue shrank.
+    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "9"}}}')
+    scene.wait("no pods", lambda: not scene.pods())
+    job["metadata"] = {"name": "labelled", "labels": {QUEUE_LABEL: queue}}
+    scene.apply(pytorch_job("holder").master(cpu="8").policy(queue=queue))
+    scene.await_running("holder", 1)
+    scene.apply(job)
+    scene.wait("its cluster's pods", lambda: sum(gates(pod) == [GATE] for pod in scene.pods()) == 3)
+    entry = explained(muster_command, "rayjob/labelled")
+    assert entry["workload"]["name"].startswith("labelled-")
+    assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == (queue, "3")
+    assert entry["holders"][0]["name"] == "holder"
+    scene.kubectl("delete", "rayjob", "labelled")
+
+
+def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
+    """A program called kubectl-muster on the PATH is `kubectl muster`."""
+    plugin = tmp_path / "kubectl-muster"
+    plugin.write_text(f'#!/bin/sh\nexec {" ".join(MUSTER)} "$@"\n')
+    plugin.chmod(0o755)
+    environment = {**os.environ, **scene.testbed.environment()}
+    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
+    done = subprocess.run(
+        ["kubectl", "muster", "queues"], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
+    assert rows["QUEUE"] == ["QUEUE", "STATE", "USED", "/", "LIMIT", "GANGS", "WAITING"]
+    assert rows[two] == [two, "Open", "cpu", "3", "/", "4,", "memory", "3Gi", "/", "-", "1", "1"]
+
+
+def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    with shown.open("w") as out:
+        watching = subprocess.Popen(
+            [*MUSTER, "watch", f"--kubeconfig={scene.testbed.kubeconfig}"], stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        gang = f"{scene.namespace}/ray-second-pg"
+        wait_for("the waiting gang", lambda: re.search(f"{gang} +WaitingForQuota", shown.read_text()), PATIENCE)
+        scene.kubectl("patch", "queue", two, "--type=merge", '--patch={"spec": {"capability": {"cpu": "6"}}}')
+        wait_for("the change", lambda: re.search(f"{gang} +Running", shown.read_text()), PATIENCE)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        code = watching.wait(30)
+    assert code == 0, shown.read_text()[-2000:]
+    assert "Traceback" not in shown.read_text()

@@ -1,0 +1,117 @@
+"""Plain pods and Jobs that opt in by themselves; Volcano's own Job is story B."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import POD_GROUPS
+from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
+from tests import builders
+from tests.builders import RUN_SECONDS
+from tests.recorder import JOBS, Manifest
+from tests.scene import admitted, open_scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.scene import Scene
+
+
+@pytest.fixture
+def plain(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A scene in which Jobs are on record."""
+    del muster
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(JOBS,)) as scene:
+        yield scene
+
+
+def _metadata(gang: str, size: int, queue: str) -> Manifest:
+    return {"labels": {GANG: gang, QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: str(size), RUN_SECONDS: "3600"}}
+
+
+def _spec(cpu: str) -> Manifest:
+    return {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}],
+    }
+
+
+def _pod(name: str, gang: str, size: int, queue: str, cpu: str = "1") -> Manifest:
+    metadata = {**_metadata(gang, size, queue), "name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _spec(cpu)}
+
+
+def _job(name: str, gang: str, size: int, queue: str, *, pods: int, cpu: str = "1") -> Manifest:
+    template = {"metadata": _metadata(gang, size, queue), "spec": _spec(cpu)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"parallelism": pods, "completions": pods, "template": template},
+    }
+
+
+def test_pods_of_one_name_are_a_gang(plain: Scene) -> None:
+    """It is complete with the last of them, and its PodGroup goes with the last of them."""
+    queue = plain.queue(cpu="5")
+    plain.apply(_pod("one-0", "one", 2, queue, cpu="3"))
+    plain.await_state("one", "Assembling")
+    plain.apply(_pod("one-1", "one", 2, queue))
+    plain.await_running("one", 2)
+    assert plain.pod_group("one")["spec"]["minResources"] == {"cpu": "4"}, "they need not be alike"
+    plain.apply(_pod("two-0", "two", 2, queue), _pod("two-1", "two", 2, queue))
+    plain.await_gated("two", 2)
+    plain.await_state("two", "WaitingForQuota")
+
+    plain.end("one")
+    assert not admitted(plain.await_state("one", "Finished")), "an ended gang still holds its place"
+    plain.await_running("two", 2)
+    for gang in ("one", "two"):
+        plain.assert_started_together(gang, 2)
+    plain.kubectl("delete", "pods", "--all", "--wait=false")
+    plain.wait("the PodGroups to go", lambda: not plain.recorder.now(POD_GROUPS))
+
+
+def test_a_job_waits_runs_ends_and_gives_its_place_back(plain: Scene) -> None:
+    queue = plain.queue(cpu="4")
+    plain.apply(_job("first", "first", 3, queue, pods=3))
+    plain.await_running("first", 3)
+    plain.apply(_job("second", "second", 3, queue, pods=3))
+    plain.await_gated("second", 3)
+    plain.end("first")
+    plain.await_state("first", "Finished")
+    plain.await_running("second", 3)
+    plain.assert_started_together("second", 3)
+    assert "ownerReferences" not in plain.pod_group("second")["metadata"]
+    plain.assert_never_above({"cpu": "4"})
+
+
+def test_a_suspended_job_queues_again(plain: Scene) -> None:
+    queue = plain.queue(cpu="3")
+    plain.apply(_job("first", "first", 2, queue, pods=2))
+    plain.await_running("first", 2)
+    plain.apply(_job("second", "second", 2, queue, pods=2))
+    plain.await_gated("second", 2)
+    plain.patch(JOBS, "first", {"spec": {"suspend": True}})
+    plain.await_running("second", 2)
+    plain.patch(JOBS, "first", {"spec": {"suspend": False}})
+    plain.await_gated("first", 2)
+    plain.delete(JOBS, "second")
+    plain.await_running("first", 2)
+    plain.assert_never_above({"cpu": "3"})
+
+
+def test_a_job_that_is_too_large_is_refused(plain: Scene) -> None:
+    queue = plain.queue(cpu="4")
+    said = plain.try_apply(_job("large", "large", 5, queue, pods=5))
+    assert f'gang "large" needs cpu 5, queue "{queue}" has capability cpu 4' in said
+
+
+def test_a_pod_that_does_not_say_how_many_they_are_is_refused(plain: Scene) -> None:
+    pod = builders.pod("alone")
+    pod["metadata"]["labels"] = {GANG: "some"}
+    said = plain.try_apply(pod)
+    assert f"metadata.annotations[{GANG_SIZE}]: missing; say how many pods the gang cannot start without" in said

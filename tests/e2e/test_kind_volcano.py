@@ -1,0 +1,43 @@
+"""Volcano's own Job: Volcano runs it, and muster counts what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.names import QUEUE_LABEL
+from tests.builders import RUN_SECONDS, ray_cluster, volcano_job
+from tests.recorder import RAY_CLUSTERS, VOLCANO_JOBS
+from tests.scene import node_of, open_scene
+
+if TYPE_CHECKING:
+    from hack.testbed import Testbed
+    from tests.scene import Scene
+
+
+def _says(scene: Scene, job: str) -> str:
+    """Volcano's word for how far a Job is."""
+    found = scene.recorder.get(VOLCANO_JOBS, job) or {}
+    return str(found.get("status", {}).get("state", {}).get("phase", ""))
+
+
+@pytest.mark.usefixtures("muster")
+def test_jobs_of_volcano_and_gangs_wait_for_each_other(testbed: Testbed) -> None:
+    """What a Job that has ended held is the gang's; the next Job comes when the gang is gone."""
+    with open_scene(testbed, "kind-volcano", kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
+        queue = scene.queue(cpu="4")
+        scene.create(volcano_job("first", queue, "1", replicas=3))
+        scene.wait("the first to run", lambda: _says(scene, "first") == "Running" and all(map(node_of, scene.pods())))
+        scene.create(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(2))
+        scene.await_gated("ray-beside-pg", 3)
+        scene.await_state("ray-beside-pg", "WaitingForQuota")
+
+        scene.kubectl("annotate", "pods", "--overwrite", "--selector=volcano.sh/job-name=first", f"{RUN_SECONDS}=0")
+        scene.await_running("ray-beside-pg", 3)
+        scene.wait("the first to be complete", lambda: _says(scene, "first") == "Completed")
+        scene.create(volcano_job("second", queue, "2"))
+        scene.wait("Volcano to hold the second back", lambda: _says(scene, "second") == "Pending")
+        scene.delete(RAY_CLUSTERS, "beside")
+        scene.wait("the second to run", lambda: _says(scene, "second") == "Running")
+        scene.assert_never_above({"cpu": "4"})

@@ -1,0 +1,81 @@
+"""What the real processes tell Prometheus while gangs wait and run."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from muster.names import QUEUE_LABEL
+from tests.builders import ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hack.testbed.muster import MusterInstall
+    from hack.testbed.process import Process
+    from tests.scene import Scene
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scraped(muster: MusterInstall, process: Process) -> Samples:
+    with urllib.request.urlopen(muster.url(process, "/metrics"), timeout=10) as answer:  # noqa: S310 - our own
+        text = answer.read().decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def summed(all_samples: Iterable[Samples], metric: str, /, **labels: str) -> float:
+    """The sum over the processes, as Prometheus makes it, of the samples with these labels."""
+    return sum(
+        value
+        for samples in all_samples
+        for (sample, has), value in samples.items()
+        if sample == metric and labels.items() <= dict(has).items()
+    )
+
+
+def test_gangs_admissions_and_reviews_are_counted(scene: Scene, muster: MusterInstall) -> None:
+    """One gang runs, one waits, one was refused: the numbers say so, summed over the replicas of each process."""
+    queue = scene.queue(cpu="4")
+    for name in ("first", "second"):
+        scene.apply(ray_cluster(name).label(QUEUE_LABEL, queue).workers(2))
+        if name == "first":
+            scene.await_running("ray-first-pg", 3)
+    before = [scraped(muster, process) for process in muster.webhooks]
+    scene.try_apply(ray_cluster("large").label(QUEUE_LABEL, queue).workers(4))
+    scene.await_event("second", "WaitingForQuota")
+
+    def controllers() -> list[Samples]:
+        return [scraped(muster, process) for process in muster.controllers]
+
+    scene.wait(
+        "the gangs to be counted",
+        lambda: summed(controllers(), "muster_gangs", queue=queue, state="WaitingForQuota") == 1,
+    )
+    now = controllers()
+    assert summed(now, "muster_gangs", queue=queue, state="Running") == 1
+    assert summed(now, "leader_election_master_status") == 1
+    assert summed(now, "muster_admissions_total", queue=queue) == 1
+    assert summed(now, "muster_admission_wait_seconds_count") >= 1
+    assert summed(now, "muster_gates_opened_total") >= 3
+    assert summed(now, "workqueue_adds_total", name="gangs") > 0
+    assert summed(now, "muster_watch_malformed_objects_total") == 0
+    assert summed(now, "muster_events_written_total") >= 3
+    after = [scraped(muster, process) for process in muster.webhooks]
+
+    def grown(metric: str, **labels: str) -> float:
+        return summed(after, metric, **labels) - summed(before, metric, **labels)
+
+    assert grown("muster_webhook_reviews_total", webhook="workloads", allowed="false") == 1
+    assert grown("muster_webhook_refusals_total", reason="ExceedsCapability") == 1
+    assert summed(after, "muster_webhook_reviews_total", webhook="pods", allowed="true") >= 6
+    assert summed(after, "muster_webhook_certificate_expiration_timestamp_seconds", certificate="serving") > 1.7e9
+    for samples in (*now, *after):
+        named = {value for _, has in samples for key, value in has if key not in ("le", "version")}
+        assert not {value for value in named if "first" in value or "second" in value}, "a series names a workload"

@@ -1,0 +1,59 @@
+"""A queue that is kept for some namespaces, on the real Volcano: opened and closed while gangs wait and run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import QUEUES
+from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from tests.builders import ray_cluster
+from tests.scene import gates, message, phase, state
+
+if TYPE_CHECKING:
+    from tests.scene import Scene
+
+
+def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(scene: Scene) -> None:
+    """By the namespace's labels and by the queue's annotation; what runs there runs on, and nobody is told more."""
+    name = scene.namespace
+    queue = scene.queue(cpu="2")
+    scene.kubectl("label", "namespace", name, "team=ml")
+    scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team in (ml, vision)"}}})
+    scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-holder-pg", 2)
+    scene.apply(ray_cluster("waiter").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_state("ray-waiter-pg", "WaitingForQuota")
+
+    scene.kubectl("label", "namespace", name, "team=web", "--overwrite")
+    group = scene.await_state("ray-waiter-pg", "QueueNotFound")
+    assert message(group) == f'queue "{queue}" does not exist'
+    late, lost = (ray_cluster("late").label(QUEUE_LABEL, to).workers(1) for to in (queue, f"{queue}-none"))
+    assert scene.try_apply(late).replace(queue, "Q") == scene.try_apply(lost).replace(f"{queue}-none", "Q")
+    assert state(scene.pod_group("ray-holder-pg")) == "Running"
+    assert {phase(pod) for pod in scene.pods("ray-holder-pg")} == {"Running"}
+
+    # It has all the room now, and does not take it.
+    scene.kubectl("delete", "raycluster", "holder", "--wait=true")
+    scene.wait("the holder to be gone", lambda: not scene.pods("ray-holder-pg"))
+    assert [gates(pod) for pod in scene.pods("ray-waiter-pg")] == [["muster.dev/gang"]] * 2
+    assert state(scene.pod_group("ray-waiter-pg")) == "QueueNotFound"
+    scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team"}}})
+    scene.await_running("ray-waiter-pg", 2)
+
+
+def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:
+    """Its status, which others may write, carries no annotations."""
+    queue = scene.queue(cpu="2")
+    kept = {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team=ml"}}}
+    scene.patch(QUEUES, queue, kept)
+    role = f"{scene.namespace}-status"
+    scene.kubectl("create", "clusterrole", role, "--verb=get,patch,update", "--resource=queues/status")
+    scene.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", "--user=tenant")
+    opened = json.dumps({"metadata": {"annotations": {NAMESPACE_SELECTOR: None}}})
+    patch = ("patch", "queue", queue, "--type=merge", f"--patch={opened}", "--as=tenant")
+    scene.wait("the role to count", lambda: not scene.kubectl(*patch, "--subresource=status", check=False).returncode)
+    assert "(Forbidden)" in scene.kubectl(*patch, check=False).stderr
+    said = scene.kubectl("get", "queue", queue, "--output=json").stdout
+    assert json.loads(said)["metadata"]["annotations"][NAMESPACE_SELECTOR] == "team=ml"
+    scene.kubectl("delete", "clusterrole,clusterrolebinding", role)

@@ -1,0 +1,152 @@
+"""Volcano takes pods back for others, by its actions reclaim and preempt (issue 5, 6.3).
+
+A gang loses what it has beyond its minimum, never a part of the minimum; it has all of it again when the other ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import PODS
+from muster.names import PREEMPTION, TASK_SPEC
+from tests import builders
+from tests.builders import pytorch_job
+from tests.scene import alive, gates, node_of, state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.builders import PyTorchJob
+    from tests.scene import Scene
+
+# The plugin that shares out stands beside gang: in a tier of its own it would be asked where gang says "nobody", and
+# take members of the minimum.
+_CONF = """\
+actions: "allocate, reclaim, preempt, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: SHARING}]
+- plugins: [{name: predicates}, {name: nodeorder}]
+"""
+# One pod fills a node, and there are four.
+_CPU = "15"
+
+
+@pytest.fixture(scope="module", params=["proportion", "capacity"])
+def sharing(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Volcano with both actions and with this plugin, on the session's testbed, until the test has ended."""
+    plugin: str = request.param
+    before = testbed.volcano_conf.read_text()
+    testbed.volcano_conf.write_text(_CONF.replace("SHARING", plugin))
+    testbed.restart_part("volcano-scheduler")
+    yield plugin
+    testbed.volcano_conf.write_text(before)
+    testbed.restart_part("volcano-scheduler")
+
+
+def _queue(scene: Scene, suffix: str, capability: str = "", **deserved: str) -> str:
+    """A queue that deserves half of the cluster's cpu."""
+    name = f"{scene.namespace}-{suffix}"
+    manifest = builders.queue(name, **({"cpu": capability} if capability else {}))
+    manifest["spec"]["deserved"] = {"cpu": "32", **deserved}
+    scene.adopt_queue(name)
+    scene.apply(manifest)
+    scene.await_queue(name)
+    return name
+
+
+def _elastic(queue: str) -> PyTorchJob:
+    """A master and three workers, of which the master and one worker are enough to start with."""
+    # Volcano looks for victims on this node first.
+    first = {"kubernetes.io/hostname": "node-0"}
+    job = pytorch_job("elastic").policy(queue=queue, minAvailable=2)
+    return job.master(cpu=_CPU, nodeSelector=first).workers(3, cpu=_CPU)
+
+
+@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
+    scene: Scene, sharing: str, *, capped: bool
+) -> None:
+    del sharing
+    scene.apply(_elastic(_queue(scene, "rich", "60" if capped else "")))
+    scene.await_running("elastic", 4)
+    poor = _queue(scene, "poor", "32" if capped else "")
+    scene.apply(pytorch_job("claimant").policy(queue=poor).master(cpu=_CPU).workers(1, cpu=_CPU))
+    _assert_half_goes_and_comes_back(scene)
+
+
+@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
+    scene: Scene, sharing: str, urgent: str, *, capped: bool
+) -> None:
+    del sharing
+    queue = _queue(scene, "one", "60" if capped else "")
+    scene.kubectl("annotate", "queue", queue, f"{PREEMPTION}=lower-priority")
+    scene.apply(_elastic(queue))
+    scene.await_running("elastic", 4)
+    claimant = pytorch_job("claimant").policy(queue=queue, priorityClass=urgent)
+    scene.apply(claimant.master(cpu=_CPU).workers(1, cpu=_CPU))
+    _assert_half_goes_and_comes_back(scene)
+
+
+@pytest.mark.parametrize("sharing", ["capacity"], indirect=True)
+def test_who_was_evicted_does_not_take_the_room_again_though_volcano_would_give_it_back(
+    scene: Scene, sharing: str
+) -> None:
+    """By its memory, of which there is plenty, the poor queue has more than its share; the rich one has less, then."""
+    del sharing
+    poor, rich = _queue(scene, "poor", memory="8Gi"), _queue(scene, "rich", memory="128Gi")
+    scene.apply(pytorch_job("first").policy(queue=poor).master(cpu=_CPU, memory="16Gi"))
+    scene.await_running("first", 1)
+    scene.apply(pytorch_job("elastic").policy(queue=rich, minAvailable=1).master(cpu=_CPU).workers(2, cpu=_CPU))
+    scene.await_running("elastic", 3)
+    scene.apply(pytorch_job("claimant").policy(queue=poor).master(cpu=_CPU))
+    scene.await_running("claimant", 1)
+    scene.wait("the evicted pod to be open again", lambda: _waiting(scene) == [[]])
+    scene.await_running("claimant", 1)
+    assert _evictions(scene) == 1
+
+
+def _assert_half_goes_and_comes_back(scene: Scene) -> None:
+    """The claimant starts whole and stays; two pods of the other are evicted, no more, and made anew to wait."""
+    first = {pod["metadata"]["uid"] for pod in scene.await_running("claimant", 2)}
+    scene.wait("the evicted pods to be made anew", lambda: len(_waiting(scene)) == 2)
+    assert state(scene.pod_group("elastic")) == "Running"
+    before_the_end = {pod["metadata"]["uid"] for pod in scene.pods("claimant")}
+    scene.end("claimant")
+    scene.await_ended("claimant")
+    scene.await_running("elastic", 4)
+    assert before_the_end == first, "the claimant lost pods to those that it had displaced"
+    assert _evictions(scene) == 2
+    scene.assert_started_together("claimant", 2)
+    _assert_minimum_stayed(scene, {"master": 1, "worker": 1})
+
+
+def _evictions(scene: Scene) -> int:
+    scene.recorder.settle()
+    return sum(seen.gone and seen.name.startswith("elastic-") for seen in scene.recorder.history(PODS))
+
+
+def _waiting(scene: Scene) -> list[list[str]]:
+    """The gates of the pods that have no node."""
+    return [gates(pod) for pod in scene.pods("elastic") if alive(pod) and not node_of(pod)]
+
+
+def _assert_minimum_stayed(scene: Scene, minimum: dict[str, int]) -> None:
+    """From the moment when its minimum was placed, the elastic gang never had less of it."""
+    placed: dict[str, str] = {}
+    started = False
+    for seen in scene.recorder.history(PODS):
+        if not seen.name.startswith("elastic-"):
+            continue
+        if seen.gone or not alive(seen.object) or not node_of(seen.object):
+            placed.pop(seen.name, None)
+        else:
+            placed[seen.name] = seen.object["metadata"]["annotations"][TASK_SPEC]
+        whole = Counter(placed.values()) >= Counter(minimum)
+        started = started or whole
+        assert whole or not started, f"at version {seen.version} of the minimum only {placed} were placed"
+    assert started

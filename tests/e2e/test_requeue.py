@@ -1,0 +1,67 @@
+"""A gang that its queue has room for and no node: it gives its place back when it was asked to, and only then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import POD_GROUPS, PODS
+from muster.names import GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
+from tests.builders import pytorch_job, ray_cluster
+from tests.scene import admitted, gates, node_of
+
+if TYPE_CHECKING:
+    from tests.builders import PyTorchJob, RayCluster
+    from tests.scene import Scene
+
+
+@pytest.mark.parametrize("kind", ["RayCluster", "PyTorchJob"])
+def test_a_place_that_cannot_be_used_goes_to_who_waits(scene: Scene, kind: str) -> None:
+    """Another gang of the queue starts long before the claim would turn soft, and the first queues again, held."""
+    # No node has so much; the queue has.
+    queue = scene.queue(cpu="100001")
+    gang, stuck = _too_large(kind, queue)
+    scene.apply(stuck)
+    scene.await_state(gang, "Admitted")
+    first = {pod["metadata"]["uid"] for pod in scene.pods(gang)}
+    scene.apply(ray_cluster("small").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_event("stuck", "Requeued")
+    scene.await_running("ray-small-pg", 2)
+
+    scene.await_state(gang, "WaitingForQuota")
+    scene.wait("new pods", lambda: not first & {pod["metadata"]["uid"] for pod in scene.pods(gang)})
+    assert [gates(pod) for pod in scene.await_gated(gang, 2)] == [[GATE], [GATE]]
+    group = scene.pod_group(gang)
+    assert (admitted(group), REQUEUED_AT in group["metadata"]["annotations"]) == ("", True)
+
+    scene.recorder.settle()
+    unmarked = scene.recorder.first(
+        POD_GROUPS,
+        lambda item: item["metadata"]["name"] == gang and REQUEUED_AT in item["metadata"].get("annotations", {}),
+    ).version
+    history = [seen for seen in scene.recorder.history(PODS) if seen.object["metadata"]["uid"] in first]
+    gone = [seen.version for seen in history if seen.gone]
+    assert len(gone) == 2
+    assert min(gone) > unmarked, "the mark goes first"
+    assert not any(node_of(seen.object) for seen in history)
+
+
+def test_nothing_is_deleted_unless_it_is_asked_for(scene: Scene) -> None:
+    """The same gang without the annotation keeps its pods, open, also when its claim has turned soft."""
+    queue = scene.queue(cpu="100001")
+    scene.apply(ray_cluster("stuck").label(QUEUE_LABEL, queue).workers(1, cpu="100000"))
+    scene.await_state("ray-stuck-pg", "Admitted")
+    first = {pod["metadata"]["uid"] for pod in scene.pods("ray-stuck-pg")}
+    scene.await_state("ray-stuck-pg", "Unschedulable")
+    assert {pod["metadata"]["uid"] for pod in scene.pods("ray-stuck-pg")} == first
+    assert [gates(pod) for pod in scene.pods("ray-stuck-pg")] == [[], []]
+
+
+def _too_large(kind: str, queue: str) -> tuple[str, RayCluster | PyTorchJob]:
+    """A gang of two pods of which one fits nowhere, and which waits five seconds for a node."""
+    if kind == "RayCluster":
+        cluster = ray_cluster("stuck").label(QUEUE_LABEL, queue).workers(1, cpu="100000")
+        return "ray-stuck-pg", cluster.annotate(REQUEUE_AFTER, "5s")
+    job = pytorch_job("stuck").policy(queue=queue).workers(1, cpu="99999")
+    return "stuck", job.annotate(REQUEUE_AFTER, "5s")

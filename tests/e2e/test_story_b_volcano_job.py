@@ -1,0 +1,144 @@
+"""Story B: Volcano's own jobs, alone and beside muster's gangs in one queue, and its `backfill` action.
+
+That a Job of Volcano is the same with and without muster, object by object, is in test_untouched.py.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import PODS, QUEUES
+from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
+from tests import builders
+from tests.builders import ray_cluster, volcano_job
+from tests.recorder import VOLCANO_JOBS, Manifest
+from tests.scene import gates, open_scene, phase, state
+from tests.story import Point, told
+from tests.timeline import timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.scene import Scene
+
+
+@pytest.fixture
+def volcanic(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A scene in which Volcano's Jobs are on record."""
+    del muster
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS,)) as scene:
+        yield scene
+
+
+def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scene) -> None:
+    """B: and one that asks for 3 cpu in its queue of 2 is refused with these numbers."""
+    scene = volcanic
+    queue = scene.queue(cpu="2")
+    scene.patch(QUEUES, queue, {"spec": {"reclaimable": False}})
+    refused = scene.try_apply(volcano_job("too-large", queue, "3")).partition("denied the request: ")[2]
+
+    scene.apply(volcano_job("job-1", queue, "1"))
+    scene.wait("job-1 to run", lambda: _phases(scene)[-1:] == ["Running"])
+    first = scene.pods()[0]
+    name = first["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    scene.api.create(PODS.path(scene.namespace, name, "eviction"), eviction)
+    scene.wait("job-1 to run again", lambda: _phases(scene).count("Running") == 2 and _phases(scene)[-1] == "Running")
+    scene.wait("its pod", lambda: [phase(pod) for pod in scene.pods()] == ["Running"])
+    again = scene.pods()[0]
+    assert again["metadata"]["uid"] != first["metadata"]["uid"]
+    # In one update: of a pod that changes before it ends Volcano may hear so late that it leaves Completing out.
+    ended = json.dumps({"status": {"phase": "Succeeded"}})
+    scene.kubectl("patch", "pod", again["metadata"]["name"], "--subresource=status", f"--patch={ended}")
+    scene.wait("job-1 to be complete", lambda: _phases(scene)[-1] == "Completed")
+    scene.recorder.settle()
+    touched = [seen for seen in scene.recorder.history(PODS) if gates(seen.object) or GANG in _labels(seen.object)]
+    told(
+        "B. A Job of Volcano, evicted and restarted",
+        "One task of 1 cpu, `minAvailable: 1`, PodEvicted → RestartJob, TaskCompleted → CompleteJob, in a queue of 2 "
+        "cpu that is not reclaimable. Object by object it is what it would be without muster, see "
+        "`tests/e2e/test_untouched.py`.",
+        Point(
+            "phases of the Job",
+            "Pending, Running, Restarting, Pending, Running, Completing, Completed",
+            ", ".join(_phases(scene)),
+        ),
+        Point("pods that carry anything of muster's", "0", str(len(touched))),
+        Point(
+            "the same Job with 3 cpu",
+            "accepted, and Pending for good",
+            f"refused: {refused.replace(queue, 'test')}",
+            "what can never run is refused when it is applied, with the numbers",
+        ),
+    )
+
+
+def test_b_volcanos_backfill_places_a_gang_that_asks_for_nothing(scene: Scene) -> None:
+    """B: a gang of pods without requests passes muster in a full queue, and Volcano's `backfill` action places it."""
+    queue = scene.queue(cpu="2")
+    scene.apply(ray_cluster("full").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-full-pg", 2)
+    for index in range(3):
+        pod = builders.pod(f"light-{index}")
+        pod["metadata"] |= {"labels": {GANG: "light", QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: "3"}}
+        scene.apply(pod)
+    scene.await_running("light", 3)
+    scene.assert_started_together("light", 3)
+    told(
+        "B. Volcano's `backfill` action: pods without requests",
+        "A cluster fills the queue; then come three pods that ask for nothing and opt in as one gang.",
+        Point(
+            "order",
+            "the cluster starts, the cluster runs, the gang starts, the gang runs",
+            timeline(scene, {"ray-full-pg": "the cluster", "light": "the gang"}),
+        ),
+    )
+
+
+def test_b_what_a_volcano_job_holds_counts(volcanic: Scene) -> None:
+    """A VolcanoJob runs untouched; a gang that does not fit beside it waits, and runs when it is gone."""
+    scene = volcanic
+    queue = scene.queue(cpu="4")
+    scene.apply(volcano_job("job-1", queue, "3"))
+    scene.wait("job-1 to run", lambda: [phase(pod) for pod in scene.pods()] == ["Running"])
+    pod = scene.pods()[0]
+    assert gates(pod) == []
+    assert GANG not in pod["metadata"]["labels"]
+    assert not [key for key in pod["metadata"]["annotations"] if key.startswith("muster.dev/")]
+
+    scene.apply(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(1))
+    why = scene.await_event("beside", "WaitingForQuota")
+    assert why.startswith(f'needs cpu 2 and memory 2Gi; queue "{queue}" has cpu 1 free of cpu 4')
+    scene.await_gated("ray-beside-pg", 2)
+
+    scene.delete(VOLCANO_JOBS, "job-1")
+    scene.await_running("ray-beside-pg", 2)
+    scene.assert_never_above({"cpu": "4"})
+    gone = max(s.version for s in scene.recorder.history(PODS) if s.object["metadata"]["uid"] == pod["metadata"]["uid"])
+    assert scene.first_bound("ray-beside-pg") > gone
+
+
+def test_b_what_a_volcano_job_holds_above_its_minimum_counts(volcanic: Scene) -> None:
+    """Of a VolcanoJob with minAvailable 1 all three running pods take room."""
+    scene = volcanic
+    queue = scene.queue(cpu="4")
+    scene.apply(volcano_job("job-1", queue, "1", replicas=3))
+    scene.wait("job-1 to run", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 3)
+    scene.apply(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(1))
+    scene.wait("a decision", lambda: state(scene.pod_group("ray-beside-pg")) in {"WaitingForQuota", "Admitted"})
+    assert state(scene.pod_group("ray-beside-pg")) == "WaitingForQuota"
+
+
+def _phases(scene: Scene) -> list[str]:
+    """The phases of job-1, one after another, from the record."""
+    seen = [seen.object for seen in scene.recorder.history(VOLCANO_JOBS) if seen.name == "job-1" and not seen.gone]
+    phases = [job.get("status", {}).get("state", {}).get("phase", "") for job in seen]
+    return [phase for before, phase in zip(["", *phases], phases, strict=False) if phase != before]
+
+
+def _labels(pod: Manifest) -> Manifest:
+    return pod["metadata"].get("labels") or {}

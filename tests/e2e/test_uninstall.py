@@ -1,0 +1,109 @@
+"""`helm uninstall` with gangs that run, gangs that wait, and pods that are created all the time.
+
+No kubelet is here: the command of the chart's Job runs on this machine, with the Job's own ServiceAccount.
+tests/node/test_order.py has helm and a kubelet do it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed.muster import install
+from muster.kube.resource import PODS
+from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from tests import builders
+from tests.builders import ray_cluster
+from tests.creations import Creations
+from tests.e2e.conftest import VALUES
+from tests.recorder import RAY_CLUSTERS
+from tests.scene import PATIENCE, gates, open_scene, phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.testbed import Testbed
+    from tests.recorder import Manifest
+    from tests.scene import Scene
+    from tests.testbed_fixtures import OwnTestbed
+
+
+@pytest.fixture
+def ours(own_testbed: OwnTestbed) -> Testbed:
+    """A testbed from which muster goes."""
+    return own_testbed(parts=["volcano", "kuberay"])
+
+
+@pytest.fixture
+def leaving(ours: Testbed) -> Iterator[Scene]:
+    with open_scene(ours, "leaving", kinds=(RAY_CLUSTERS,)) as scene:
+        yield scene
+
+
+def _plain(name: str, gang: str, size: int) -> Manifest:
+    pod = builders.pod(name)
+    pod["metadata"].update(labels={GANG: gang}, annotations={GANG_SIZE: str(size)})
+    return pod
+
+
+def _runs(scene: Scene, labels: dict[str, str], pods: int) -> Callable[[], bool]:
+    def run() -> bool:
+        found = [pod for pod in scene.pods() if labels.items() <= pod["metadata"].get("labels", {}).items()]
+        return [phase(pod) for pod in found] == ["Running"] * pods
+
+    return run
+
+
+def test_everything_that_was_held_runs_and_nothing_is_held_again(ours: Testbed, leaving: Scene) -> None:
+    """With no controller at work: a gang that waits for room, one without a PodGroup, one of which half is there."""
+    scene = leaving
+    muster = install(ours, values=VALUES, webhooks=1, controllers=1)
+    muster.wait_ready(PATIENCE)
+    queue = scene.queue(cpu="2")
+    scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_running("ray-holder-pg", 2)
+    scene.apply(ray_cluster("waiting").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_state("ray-waiting-pg", "WaitingForQuota")
+    scene.apply(_plain("half-0", "half", 2))
+    scene.await_state("half", "Assembling")
+    muster.kill_controller()
+    scene.apply(ray_cluster("orphan").label(QUEUE_LABEL, queue).workers(1))
+    scene.await_gated("ray-orphan-pg", 2)
+
+    with Creations(ours, scene.namespace, [_plain("", "stream", 1), builders.pod("")]) as creations:
+        said = muster.uninstall()
+    assert creations.failures() == []
+    assert creations.count > 50
+    for gang, pods in (("ray-waiting-pg", 2), ("ray-orphan-pg", 2), ("half", 1)):
+        assert f"{scene.namespace}/{gang}: {pods} pod{'s' * (pods > 1)} opened\n" in said
+    assert f"{scene.namespace}/ray-orphan-pg: its pods had no PodGroup, and have one now\n" in said
+    assert f"{scene.namespace}/half: not all of its pods are there; it starts with those that are\n" in said
+    assert said.endswith("muster holds no pod any more\n")
+
+    scene.recorder.settle()
+    assert [pod["metadata"]["name"] for pod in scene.pods() if GATE in gates(pod)] == []
+    held_once = {seen.object["metadata"]["uid"] for seen in scene.recorder.history(PODS) if GATE in gates(seen.object)}
+    streamed = {pod["metadata"]["uid"] for pod in scene.pods("stream")}
+    assert held_once & streamed, "nothing was held while the uninstall began"
+    assert streamed - held_once, "everything was held until the end"
+
+    # Volcano knows the queue as well, and there is room for one gang of two pods only.
+    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "8"}}}')
+    for name in ("holder", "waiting", "orphan"):
+        scene.wait(f"{name} to run", _runs(scene, {"ray.io/cluster": name}, 2))
+    scene.apply(_plain("half-1", "half", 2))
+    scene.wait("both halves to run", _runs(scene, {GANG: "half"}, 2))
+    scene.apply(ray_cluster("afterwards").label(QUEUE_LABEL, queue).workers(1))
+    scene.wait("what came afterwards to run", _runs(scene, {"ray.io/cluster": "afterwards"}, 2))
+    after = [pod for pod in scene.pods() if pod["metadata"].get("labels", {}).get("ray.io/cluster") == "afterwards"]
+    assert {pod["spec"]["schedulerName"] for pod in after} == {"default-scheduler"}
+    assert GANG not in {key for pod in after for key in pod["metadata"]["labels"]}
+
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
+    policies = "validatingadmissionpolicies,validatingadmissionpolicybindings"
+    left = ours.kubectl(
+        "get", f"{kinds},{policies}", "--selector=app.kubernetes.io/name=muster", "--output=json"
+    ).stdout
+    assert json.loads(left)["items"] == []

@@ -1,0 +1,82 @@
+"""Chart value `validation`: what can never run is taken with a warning, or without a word, and waits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.names import QUEUE_LABEL
+from tests import builders
+from tests.builders import ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.testbed.muster import MusterInstall
+    from tests.builders import RayCluster
+    from tests.scene import Scene
+
+
+@pytest.fixture(scope="module")
+def turned(muster_of_session: MusterInstall) -> Iterator[Callable[[str], None]]:
+    """Gives the session's release another value, until the end of the module."""
+
+    def turn(mode: str) -> None:
+        muster_of_session.upgrade({"validation": mode})
+        muster_of_session.start_webhook()
+        muster_of_session.wait_ready(90)
+
+    yield turn
+    turn("deny")
+
+
+def said(scene: Scene, cluster: RayCluster) -> list[str]:
+    """What `kubectl apply` warns of; it takes the cluster."""
+    done = scene.kubectl("apply", "-f-", text=json.dumps(cluster.manifest()))
+    return [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
+
+
+def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, turned: Callable[[str], None]) -> None:
+    """When its queue comes, or grows, or has no queues below it any more, it starts by itself."""
+    queue, later, below = scene.queue(cpu="2"), f"{scene.namespace}-later", f"{scene.namespace}-below"
+    field = f"metadata.labels[{QUEUE_LABEL}]"
+    turned("warn")
+    assert said(scene, ray_cluster("large").label(QUEUE_LABEL, queue).workers(2)) == [
+        (
+            f'{field}: gang "ray-large-pg" needs cpu 3, queue "{queue}" has capability cpu 2; '
+            "lower the replicas or use a larger queue"
+        )
+    ]
+    assert said(scene, ray_cluster("early").label(QUEUE_LABEL, later)) == [
+        f'{field}: queue "{later}" does not exist; name an existing queue or create it first'
+    ]
+    assert scene.await_event("large", "ExceedsCapability") == (f'needs cpu 3, queue "{queue}" has capability cpu 2')
+    assert scene.await_event("early", "QueueNotFound") == f'queue "{later}" does not exist'
+    scene.await_gated("ray-large-pg", 3)
+
+    child = builders.queue(below, cpu="4")
+    child["spec"]["parent"] = queue
+    scene.adopt_queue(below)
+    scene.apply(child)
+    scene.await_queue(below)
+    upper = ray_cluster("upper").label(QUEUE_LABEL, queue)
+    scene.wait("the webhook to know", lambda: "has queues below it" in "".join(said(scene, upper)))
+    scene.await_event("upper", "QueueNotLeaf")
+    assert "ray-upper-pg" not in [one["metadata"]["name"] for one in scene.recorder.now(POD_GROUPS)]
+    scene.kubectl("delete", "queue", below)
+    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "5"}}})
+    scene.queue("-later", cpu="1")
+    for gang, pods in (("ray-large-pg", 3), ("ray-upper-pg", 1), ("ray-early-pg", 1)):
+        scene.await_running(gang, pods)
+
+
+def test_off_takes_it_without_a_word(scene: Scene, turned: Callable[[str], None]) -> None:
+    """Nobody is asked; the gang waits all the same."""
+    queue = scene.queue(cpu="2")
+    turned("off")
+    assert said(scene, ray_cluster("large").label(QUEUE_LABEL, queue).workers(2)) == []
+    scene.await_event("large", "ExceedsCapability")
+    scene.await_gated("ray-large-pg", 3)

@@ -1,0 +1,68 @@
+"""A control plane of its own, which these tests stop, restore and overload; kinds that nobody else acts on."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from tests.apiserver.calls import Calls
+from tests.faults.things import THINGS, Namespace, definition
+from tests.faulty import FaultyApiserver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+__all__ = ["calls", "cluster", "cluster_of_session", "namespace", "proxy"]
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture(scope="session")
+def cluster_of_session() -> Iterator[Testbed]:
+    """The control plane that is broken and mended."""
+    with Testbed.start(parts=(), progress=print) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(cluster_of_session: Testbed) -> Testbed:
+    """The same, running, whatever the test before did to it."""
+    processes = cluster_of_session.processes()
+    for part in ("etcd", "kube-apiserver"):
+        if not processes[part].alive():
+            cluster_of_session.start_part(part)
+    return cluster_of_session
+
+
+@pytest.fixture
+def calls(cluster: Testbed) -> Iterator[Calls]:
+    """The administrator's own calls, past every proxy."""
+    calls = Calls(cluster)
+    yield calls
+    calls.close()
+
+
+@pytest.fixture
+def namespace(cluster: Testbed, calls: Calls, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """A namespace of the test's own, in an apiserver that serves Things."""
+    if calls("GET", f"{_CRDS}/{THINGS.full_name}").status == 404:
+        calls.done("POST", _CRDS, definition())
+    api = Api(cluster.server, cluster.admin_token, cluster.ca_file)
+    wait_for("Things to be served", lambda: api.get(THINGS.path()), 30)
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+    name = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
+    calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield Namespace(name, calls)
+    calls("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+async def proxy(cluster: Testbed) -> AsyncIterator[FaultyApiserver]:
+    """What stands between the client and the real apiserver."""
+    async with FaultyApiserver.in_front_of(cluster) as proxy:
+        yield proxy

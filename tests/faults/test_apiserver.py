@@ -1,0 +1,294 @@
+"""What the real apiserver does to its clients by itself: expiry, restarts, a restored etcd, overload, kinds that go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import socket
+import ssl
+import urllib.request
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from hack.testbed import wait_for
+from muster.kube.client import Client
+from muster.kube.config import Connection
+from muster.kube.errors import ApiError
+from tests.faults.things import THINGS, Namespace, definition, through, watching
+from tests.faulty import FaultyApiserver, eventually, reset
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aiohttp import web
+
+    from hack.testbed import Testbed
+
+PATIENCE = 90.0
+_CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{THINGS.full_name}"
+_FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+
+
+def compact(cluster: Testbed, revision: str) -> None:
+    """Have etcd forget everything before this revision."""
+    body = json.dumps({"revision": revision, "physical": True}).encode()
+    url = f"http://127.0.0.1:{cluster.port('etcd')}/v3/kv/compaction"
+    with urllib.request.urlopen(url, body, timeout=10):
+        pass
+
+
+def revision(namespace: Namespace) -> str:
+    """The version of the cluster now."""
+    return str(namespace.calls.done("GET", THINGS.path(namespace.name))["metadata"]["resourceVersion"])
+
+
+async def test_a_restart_is_survived_and_nothing_missed(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """What happened before, during and after is told once; the store stays what it was while nobody answers."""
+    namespace.create("a", "b")
+    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        await watched.reflector.wait_synced(PATIENCE)
+        await asyncio.to_thread(cluster.stop_part, "kube-apiserver", kill=True)
+        await eventually(lambda: watched.reflector.statistics().failures >= 1, PATIENCE)
+        assert watched.sizes == {"a": 1, "b": 1}
+        cluster.start_part("kube-apiserver")
+        namespace.delete("a")
+        namespace.create("c")
+        await eventually(lambda: watched.sizes == {"b": 1, "c": 1}, PATIENCE)
+        assert watched.changes[2:] == [("deleted", "a"), ("added", "c")]
+
+
+async def test_a_deletion_that_no_watch_can_tell_any_more_is_told(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """The apiserver that comes back remembers nothing: its 410 leads to a list, and that to the difference."""
+    namespace.create("a", "b", "c")
+    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        await watched.reflector.wait_synced(PATIENCE)
+        proxy.on("WATCH", reset)
+        proxy.drop()
+        namespace.delete("b")
+        namespace.resize("c", 5)
+        cluster.restart_part("kube-apiserver")
+        proxy.on("WATCH")
+        await eventually(lambda: watched.sizes == {"a": 1, "c": 5}, PATIENCE)
+        assert sorted(watched.changes[3:]) == [("deleted", "b"), ("modified", "c")]
+        assert watched.reflector.statistics().lists == 2
+
+
+async def test_a_page_that_expired_begins_the_list_anew(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """Between two pages etcd forgets their version: what the first page said is not mixed with what is now."""
+    namespace.create("a", "b", "c", "d")
+    release = asyncio.Event()
+
+    async def held(request: web.Request) -> web.StreamResponse:
+        await release.wait()
+        return await proxy.forward(request)
+
+    proxy.on("LIST", proxy.forward, held, proxy.forward)
+    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+        await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
+        namespace.delete("a")
+        compact(cluster, revision(namespace))
+        cluster.restart_part("kube-apiserver")
+        release.set()
+        await watched.reflector.wait_synced(PATIENCE)
+        assert watched.changes == [("added", name) for name in "bcd"]
+    assert 410 in proxy.statuses
+
+
+async def test_an_etcd_that_is_away_and_comes_back(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """The apiserver without its etcd answers nothing: requests end in time, and nothing counts as deleted."""
+    namespace.create("a")
+    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=1) as watched:
+        await watched.reflector.wait_synced(PATIENCE)
+        await asyncio.to_thread(cluster.stop_part, "etcd", kill=True)
+        with pytest.raises(ApiError):
+            await client.get(THINGS, "a", namespace.name, deadline=2)
+        assert watched.sizes == {"a": 1}
+        cluster.start_part("etcd")
+        await asyncio.to_thread(wait_for, "writes", lambda: _writable(namespace), PATIENCE)
+        await eventually(lambda: watched.sizes == {"a": 1, "b": 1}, PATIENCE)
+        assert watched.changes == [("added", "a"), ("added", "b")]
+
+
+def _writable(namespace: Namespace) -> bool:
+    manifest = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "b"}, "spec": {"size": 1}}
+    return namespace.calls("POST", THINGS.path(namespace.name), manifest).status in {201, 409}
+
+
+async def test_a_restored_etcd_is_noticed(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, tmp_path: Path
+) -> None:
+    """Back to a backup, the cluster's versions are older than ours: what was lost with it is told as deleted.
+
+    A watch of the future would be silent, and the lost changes never told.
+    """
+    namespace.create("kept")
+    cluster.stop_part("kube-apiserver")
+    cluster.stop_part("etcd")
+    shutil.copytree(cluster.state / "etcd", tmp_path / "backup")
+    cluster.start_part("etcd")
+    cluster.start_part("kube-apiserver")
+    namespace.create("lost")
+    # Far more than the others here write until muster is back.
+    for size in range(500):
+        namespace.resize("kept", size)
+    namespace.resize("kept", 9)
+    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        # A watch that only begins when the cluster has gone back would notice nothing before it is silent for too long.
+        await eventually(lambda: watched.sizes == {"kept": 9, "lost": 1} and len(proxy.statuses) == 2, PATIENCE)
+        cluster.stop_part("kube-apiserver", kill=True)
+        cluster.stop_part("etcd", kill=True)
+        shutil.rmtree(cluster.state / "etcd")
+        shutil.copytree(tmp_path / "backup", cluster.state / "etcd")
+        cluster.start_part("etcd")
+        cluster.start_part("kube-apiserver")
+        await eventually(lambda: watched.sizes == {"kept": 1}, PATIENCE)
+        assert watched.changes[-2:] == [("deleted", "lost"), ("modified", "kept")]
+
+
+async def test_a_kind_may_come_later_and_go_and_come_back(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """KubeRay installed after muster, removed and installed again: nobody restarts, and each Thing is told."""
+    calls = namespace.calls
+    calls.done("DELETE", _CRD)
+    await asyncio.to_thread(wait_for, "the kind to be gone", lambda: calls("GET", _CRD).status == 404, PATIENCE)
+    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        await watched.reflector.wait_synced(PATIENCE)
+        assert watched.reflector.absent
+        await asyncio.to_thread(_install, namespace)
+        namespace.create("a")
+        await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
+        calls.done("DELETE", _CRD)
+        await eventually(lambda: watched.reflector.absent and watched.sizes == {}, PATIENCE)
+        await asyncio.to_thread(_install, namespace)
+        namespace.create("b")
+        await eventually(lambda: watched.sizes == {"b": 1}, PATIENCE)
+        assert watched.changes == [("added", "a"), ("deleted", "a"), ("added", "b")]
+
+
+def _install(namespace: Namespace) -> None:
+    calls = namespace.calls
+
+    def installed() -> bool:
+        # While the old one still goes, its name is taken.
+        calls("POST", _CRD.rpartition("/")[0], definition())
+        return calls("GET", f"{_CRD}").body.get("metadata", {}).get("deletionTimestamp") is None
+
+    wait_for("the CRD", installed, PATIENCE)
+
+    def served() -> bool:
+        probe = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "probe"}}
+        dry = f"{THINGS.path(namespace.name)}?dryRun=All"
+        return calls("POST", dry, probe).ok
+
+    wait_for("Things to be served", served, PATIENCE)
+
+
+async def test_odd_objects_stop_nobody(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Unknown fields are passed over; what cannot be read is skipped, counted and said, and taken in once mended."""
+    namespace.create("sound", unknown={"deep": [{"er": None}]}, status=None)
+    namespace.create("odd", size="many")
+    nested: list[object] = []
+    for _ in range(400):
+        nested = [nested]
+    namespace.create("deep", size="x", load=nested)
+    with caplog.at_level(logging.WARNING):
+        async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+            await watched.reflector.wait_synced(PATIENCE)
+            assert watched.sizes == {"sound": 1}
+            namespace.resize("sound", {"not": "a number"})
+            namespace.create("also-odd", size=[1])
+            namespace.create("last")
+            await eventually(lambda: "last" in watched.sizes, PATIENCE)
+            assert watched.sizes == {"sound": 1, "last": 1}
+            assert watched.reflector.statistics().malformed == 4
+            namespace.resize("odd", 3)
+            namespace.delete("sound")
+            await eventually(lambda: watched.sizes == {"odd": 3, "last": 1}, PATIENCE)
+            statistics = watched.reflector.statistics()
+            assert (statistics.lists, statistics.failures) == (1, 0)
+    assert (
+        f"things.faults.example.com {namespace.name}/odd: skipped: spec.size: expected `int`, got `str`" in caplog.text
+    )
+
+
+@asynccontextmanager
+async def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> AsyncIterator[None]:
+    """Let the apiserver have room for one request of the namespace's ServiceAccounts, and hold it."""
+    calls, name = namespace.calls, namespace.name
+    limited = {
+        "nominalConcurrencyShares": 0,
+        "lendablePercent": 0,
+        "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Reject"},
+    }
+    subject = {"kind": "Group", "group": {"name": f"system:serviceaccounts:{name}"}}
+    anything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "namespaces": ["*"], "clusterScope": True}
+    level = {"metadata": {"name": name}, "spec": {"type": "Limited", "limited": limited}}
+    flow = {
+        "metadata": {"name": name},
+        "spec": {
+            "matchingPrecedence": 2,
+            "priorityLevelConfiguration": {"name": name},
+            "rules": [{"subjects": [subject], "resourceRules": [anything]}],
+        },
+    }
+    calls.done("POST", f"{_FLOW}/prioritylevelconfigurations", level)
+    calls.done("POST", f"{_FLOW}/flowschemas", flow)
+    address = urlsplit(cluster.server)
+    raw = socket.create_connection((address.hostname, address.port))
+    context = ssl.create_default_context(cafile=str(cluster.ca_file))
+    with context.wrap_socket(raw, server_hostname=address.hostname) as held:
+        # A body that never comes whole keeps its place.
+        head = f"POST {THINGS.path(name)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        held.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{{".encode())
+        yield
+    calls("DELETE", f"{_FLOW}/flowschemas/{name}")
+    calls("DELETE", f"{_FLOW}/prioritylevelconfigurations/{name}")
+
+
+async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """The apiserver's own 429 with Retry-After: nobody asks again before that, and when there is room all goes on."""
+    namespace.create("a")
+    cluster.kubectl(
+        "create",
+        "clusterrolebinding",
+        namespace.name,
+        "--clusterrole=cluster-admin",
+        f"--serviceaccount={namespace.name}:default",
+    )
+    account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: namespace.calls("GET", account).ok, PATIENCE)
+    token = cluster.kubectl("create", "token", "default", f"--namespace={namespace.name}").stdout.strip()
+
+    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+        return f"Bearer {token}"
+
+    async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:
+        async with serving_nobody_else(cluster, namespace, token), watching(client, namespace) as watched:
+            await eventually(lambda: proxy.statuses.count(429) >= 2, PATIENCE)
+            first, second = [r for r, s in zip(proxy.requests, proxy.statuses, strict=False) if s == 429][:2]
+            assert second.at - first.at >= 1.0
+            assert not watched.reflector.store.synced
+        async with watching(client, namespace) as watched:
+            await watched.reflector.wait_synced(PATIENCE)
+            assert watched.sizes == {"a": 1}
+    cluster.kubectl("delete", "clusterrolebinding", namespace.name)

@@ -1,0 +1,94 @@
+"""Tokens as the kubelet mounts and rotates them, made and revoked by the real apiserver."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from hack.testbed import wait_for
+from muster.kube.client import Client
+from muster.kube.resource import SECRETS
+from tests.faults.things import THINGS, Namespace, watching
+from tests.faulty import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from hack.testbed import Testbed
+
+PATIENCE = 60.0
+
+
+def _bound_token(namespace: Namespace, secret: str) -> str:
+    """Give a token of the default ServiceAccount that is good for as long as this Secret exists."""
+    path = SECRETS.path(namespace.name)
+    made = namespace.calls.done("POST", path, {"metadata": {"name": secret}})
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": secret, "uid": made["metadata"]["uid"]}
+    request = {"spec": {"expirationSeconds": 600, "boundObjectRef": reference}}
+    account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
+    return str(namespace.calls.done("POST", f"{account}/token", request)["status"]["token"])
+
+
+async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
+    cluster: Testbed, namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old token is revoked: the file is read again, the watch goes on, and calls of that moment succeed."""
+    calls, name = namespace.calls, namespace.name
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
+    role = {
+        "metadata": {"name": "reader"},
+        "rules": [{"apiGroups": [THINGS.group], "resources": [THINGS.plural], "verbs": ["get", "list", "watch"]}],
+    }
+    binding = {
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": name}],
+    }
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
+    calls.done("POST", f"{rbac}/roles", role)
+    calls.done("POST", f"{rbac}/rolebindings", binding)
+    token = tmp_path / "token"
+    token.write_text(_bound_token(namespace, "first"))
+
+    address = urlsplit(cluster.server)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
+    mounted = "kubernetes_asyncio.config.incluster_config"
+    monkeypatch.setattr(f"{mounted}.SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(f"{mounted}.SERVICE_CERT_FILENAME", str(cluster.ca_file))
+
+    async with (
+        await Client.connect(user_agent="muster-test") as client,
+        watching(client, namespace, watch_seconds=1) as watched,
+    ):
+        namespace.create("a")
+        await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
+        old = token.read_text()
+        token.write_text(f"{_bound_token(namespace, 'second')}\n")
+        calls.done("DELETE", SECRETS.path(name, "first"))
+        # The apiserver trusts a token for ten more seconds.
+        await asyncio.to_thread(cluster_refuses, cluster, namespace, old)
+        assert await client.get(THINGS, "a", name)
+        before = watched.reflector.statistics().watches
+        await eventually(lambda: watched.reflector.statistics().watches > before + 1, PATIENCE)
+        namespace.create("b")
+        await eventually(lambda: watched.sizes == {"a": 1, "b": 1}, PATIENCE)
+        statistics = watched.reflector.statistics()
+        assert (statistics.lists, statistics.failures) == (1, 0)
+
+
+def cluster_refuses(cluster: Testbed, namespace: Namespace, token: str) -> None:
+    """Wait until the apiserver says 401 to this token."""
+
+    def refused() -> bool:
+        path = THINGS.path(namespace.name)
+        options = ("get", "--raw", path, f"--token={token}", f"--server={cluster.server}", "--kubeconfig=/dev/null")
+        done = cluster.kubectl(*options, f"--certificate-authority={cluster.ca_file}", check=False)
+        return "Unauthorized" in done.stderr or "provide credentials" in done.stderr
+
+    wait_for("the old token to be refused", refused, PATIENCE)

@@ -1,0 +1,174 @@
+"""What goes wrong between muster and the apiserver: the store is whole afterwards, and has heard of everything."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.errors import Unreachable
+from tests.faults.things import THINGS, Namespace, through, watching
+from tests.faulty import FaultyApiserver, crumbs, cut, eventually, failure, hang, html, nothing, paused, reset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.testbed import Testbed
+    from tests.apiserver.calls import Calls
+    from tests.faulty import Answer
+
+PATIENCE = 60.0
+
+# The proxy cuts connections wherever they are, in the middle of a handshake of TLS too: what asyncio leaves of one then
+# is for the garbage collector, and no fault of what is tested.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*(_SelectorTransport|socket):pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """What is left of connections goes here, and not in somebody else's test."""
+    yield
+    gc.collect()
+
+
+async def test_pages_are_one_list_and_the_watch_begins_there(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """Seven objects in pages of three, none lost and none told twice, and no gap before the watch."""
+    namespace.create(*"abcdefg")
+    async with through(proxy, cluster) as client, watching(client, namespace, page=3) as watched:
+        await eventually(lambda: len(proxy.seen("WATCH")) == 1, PATIENCE)
+        assert watched.changes == [("added", name) for name in "abcdefg"]
+        namespace.create("h")
+        await eventually(lambda: "h" in watched.sizes, PATIENCE)
+    assert [request.query["limit"] for request in proxy.seen("LIST")] == ["3", "3", "3"]
+    assert watched.reflector.statistics().lists == 1
+
+
+async def test_nothing_counts_before_the_last_page(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """While a page is missing the store is not synced and tells nobody anything."""
+    namespace.create(*"abc")
+    release = asyncio.Event()
+    proxy.on("LIST", proxy.forward, proxy.spoiled(paused(release)))
+    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+        await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
+        assert not watched.reflector.store.synced
+        assert watched.changes == []
+        release.set()
+        await watched.reflector.wait_synced(PATIENCE)
+        assert set(watched.sizes) == set("abc")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda _: reset, id="connection reset"),
+        pytest.param(lambda _: html(502), id="502 of a load balancer"),
+        pytest.param(lambda _: failure(503, "ServiceUnavailable"), id="503"),
+        pytest.param(lambda _: failure(429, "TooManyRequests", Retry_After="1"), id="429 with Retry-After"),
+        pytest.param(lambda proxy: proxy.spoiled(cut(0)), id="half a line"),
+        pytest.param(lambda proxy: proxy.spoiled(cut(1)), id="one line and a half"),
+        pytest.param(lambda proxy: proxy.spoiled(nothing), id="silent connection"),
+        pytest.param(lambda proxy: proxy.spoiled(crumbs(1)), id="a byte at a time"),
+    ],
+)
+async def test_a_spoiled_watch_goes_on_without_a_list(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, fault: Callable[[FaultyApiserver], Answer]
+) -> None:
+    """Every change of the time of the fault is told once, in order, and the whole list is not asked for again."""
+    namespace.create(*"abc")
+    bad = fault(proxy)
+    proxy.on("WATCH", bad, bad, proxy.forward)
+    async with through(proxy, cluster) as client, watching(client, namespace, silence=2) as watched:
+        await eventually(lambda: watched.reflector.statistics().watches >= 1, PATIENCE)
+        namespace.create("d")
+        namespace.resize("b", 7)
+        namespace.delete("a")
+        await eventually(lambda: watched.sizes == {"b": 7, "c": 1, "d": 1}, PATIENCE)
+        assert watched.changes[3:] == [("added", "d"), ("modified", "b"), ("deleted", "a")]
+        assert watched.reflector.statistics().lists == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda _: reset, id="connection reset"),
+        pytest.param(lambda _: html(502), id="502 of a load balancer"),
+        pytest.param(lambda _: failure(429, "TooManyRequests", Retry_After="1"), id="429 with Retry-After"),
+        pytest.param(lambda proxy: proxy.spoiled(crumbs(7)), id="seven bytes at a time"),
+    ],
+)
+async def test_a_spoiled_list_is_no_short_list(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, fault: Callable[[FaultyApiserver], Answer]
+) -> None:
+    """A page that does not come whole is asked for again, and nothing is taken for deleted."""
+    namespace.create(*"abc")
+    bad = fault(proxy)
+    proxy.on("LIST", bad, proxy.forward, bad, proxy.forward)
+    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+        await eventually(lambda: watched.changes == [("added", name) for name in "abc"], PATIENCE)
+
+
+async def test_a_server_that_accepts_and_is_silent_is_left(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """A request that nobody answers ends by its deadline, and the next one is tried."""
+    async with through(proxy, cluster) as client:
+        proxy.on("GET", hang)
+        with pytest.raises(Unreachable, match=r"no answer in 0\.3 s"):
+            await client.get(THINGS, "a", namespace.name, deadline=0.3)
+        proxy.on("GET")
+        namespace.create("a")
+        assert await client.get(THINGS, "a", namespace.name)
+
+
+async def test_resumes_from_a_bookmark(cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace) -> None:
+    """The apiserver tells how far it is although nothing happens here; the next watch begins there, without a list."""
+    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=4) as watched:
+        await eventually(lambda: len(proxy.seen("WATCH")) == 1, PATIENCE)
+        elsewhere = Namespace("default", namespace.calls)
+        elsewhere.create(f"of-{namespace.name}")
+        await eventually(lambda: len(proxy.seen("WATCH")) == 2, PATIENCE)
+        assert watched.changes == []
+        assert watched.reflector.statistics().lists == 1
+    first, second = proxy.seen("WATCH")[:2]
+    assert int(second.query["resourceVersion"]) > int(first.query["resourceVersion"])
+
+
+async def test_a_reader_that_is_too_slow_catches_up(
+    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+) -> None:
+    """The apiserver ends the watch of whoever does not read; what was missed meanwhile is not lost."""
+    namespace.create("first")
+    release = asyncio.Event()
+    proxy.on("WATCH", proxy.spoiled(paused(release)), proxy.forward)
+    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        await eventually(lambda: len(proxy.seen("WATCH")) == 1, PATIENCE)
+        # How much the way holds depends on the apiserver's history and on the kernel: until it has ended the watch.
+        many: list[str] = []
+        load = "x" * 200_000
+        before = _ended_watches(namespace.calls)
+        while _ended_watches(namespace.calls) == before:
+            assert len(many) < 1000, "the apiserver never ends the watch"
+            more = [f"big-{number}" for number in range(len(many), len(many) + 50)]
+            await asyncio.to_thread(namespace.calls.each, lambda name: namespace.create(name, load=load), more)
+            many += more
+        namespace.delete("first")
+        release.set()
+        await eventually(lambda: set(watched.sizes) == set(many), PATIENCE)
+        await eventually(lambda: len(proxy.seen("WATCH")) >= 2, PATIENCE)
+        assert ("deleted", "first") in watched.changes
+        assert len(watched.changes) == len(set(watched.changes)), "nothing is told twice"
+
+
+def _ended_watches(calls: Calls) -> float:
+    """How many watches of Things the apiserver ended because nobody read them."""
+    counted = f'apiserver_terminated_watchers_total{{group="{THINGS.group}",resource="{THINGS.plural}"}} '
+    lines = calls("GET", "/metrics").message.splitlines()
+    return sum(float(line.removeprefix(counted)) for line in lines if line.startswith(counted))

@@ -1,0 +1,122 @@
+"""The first questions of the long run (`make fuzz`), and that a broken promise would be seen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fuzz.promises import HangError, answered
+from tests.fuzz.worlds import Question, World, any_question
+from tests.unit.builders import DEFAULTS, JSON, as_json, namespace, pod
+from tests.unit.webhook.reviews import review
+from webhook.pods import review_pod
+from webhook.review import allow
+from webhook.workloads import review_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.review import Answer
+
+# Twice as many as a quarter of a minute of one core has room for: each has its own chance, so that they are the same
+# everywhere. By the time a machine is busy a test has its deadline: so there are two.
+_QUESTIONS = 15_000
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """What a fuzzed cluster makes muster log is of no use to anybody, and a lot."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as started:
+        yield started
+
+
+@pytest.mark.parametrize("first", [0, _QUESTIONS])
+def test_whatever_comes_every_promise_is_kept(runner: asyncio.Runner, first: int) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(first, first + _QUESTIONS):
+        question = any_question(number)
+        try:
+            seen[f"{question.review.__name__} {answered(question, runner)}"] += 1
+        except Exception as error:
+            raise AssertionError(f"python -m tests.fuzz --only {number}") from error
+    # Questions that all get the same answer would prove nothing.
+    for expected in ("allowed", "warned", "denied", "no object", "no review", "no answer"):
+        assert seen[f"review_pod {expected}"] + seen[f"review_workload {expected}"] > _QUESTIONS / 1000
+    assert seen["review_pod patched"] > _QUESTIONS / 100
+    for review_ in ("review_queue", "review_pod_group", "review_named_queue"):
+        for expected in ("allowed", "denied", "no object", "no review"):
+            assert seen[f"{review_} {expected}"] > _QUESTIONS / 2000, f"{review_} {expected}"
+    assert seen["review_queue warned"] > _QUESTIONS / 2000
+
+
+NEW = pod("", schedulerName="default-scheduler")
+_TURNS = count()
+WORLD = World(DEFAULTS, (namespace(),), ())
+
+
+async def _raises(*_: object) -> Answer:
+    raise KeyError("spec")
+
+
+async def _hangs(*_: object) -> Answer:
+    while True:
+        pass
+
+
+async def _overwrites(*_: object) -> Answer:
+    return allow([{"op": "add", "path": "/spec/containers/0/image", "value": "evil"}])
+
+
+async def _gates_unbound(*_: object) -> Answer:
+    return allow([{"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "muster.dev/gang"}]}])
+
+
+async def _adds_twice(*_: object) -> Answer:
+    return allow([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}])
+
+
+async def _denies_without_a_word(*_: object) -> Answer:
+    status: JSON = {"code": 422, "reason": "", "message": "", "details": {"causes": []}}
+    return replace(allow(), allowed=False, status=status)
+
+
+async def _forgets(*_: object) -> Answer:
+    return allow([{"op": "add", "path": "/metadata/labels", "value": {"a": str(next(_TURNS))}}])
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        pytest.param(_raises, KeyError, id="raises"),
+        pytest.param(_hangs, HangError, id="hangs"),
+        pytest.param(_overwrites, AssertionError, id="overwrites the image"),
+        pytest.param(_gates_unbound, AssertionError, id="holds what nobody lets go"),
+        pytest.param(_adds_twice, AssertionError, id="is not done after one round"),
+        pytest.param(_denies_without_a_word, AssertionError, id="denies without a reason"),
+        pytest.param(_forgets, AssertionError, id="answers by chance"),
+    ],
+)
+def test_a_broken_promise_is_seen(broken: object, error: type[Exception], runner: asyncio.Runner) -> None:
+    question = Question(WORLD, broken, as_json(review(NEW)).encode())  # type: ignore[arg-type] # each a review in its way
+    with pytest.raises(error):
+        answered(question, runner)
+
+
+@pytest.mark.parametrize("asked", [review_pod, review_workload])
+def test_a_question_has_the_same_answer_when_its_number_comes_again(asked: object) -> None:
+    numbers = [number for number in range(40) if any_question(number).review is asked]
+    assert numbers
+    assert [any_question(number) for number in numbers] == [any_question(number) for number in numbers]

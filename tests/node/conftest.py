@@ -1,0 +1,37 @@
+"""A testbed with a real node, on which the chart runs the image of this checkout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.image.build import CHECKOUT, build, source
+from hack.testbed import Nodes, Testbed
+from tests.node.release import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="package")
+def real() -> Iterator[Testbed]:
+    """A testbed with Volcano, KubeRay, four nodes of kwok's and a real one."""
+    with Testbed.start(parts=["volcano", "kuberay", "node"], nodes=Nodes(gpu=0), progress=print) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def loaded(real: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release that is not there yet; its image is on the node."""
+    image = build(source(CHECKOUT), name=Release.image, progress=print)
+    real.load_image(image.write(tmp_path_factory.mktemp("image")))
+    return Release(real)
+
+
+@pytest.fixture(scope="package")
+def release(loaded: Release) -> Release:
+    """The chart, installed with the one value that it asks for."""
+    release = loaded
+    release.helm("install", f"--set=image.repository={Release.image}", "--wait", "--timeout=120s")
+    return release

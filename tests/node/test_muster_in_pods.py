@@ -1,0 +1,206 @@
+"""muster as its users have it: from the image, run by a kubelet, behind a Service. The tests are one life of it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.testbed import wait_for
+from hack.testbed.api import Api
+from hack.testbed.node import NODE
+from hack.testbed.nodes import FAKE
+from muster.names import QUEUE_LABEL
+from tests.builders import ray_cluster
+from tests.node.release import Release, restarts
+from tests.node.stream import Stream, admitted
+from tests.recorder import RAY_CLUSTERS
+from tests.scene import node_of, open_scene
+
+if TYPE_CHECKING:
+    from hack.testbed import Testbed
+
+_PATIENCE = 120
+
+
+def _api(testbed: Testbed) -> Api:
+    return Api(testbed.server, testbed.admin_token, testbed.ca_file)
+
+
+def _on_kwok(cluster: dict[str, Any]) -> dict[str, Any]:
+    """Let the pods of a RayCluster go to kwok's nodes."""
+    spec = cluster["spec"]
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        group["template"]["spec"]["tolerations"] = [{"key": FAKE, "operator": "Exists"}]
+    return cluster
+
+
+def test_the_real_node_stands_beside_those_of_kwok(real: Testbed) -> None:
+    """The kubelet of the real one is real; to the others, which run nothing, goes only what tolerates that."""
+    nodes = {node["metadata"]["name"]: node for node in _api(real).get("/api/v1/nodes")["items"]}
+    runtimes = {name: node["status"]["nodeInfo"]["containerRuntimeVersion"] for name, node in nodes.items()}
+    assert {name for name, runtime in runtimes.items() if runtime.startswith("containerd://")} == {NODE}
+    tainted = {
+        name for name, node in nodes.items() if FAKE in {taint["key"] for taint in node["spec"].get("taints", [])}
+    }
+    assert tainted == nodes.keys() - {NODE}
+
+
+def test_all_replicas_are_ready_on_the_real_node(release: Release) -> None:
+    """The kubelet's own probes say so, and no container had to be started twice."""
+    pods = release.pods()
+    assert sorted(pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods) == [
+        *("controller", "controller", "webhook", "webhook")
+    ]
+    assert {pod["spec"]["nodeName"] for pod in pods} == {NODE}
+    assert [restarts(pod) for pod in pods] == [0, 0, 0, 0]
+    assert len(release.ready()) == 4
+    for pod in pods:
+        assert {"livenessProbe", "readinessProbe"} <= pod["spec"]["containers"][0].keys()
+
+
+@pytest.mark.parametrize(("component", "ports"), [("webhook", (8080, 9443)), ("controller", (8080,))])
+def test_a_replica_listens_on_both_families(release: Release, component: str, ports: tuple[int, ...]) -> None:
+    """In a cluster of IPv6 only its pods have no other address."""
+    places = [(address, port) for address in ("127.0.0.1", "::1") for port in ports]
+    ask = f"import socket\nfor place in {places}:\n    socket.create_connection(place, 5).close()\nprint('all')"
+    assert release.kubectl("exec", release.ready(component)[0], "--", "python3.11", "-c", ask) == "all\n"
+
+
+def test_helm_test_reaches_the_webhook_behind_its_service(release: Release) -> None:
+    """From a pod of muster's own image, by TLS with the authority that the Secret names."""
+    assert "Phase:          Succeeded" in release.helm("test", "--timeout=60s").stdout
+
+
+def test_logs_and_metrics_are_read_where_kubectl_looks(release: Release) -> None:
+    for component, metric in (("webhook", "muster_webhook_"), ("controller", "muster_")):
+        name = release.ready(component)[0]
+        assert release.kubectl("logs", name).strip()
+        metrics = f"/api/v1/namespaces/muster-system/pods/{name}:8080/proxy/metrics"
+        assert metric in release.kubectl("get", "--raw", metrics)
+
+
+@pytest.mark.usefixtures("release")
+def test_the_second_gang_waits_and_then_runs(real: Testbed) -> None:
+    """The main job: two RayClusters, a queue with room for one, on kwok's nodes beside."""
+    with open_scene(real, f"main-job-{uuid.uuid4().hex[:6]}", kinds=(RAY_CLUSTERS,)) as scene:
+        queue = scene.queue(cpu="4")
+        for name in ("first", "second"):
+            cluster = ray_cluster(name).label(QUEUE_LABEL, queue).workers(2)
+            scene.apply(_on_kwok(cluster.manifest()))
+            if name == "first":
+                scene.await_running("ray-first-pg", 3)
+        scene.await_state("ray-second-pg", "WaitingForQuota")
+        scene.await_gated("ray-second-pg", 3)
+        scene.delete(RAY_CLUSTERS, "first")
+        pods = scene.await_running("ray-second-pg", 3)
+        assert all(node_of(pod).startswith("node-") for pod in pods)
+        scene.assert_started_together("ray-second-pg", 3)
+
+
+def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
+    """Every pod is replaced, one after the other, while pods are created all the time."""
+    before = set(release.ready())
+    with Stream(real) as stream:
+        release.helm("upgrade", "--reuse-values", "--set=logFormat=json", "--wait", "--timeout=90s")
+    assert stream.failures == []
+    assert stream.calls > 20
+    assert before.isdisjoint(release.ready())
+
+
+def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> None:
+    name = release.ready("webhook")[0]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/muster-webhook", "--timeout=60s")
+    with Stream(real) as stream:
+        _api(real).create(f"/api/v1/namespaces/muster-system/pods/{name}/eviction", eviction)
+        wait_for("two others to serve", lambda: len(set(release.ready("webhook")) - {name}) == 2, _PATIENCE)
+        release.kubectl("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
+    assert stream.failures == []
+
+
+def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, real: Testbed) -> None:
+    """Until the Service knows of it calls may fail, which their operators repeat; plain pods never notice."""
+    victim = release.pods("webhook")[0]
+    name = victim["metadata"]["name"]
+    api = _api(real)
+    with Stream(real) as stream:
+        release.kill(victim)
+        wait_for(
+            "its second life",
+            lambda: [p for p in release.pods("webhook") if p["metadata"]["name"] == name and restarts(p) == 1],
+            _PATIENCE,
+        )
+        wait_for("both to be ready", lambda: len(release.ready("webhook")) == 2, _PATIENCE)
+    assert not [failure for failure in stream.failures if failure.startswith("plain")]
+    with Stream(real) as after:
+        wait_for("calls", lambda: after.calls >= 20, _PATIENCE)
+    assert after.failures == []
+    assert admitted(api, gang=True) == ""
+
+
+def test_an_upgrade_that_runs_out_of_memory_hurts_nobody_and_is_rolled_back(release: Release, real: Testbed) -> None:
+    """The old replicas serve as long as no new one is ready; helm says that it failed, and goes back."""
+    serving = set(release.ready("webhook"))
+    small = [f"--set=webhook.resources.{kind}.memory=24Mi" for kind in ("requests", "limits")]
+
+    def killed() -> bool:
+        states = [
+            status.get(when, {}).get("terminated", {}).get("reason")
+            for pod in release.pods("webhook")
+            for status in pod["status"].get("containerStatuses", [])
+            for when in ("state", "lastState")
+        ]
+        return "OOMKilled" in states
+
+    with Stream(real) as stream:
+        failed = release.helm("upgrade", "--reuse-values", *small, "--wait", "--timeout=5s", check=False)
+        assert failed.returncode
+        wait_for("a new replica to be killed for its memory", killed, _PATIENCE)
+        assert serving <= set(release.ready("webhook"))
+        release.helm("rollback", "--wait", "--timeout=90s")
+    assert stream.failures == []
+    assert not killed()
+    assert set(release.ready("webhook")) == serving
+
+
+def test_a_drain_leaves_a_replica_that_serves_until_somebody_insists(release: Release, real: Testbed) -> None:
+    """The disruption budget refuses the last eviction, for no other node could take the pods; no call is lost."""
+    release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb", "--all", "--timeout=60s")
+    before = release.ready("webhook")
+    with Stream(real) as stream:
+        refused = real.kubectl("drain", NODE, *_DRAIN, "--timeout=3s", check=False)
+        wait_for("one to go", lambda: len(_on_the_node(release, before)) == 1, _PATIENCE)
+    assert "Cannot evict pod as it would violate the pod's disruption budget" in refused.stderr
+    assert stream.failures == []
+    assert len(release.ready("webhook")) == 1
+
+
+_DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data")
+
+
+def _on_the_node(release: Release, names: list[str]) -> list[str]:
+    """Of these pods those that still are, being deleted or not."""
+    found = release.kubectl("get", "pods", "--output=name").split()
+    return [name for name in names if f"pod/{name}" in found]
+
+
+def test_drained_and_back(release: Release, real: Testbed) -> None:
+    """With its one node away muster is away: plain pods do not notice, gangs' pods are refused until it is back."""
+    api = _api(real)
+    real.kubectl("drain", NODE, *_DRAIN, "--disable-eviction", "--timeout=60s", timeout=90)
+    assert release.ready() == []
+    assert admitted(api, gang=False) == ""
+    assert "failed calling webhook" in admitted(api, gang=True)
+    real.kubectl("uncordon", NODE)
+    wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
+    wait_for("a pod to be admitted", lambda: not admitted(api, gang=True), _PATIENCE)
+
+
+def test_after_the_uninstall_it_is_as_if_it_had_never_been_there(release: Release, real: Testbed) -> None:
+    release.helm("uninstall", "--wait", "--timeout=90s")
+    assert admitted(_api(real), gang=True) == "gates []"
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
+    left = real.kubectl("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--output=name").stdout
+    assert left == ""

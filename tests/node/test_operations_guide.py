@@ -1,0 +1,31 @@
+"""Every command of docs/operations.md, run as it stands there, on a cluster in which a kubelet runs muster's pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.node.guide import STEPS, Cluster, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.node.release import Release
+
+
+@pytest.fixture(scope="module")
+def cluster(real: Testbed, release: Release) -> Iterator[Cluster]:
+    """With muster installed, also when the tests before this one have uninstalled it."""
+    image = f"--set=image.repository={release.image}"
+    release.helm("upgrade", "--install", image, "--wait", "--timeout=120s")
+    yield Cluster(real)
+    for left in ("namespace/team-a", "clusterrolebinding/oncall-release"):
+        real.kubectl("delete", left, "--ignore-not-found", "--wait=false")
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.begins)
+def test_the_command_does_what_the_page_says(cluster: Cluster, step: Step) -> None:
+    step.before(cluster)
+    step.holds(cluster, cluster.run(step.text))

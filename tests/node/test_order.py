@@ -1,0 +1,187 @@
+"""No creation fails, at any moment of install, upgrade, rollback and uninstall; and what was held before runs.
+
+Pods of gangs and plain pods, RayClusters with a queue and without, are created all the time; each call and its answer
+stand in `creations-*.jsonl` beside the testbed's logs.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.testbed import wait_for
+from hack.testbed.api import Api
+from hack.testbed.nodes import FAKE
+from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from tests import builders
+from tests.builders import ray_cluster
+from tests.creations import Creations
+from tests.node.release import CHART
+from tests.node.stream import admitted
+from tests.recorder import RAY_CLUSTERS
+from tests.scene import gates, open_scene, phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.testbed import Testbed
+    from tests.node.release import Release
+    from tests.scene import Scene
+
+    Manifest = dict[str, Any]
+
+# Six times helm waits for all replicas, and the first test for the testbed.
+pytestmark = pytest.mark.timeout(500)
+
+_FORMER = Path(__file__).parents[1] / "chart" / "fixtures" / "muster-0.1.0.tgz"
+_ON_KWOK = [{"key": FAKE, "operator": "Exists"}]
+_WAIT = ("--wait", "--timeout=90s")
+# Of what is created in turn.
+_MEMBER, _PLAIN = 0, 1
+
+
+def _pods() -> list[Manifest]:
+    # Some hundreds, which are to be gone at once in the end.
+    member, plain = (builders.pod("", tolerations=_ON_KWOK, terminationGracePeriodSeconds=0) for _ in range(2))
+    member["metadata"].update(labels={GANG: "stream"}, annotations={GANG_SIZE: "1"})
+    return [member, plain]
+
+
+def _cluster(name: str, queue: str = "") -> Manifest:
+    made = ray_cluster(name).workers(1)
+    manifest: Manifest = (made.label(QUEUE_LABEL, queue) if queue else made).manifest()
+    spec = manifest["spec"]
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        group["template"]["spec"]["tolerations"] = _ON_KWOK
+    return manifest
+
+
+@contextmanager
+def _created_all_the_time(real: Testbed, scene: Scene, what: str, *, keep: bool = False) -> Iterator[Creations]:
+    """No creation fails while the block lasts; without `keep` nothing of it stays."""
+    manifests = _pods() if keep else [*_pods(), _cluster("", "default"), _cluster("")]
+    with Creations(real, scene.namespace, manifests, dry_run=not keep) as creations:
+        try:
+            yield creations
+        finally:
+            creations.write(real.logs / f"creations-{what}.jsonl")
+    assert creations.failures() == []
+    assert creations.count > 4 * len(manifests)
+    assert set(creations.held(_PLAIN)) == {False}
+
+
+def _changes(held: list[bool]) -> list[bool]:
+    return [value for value, _ in groupby(held)]
+
+
+def _runs(scene: Scene, name: str) -> Callable[[], bool]:
+    def run() -> bool:
+        return [phase(pod) for pod in scene.pods() if _of_cluster(pod) == name] == ["Running"] * 2
+
+    return run
+
+
+def _of_cluster(pod: Manifest) -> str:
+    return str(pod["metadata"].get("labels", {}).get("ray.io/cluster", ""))
+
+
+@pytest.fixture(scope="module")
+def absent(loaded: Release) -> Iterator[Release]:
+    """The release, not installed, whoever was here before; in the end it is not there either."""
+    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", *_WAIT)
+    yield loaded
+    loaded.chart = CHART
+    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait")
+
+
+@pytest.fixture
+def scene(real: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    name = request.node.name.removeprefix("test_").replace("_", "-")
+    with open_scene(real, name[:30], kinds=(RAY_CLUSTERS,)) as opened:
+        yield opened
+
+
+def test_from_the_former_chart_and_back_with_gangs_that_wait_and_run(
+    real: Testbed, absent: Release, scene: Scene
+) -> None:
+    """The values are those of the former chart, which knew fewer; every new pod of a gang is held all the time."""
+    absent.chart = _FORMER
+    absent.helm("install", f"--set=image.repository={absent.image}", *_WAIT)
+    queue = scene.queue(cpu="2")
+    scene.apply(_cluster("first", queue))
+    running = scene.await_running("ray-first-pg", 2)
+    scene.apply(_cluster("second", queue))
+    scene.await_state("ray-second-pg", "WaitingForQuota")
+    absent.chart = CHART
+    for verb, flags in (("upgrade", ("--reuse-values",)), ("rollback", ())):
+        with _created_all_the_time(real, scene, verb) as creations:
+            absent.helm(verb, *flags, *_WAIT)
+            wait_for("both replicas to serve", lambda: len(absent.ready("webhook")) == 2, 60)
+        assert set(creations.held(_MEMBER)) == {True}
+        scene.await_gated("ray-second-pg", 2)
+    uids = {pod["metadata"]["uid"] for pod in running}
+    assert {pod["metadata"]["uid"] for pod in scene.await_running("ray-first-pg", 2)} == uids
+    scene.delete(RAY_CLUSTERS, "first")
+    scene.await_running("ray-second-pg", 2)
+    absent.helm("uninstall", *_WAIT)
+
+
+def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene: Scene) -> None:
+    """Gangs are held from the moment on at which muster is reached, and never again from that at which it goes."""
+    absent.chart = CHART
+    with _created_all_the_time(real, scene, "install") as creations:
+        absent.helm("install", f"--set=image.repository={absent.image}", *_WAIT)
+        wait_for("gangs to be held", lambda: creations.held(_MEMBER)[-1], 60)
+    assert _changes(creations.held(_MEMBER)) == [False, True]
+
+    queue = scene.queue(cpu="2")
+    scene.apply(_cluster("runs", queue))
+    scene.await_running("ray-runs-pg", 2)
+    scene.apply(_cluster("waits", queue))
+    scene.await_state("ray-waits-pg", "WaitingForQuota")
+
+    with _created_all_the_time(real, scene, "uninstall", keep=True) as creations:
+        absent.helm("uninstall", *_WAIT)
+    assert _changes(creations.held(_MEMBER)) == [True, False]
+    scene.recorder.settle()
+    assert [pod["metadata"]["name"] for pod in scene.pods() if GATE in gates(pod)] == []
+    scene.delete(RAY_CLUSTERS, "runs")
+    scene.wait("what waited to run", _runs(scene, "waits"))
+    scene.apply(_cluster("afterwards", queue))
+    scene.wait("what came afterwards to run", _runs(scene, "afterwards"))
+    assert not [
+        pod for pod in scene.pods() if pod["spec"]["schedulerName"] == "volcano" and _of_cluster(pod) == "afterwards"
+    ]
+    kinds = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    label = "--selector=app.kubernetes.io/name=muster"
+    assert real.kubectl("get", kinds, label, "--output=name").stdout == ""
+    mine = "jobs,serviceaccounts,roles,rolebindings,deployments,services,secrets"
+    assert absent.kubectl("get", mine, label, "--output=name") == ""
+
+
+def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -> None:
+    """What was installed is not called, also after an upgrade; nor can it be uninstalled but without its Job.
+
+    Helm says so then, and has removed nothing; a rollback to where the release was makes it whole again.
+    """
+    absent.chart = CHART
+    absent.helm("install", f"--set=image.repository={absent.image}", "--set=image.tag=nowhere")
+    api = Api(real.server, real.admin_token, real.ca_file)
+    assert admitted(api, gang=True) == "gates []"
+    absent.helm("upgrade", "--reuse-values", "--set=logFormat=json")
+    assert admitted(api, gang=True) == "gates []"
+    failed = absent.helm("uninstall", "--timeout=3s", check=False)
+    assert failed.returncode
+    assert "muster-uninstall not ready" in failed.stderr
+    assert absent.pods("webhook")
+    absent.helm("rollback", "2")
+    assert "STATUS: deployed" in absent.helm("status").stdout
+    absent.helm("upgrade", "--reuse-values")
+    absent.helm("uninstall", "--no-hooks", *_WAIT)
+    absent.kubectl("delete", "job", "muster-uninstall")
+    left = "serviceaccounts,clusterroles,clusterrolebindings"
+    assert absent.kubectl("get", left, "--selector=app.kubernetes.io/name=muster", "--output=name") == ""

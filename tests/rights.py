@@ -1,0 +1,69 @@
+"""Rights of ServiceAccounts: as roles in manifests grant them, and as docs/security.md lists them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Right", "granted", "listed"]
+
+EVERYWHERE = "everywhere"
+
+
+class Right(NamedTuple):
+    """One verb on one resource; a `namespace` or `name` of "" stands for all of them."""
+
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+    name: str = ""
+
+    def covers(self, other: Right) -> bool:
+        """Whether who holds this may do what the other says, as RBAC has it."""
+        return self[:3] == other[:3] and self.namespace in ("", other.namespace) and self.name in ("", other.name)
+
+
+def granted(documents: Iterable[dict[str, Any]], account: str) -> set[Right]:
+    """What the bindings among these manifests grant a ServiceAccount, by its name.
+
+    Raises AssertionError for a right that this cannot say: paths that are no resources, or an aggregated role.
+    """
+    documents = list(documents)
+    roles = {(item["kind"], item["metadata"]["name"]): item for item in documents if item["kind"].endswith("Role")}
+    rights = set()
+    for binding in (item for item in documents if item["kind"].endswith("RoleBinding")):
+        if account in (subject["name"] for subject in binding["subjects"]):
+            role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+            assert "aggregationRule" not in role
+            rights |= set(_of_rules(role["rules"], binding["metadata"].get("namespace", "")))
+    return rights
+
+
+def _of_rules(rules: Iterable[dict[str, Any]], namespace: str) -> Iterator[Right]:
+    for rule in rules:
+        assert "nonResourceURLs" not in rule
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    for name in rule.get("resourceNames") or ("",):
+                        yield Right(group, resource, verb, namespace, name)
+
+
+def listed(page: str, account: str, namespace: str) -> set[Right]:
+    """What the table of rights on docs/security.md lists for a process; `namespace` is muster's own."""
+    rights = set()
+    for process, where, resources, name, verbs in re.findall(
+        r"^\| (\w+) \| (everywhere|its namespace) \| (.+?) \| (.*?) ?\| (.+?) \| .+ \|$", page, re.MULTILINE
+    ):
+        if process == account.rpartition("-")[2]:
+            at = "" if where == EVERYWHERE else namespace
+            named = name.strip("`")
+            for full in re.findall(r"`(.+?)`", resources):
+                resource, _, group = full.partition(".")
+                for verb in verbs.split(", "):
+                    rights.add(Right(group, resource, verb, at, named))
+    return rights

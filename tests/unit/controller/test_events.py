@@ -1,0 +1,155 @@
+"""What is said as events: on whom, how often, and that nothing waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller.events import Announcer, Budget
+from controller.writer import NotLeaderError, Writer
+from muster.kube.errors import ApiError, Unreachable
+from muster.kube.events import Regarding
+from muster.kube.resource import POD_GROUPS
+from muster.names import MESSAGE
+from tests.unit.builders import GROUP, as_client, pod_group, queue, ray_cluster, ray_pod
+from tests.unit.controller.recording import RecordingClient, Scene
+
+if TYPE_CHECKING:
+    from muster.kube.resource import Resource
+    from tests.unit.builders import JSON
+
+
+def demo(**objects: list[JSON]) -> Scene:
+    pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
+    return Scene(**{"workloads": [ray_cluster()], "pods": pods, "queues": [queue(cpu="2")], **objects})
+
+
+def notes(scene: Scene) -> list[str]:
+    return [note for _, _, note in scene.events()]
+
+
+async def numbers_change(scene: Scene, cpu: str) -> None:
+    scene.set_queue(queue(cpu=cpu))
+    await scene.settle()
+
+
+async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
+    """Whoever looks at either finds it; `kubectl describe` asks for the UID."""
+    scene = demo()
+    await scene.settle()
+    of_workload, of_group = scene.events_on("RayCluster"), scene.events_on("PodGroup")
+    assert [event["note"] for event in of_workload] == [event["note"] for event in of_group] == notes(scene)
+    assert of_workload[0]["regarding"] == {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "namespace": "team",
+        "name": "demo",
+        "uid": "uid-demo",
+    }
+    assert of_group[0]["regarding"] == {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "namespace": "team",
+        "name": GROUP,
+        "uid": scene.client.groups[GROUP]["metadata"]["uid"],
+    }
+
+
+async def test_somebody_elses_pod_group_gets_no_event() -> None:
+    scene = demo(groups=[pod_group(ours=False)])
+    await scene.settle()
+    assert len(scene.events_on("RayCluster")) == 1
+    assert scene.events_on("PodGroup") == []
+
+
+async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -> None:
+    """A gang that waits for a day must not leave thousands of events; the annotation has every number."""
+    scene = demo()
+    await scene.settle()
+    said_at = []
+    start = scene.now
+    for second in range(0, 3600, 10):
+        scene.now = start + second
+        before = len(notes(scene))
+        await numbers_change(scene, f"{1000 + second % 1000}m")
+        said_at += [second] * (len(notes(scene)) - before)
+    assert said_at == [30, 90, 210, 450, 930, 1530, 2130, 2730, 3330]
+    assert scene.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1590m'
+
+
+async def test_a_gang_that_goes_to_and_fro_has_a_budget() -> None:
+    scene = demo()
+    await scene.settle()
+    for _ in range(30):
+        scene.drop_queue(queue())
+        await scene.settle()
+        await numbers_change(scene, "2")
+    assert len(notes(scene)) == 10
+    scene.now += 61
+    await numbers_change(scene, "1")
+    assert notes(scene)[10:] == ['needs cpu 3, queue "q" has capability cpu 1']
+
+
+def test_a_budget_allows_so_many_at_once_and_then_a_rate() -> None:
+    budget = Budget(2.0, 3)
+    assert [budget.take(100.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+    assert budget.take(100.5) == 0.0
+    assert [budget.take(1000.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+
+
+class SilentClient(RecordingClient):
+    """An apiserver that never answers to an event."""
+
+    async def create(self, resource: Resource, body: JSON, namespace: str, *, deadline: float) -> bytes:
+        """Wait for ever."""
+        del resource, body, namespace, deadline
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+
+ABOUT = Regarding("ray.io/v1", "RayCluster", "team", "demo", "uid-demo")
+
+
+def announcer(client: RecordingClient) -> Announcer:
+    return Announcer(Writer(as_client(client), lambda: 60.0), "muster-controller-0")
+
+
+async def test_an_apiserver_that_takes_no_events_holds_nobody_up() -> None:
+    """What cannot be written is kept within bounds; the oldest go first."""
+    silent = announcer(SilentClient())
+    running = asyncio.create_task(silent.run())
+    for number in range(5000):
+        silent.say(ABOUT, "Admitted", f"note {number}", warning=False)
+        if number % 1000 == 0:
+            await asyncio.sleep(0)
+    assert silent.dropped == 5000 - 2000 - 1
+    running.cancel()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(403, "Forbidden", "no events here"), id="refused"),
+        pytest.param(Unreachable("no route"), id="unreachable"),
+        pytest.param(NotLeaderError("the lease is gone"), id="no lease"),
+    ],
+)
+async def test_what_cannot_be_written_is_given_up_and_the_next_is_tried(error: Exception) -> None:
+    client = RecordingClient(fails={"create Event": [error]})
+    events = announcer(client)
+    for note in ("first", "second"):
+        events.say(ABOUT, "Admitted", note, warning=False)
+    await events.flush()
+    assert [write.body["note"] for write in client.writes] == ["first", "second"]
+    assert (events.written, events.dropped) == (1, 1)
+
+
+async def test_a_note_is_no_longer_than_the_apiserver_takes() -> None:
+    client = RecordingClient()
+    events = announcer(client)
+    events.say(ABOUT, "Admitted", "é" * 1000, warning=False)
+    await events.flush()
+    note = client.writes[0].body["note"]
+    assert note == "é" * 512

@@ -1,0 +1,142 @@
+"""What the controller counts, and that nobody can make series without end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.events import Announcer
+from controller.metrics import Metrics, Term
+from controller.writer import Writer
+from muster.kube.workqueue import WorkQueue
+from muster.ledger import GangKey
+from muster.names import STATE
+from muster.objects import PodGroup, Queue
+from tests.unit.builders import as_client, filled, made, pod_group, queue, ray_cluster, ray_pod
+from tests.unit.controller.recording import RecordingClient, Scene
+
+if TYPE_CHECKING:
+    from controller.cluster import Cluster
+
+
+def gangs(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
+    """`muster_gangs` by queue and state."""
+    return {
+        (sample.labels["queue"], sample.labels["state"]): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "muster_gangs"
+    }
+
+
+def saying(name: str, state: str, **spec: object) -> PodGroup:
+    return made(PodGroup, pod_group(name, annotations={STATE: state}, **spec))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return filled(queues=[queue("q"), queue("other")])
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def test_gangs_are_counted_by_queue_and_state_as_they_change(cluster: Cluster, registry: CollectorRegistry) -> None:
+    Term(cluster, "lease", lambda: True, registry)
+    groups = cluster.pod_groups
+    for name in ("a", "b"):
+        groups.apply("added", saying(name, "WaitingForQuota"))
+    groups.apply("added", saying("c", "Running", queue="other"))
+    assert gangs(registry) == {("q", "WaitingForQuota"): 2, ("other", "Running"): 1}
+    groups.apply("modified", saying("a", "Running"))
+    groups.apply("deleted", saying("c", "Running", queue="other"))
+    assert gangs(registry) == {("q", "WaitingForQuota"): 1, ("q", "Running"): 1}
+
+
+def test_nobody_makes_series_by_writing_pod_groups(cluster: Cluster, registry: CollectorRegistry) -> None:
+    """Queues that do not exist and states that muster does not know share one series."""
+    Term(cluster, "lease", lambda: True, registry)
+    for number in range(100):
+        cluster.pod_groups.apply("added", saying(f"g{number}", f"Odd{number}", queue=f"none-{number}"))
+    assert gangs(registry) == {("", ""): 100}
+
+
+def test_groups_of_others_are_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
+    Term(cluster, "lease", lambda: True, registry)
+    cluster.pod_groups.apply("added", made(PodGroup, pod_group(ours=False)))
+    assert gangs(registry) == {}
+
+
+def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
+    """Or the sum over the replicas would be twice what there is."""
+    leads = False
+    Term(cluster, "lease", lambda: leads, registry)
+    cluster.pod_groups.apply("added", saying("a", "Running"))
+    assert gangs(registry) == {}
+    assert registry.get_sample_value("leader_election_master_status", {"name": "lease"}) == 0
+    leads = True
+    assert gangs(registry) == {("q", "Running"): 1}
+    assert registry.get_sample_value("leader_election_master_status", {"name": "lease"}) == 1
+
+
+async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, registry: CollectorRegistry) -> None:
+    metrics, term = Metrics(registry), Term(cluster, "lease", lambda: True, registry)
+    work: WorkQueue[GangKey] = WorkQueue(waited=metrics.queue_wait.observe)
+    term.begins(work, Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c"))
+    for name in ("a", "b", "b"):
+        work.add(GangKey("team", name))
+    await work.get()
+    work.retry(GangKey("team", "a"))
+
+    def value(name: str) -> float | None:
+        return registry.get_sample_value(f"workqueue_{name}", {"name": "gangs"})
+
+    assert (value("depth"), value("adds_total"), value("retries_total")) == (1, 2, 1)
+    assert value("queue_duration_seconds_count") == 1
+
+
+async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
+    meta = {"creationTimestamp": "1970-01-01T00:16:00Z"}
+    pods = [
+        ray_pod("demo-head", "headgroup", meta=meta),
+        ray_pod("demo-w-0", meta=meta),
+        ray_pod("demo-w-1", meta=meta),
+    ]
+    scene = Scene(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="3")])
+    await scene.settle()
+
+    def value(name: str, **labels: str) -> float | None:
+        return scene.registry.get_sample_value(f"muster_{name}", labels)
+
+    assert value("admissions_total", queue="q") == 1
+    assert value("admission_wait_seconds_sum") == 40
+    assert value("gates_opened_total") == 3
+    assert value("ungating_duration_seconds_count") == 1
+
+
+async def test_the_series_of_a_queue_go_with_it() -> None:
+    scene = Scene(
+        workloads=[ray_cluster()],
+        pods=[ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")],
+        queues=[queue(cpu="3")],
+    )
+    await scene.settle()
+    scene.drop_queue(queue())
+    scene.cluster.queues.apply("added", made(Queue, queue("never-used")))
+    scene.drop_queue(queue("never-used"))
+    assert scene.registry.get_sample_value("muster_admissions_total", {"queue": "q"}) is None
+
+
+async def test_work_that_fails_is_counted_and_still_fails(registry: CollectorRegistry) -> None:
+    async def failing(_: GangKey) -> None:
+        raise ValueError("no")
+
+    measured = Metrics(registry).measured(failing)
+    with pytest.raises(ValueError, match="no"):
+        await measured(GangKey("team", "a"))
+    assert registry.get_sample_value("muster_reconcile_errors_total") == 1
+    assert registry.get_sample_value("muster_reconcile_duration_seconds_count") == 1

@@ -1,0 +1,186 @@
+"""Operators are asked for pods that are lacking, soon at first, and less and less often."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from controller.nudges import Turns, short_jobs
+from muster.kube.errors import ApiError
+from muster.ledger import GangKey
+from muster.names import NUDGE
+from tests.faulty import FaultyApiserver, listing, manifest, reply
+from tests.unit.builders import JSON, old_pod, queue, ray_cluster, ray_pod, template, workers
+from tests.unit.controller.recording import Scene
+
+GROUP = "ray-demo-pg"
+KEY = GangKey("team", GROUP)
+
+
+def times(turns: Turns, until: float) -> list[float]:
+    """When a gang that lacks pods from 0 on is nudged."""
+    now, nudged = 0.0, []
+    while now <= until:
+        wait = turns.wait(KEY, now)
+        if wait == 0:
+            nudged.append(now)
+        now += wait
+    return nudged
+
+
+def test_the_first_after_five_seconds_and_then_a_sixteenth_of_what_has_passed() -> None:
+    nudged = times(Turns(), 86400)
+    assert nudged[:4] == [5, 7, 9, 11]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(nudged)]
+    assert all(gap == pytest.approx(min(max(at / 16, 2), 300)) for at, gap in zip(nudged, gaps, strict=False))
+    assert len(nudged) < 380
+
+
+def test_a_gang_that_got_its_pods_begins_anew() -> None:
+    turns = Turns()
+    assert turns.wait(KEY, 0.0) == 5
+    turns.forget(KEY)
+    assert turns.wait(KEY, 60.0) == 5
+
+
+def test_thousands_come_one_after_the_other() -> None:
+    """Each is given a turn, and comes twice: to get it, and to take it."""
+    turns, due = Turns(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(1000)]
+    nudged: list[float] = []
+    asked = 0
+    while due:
+        due.sort(key=lambda one: one[0])
+        now, key = due.pop(0)
+        asked += 1
+        wait = turns.wait(key, now)
+        if wait > 0:
+            due.append((now + wait, key))
+        else:
+            nudged.append(now)
+    assert len(nudged) == 1000
+    assert all(len([at for at in nudged if second <= at < second + 1]) <= 21 for second in range(5, 55))
+    assert asked <= 3 * 1000
+
+
+def scene_of(*pods: JSON, cluster: JSON | None = None) -> Scene:
+    return Scene(workloads=[cluster or ray_cluster()], pods=pods, queues=[queue(cpu="9")])
+
+
+async def nudges(scene: Scene, seconds: int = 60) -> int:
+    """How often the workload is touched while so many seconds pass."""
+    first = len(scene.client.writes)
+    for _ in range(seconds):
+        scene.queue.add(KEY)
+        await scene.settle()
+        scene.now += 1
+    return len([write for write in scene.client.writes[first:] if write.verb == "annotate"])
+
+
+HEAD, WORKERS = ray_pod("demo-head", "headgroup"), [ray_pod("demo-w-0"), ray_pod("demo-w-1")]
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        pytest.param([], id="no pod yet"),
+        pytest.param([HEAD], id="gang not whole"),
+        pytest.param([ray_pod("demo-head", "headgroup", held=False), WORKERS[0]], id="a member lost while it runs"),
+    ],
+)
+async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
+    scene = scene_of(*pods)
+    assert await nudges(scene) == 23
+    touched = next(write for write in scene.client.writes if write.verb == "annotate")
+    assert (touched.kind, touched.name, touched.uid) == ("RayCluster", "demo", "uid-demo")
+    assert list(touched.body["metadata"]["annotations"]) == [NUDGE]
+    assert list(touched.body) == ["metadata"], "only metadata"
+
+
+@pytest.mark.parametrize(
+    ("pods", "cluster"),
+    [
+        pytest.param([HEAD, *WORKERS], None, id="whole"),
+        pytest.param([HEAD, *WORKERS, ray_pod("demo-w-2")], None, id="more than whole"),
+        pytest.param([HEAD, WORKERS[0], ray_pod("demo-w-1", phase="Succeeded")], None, id="one has finished"),
+        pytest.param([], ray_cluster(labels={}), id="not muster's"),
+        pytest.param([], ray_cluster(suspend=True), id="suspended"),
+        pytest.param([], ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), id="being deleted"),
+        pytest.param([old_pod("old")], None, id="left alone"),
+        pytest.param([], ray_cluster(workers(replicas=-1)), id="invalid"),
+    ],
+)
+async def test_a_workload_that_lacks_nothing_of_musters_is_not_touched(pods: list[JSON], cluster: JSON | None) -> None:
+    assert await nudges(scene_of(*pods, cluster=cluster)) == 0
+
+
+async def test_a_refused_nudge_hinders_nothing() -> None:
+    scene = scene_of(HEAD)
+    scene.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
+    assert await nudges(scene) == 23
+
+
+SET = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"name": "demo", "namespace": "team", "uid": "uid-demo", "labels": {"volcano.sh/queue-name": "q"}},
+    "spec": {"replicatedJobs": [{"name": "a", "replicas": 300, "template": {"spec": {"template": template()}}}]},
+}
+BY_NAME = "jobset.sigs.k8s.io/jobset-name=demo"
+
+
+async def touched(scene: Scene, key: GangKey, seconds: int = 6) -> list[tuple[str, str, str]]:
+    """Kind, name and UID of what is touched while so many seconds pass."""
+    for _ in range(seconds):
+        scene.queue.add(key)
+        await scene.settle()
+        scene.now += 1
+    return [(one.kind, one.name, one.uid) for one in scene.client.writes if one.verb == "annotate"]
+
+
+async def test_where_jobs_make_the_pods_those_that_lack_some_are_touched_as_well() -> None:
+    """Only the Job controller would make them, and it hears of Jobs only; of very many some."""
+    jobs = [f"demo-a-{number}" for number in range(300)]
+    scene = Scene(workloads=[SET], queues=[queue(cpu="9000")])
+    scene.short_jobs = {BY_NAME: jobs}
+    first, *others = await touched(scene, GangKey("team", "demo"))
+    assert first == ("JobSet", "demo", "uid-demo")
+    assert others == [("Job", name, f"uid-{name}") for name in jobs[:100]]
+
+
+async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing() -> None:
+    scene = Scene(workloads=[SET], queues=[queue(cpu="9000")])
+    scene.short_jobs = {BY_NAME: ["demo-a-0", "demo-a-1", "demo-a-2"]}
+    scene.client.fails = {"annotate demo-a-0": [ApiError(404, "NotFound", "gone")]}
+    touches = await touched(scene, GangKey("team", "demo"))
+    assert [name for _, name, _ in touches] == ["demo", "demo-a-0", "demo-a-1", "demo-a-2"]
+
+
+async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> None:
+    """The MPI operator's delay doubles with every event of a job."""
+    specs = {role: {"replicas": 1, "template": template()} for role in ("Launcher", "Worker")}
+    job = {**SET, "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {"mpiReplicaSpecs": specs}}
+    scene = Scene(workloads=[job], queues=[queue(cpu="9")])
+    scene.short_jobs = {BY_NAME: ["demo-launcher"]}
+    assert await touched(scene, GangKey("team", "demo"), 60) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "short"),
+    [
+        pytest.param({"spec": {"parallelism": 2}}, True, id="no pod yet"),
+        pytest.param({"spec": {"parallelism": 2}, "status": {"active": 1}}, True, id="one is missing"),
+        pytest.param({"spec": {"parallelism": 2}, "status": {"active": 2}}, False, id="all there"),
+        pytest.param({"spec": {"suspend": True}}, False, id="suspended"),
+        pytest.param({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, False, id="complete"),
+        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, False, id="failed"),
+        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, True, id="not failed"),
+    ],
+)
+async def test_which_jobs_lack_pods(job: JSON, short: bool) -> None:  # noqa: FBT001
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("LIST", reply(listing(7, manifest("demo-a-0", 5, uid="u", **job), {"metadata": "broken"})))
+        found = await short_jobs(client, "team", BY_NAME)
+    assert [(one.name, one.uid) for one in found] == [("demo-a-0", "u")] * short
+    (request,) = server.seen("LIST")
+    assert (request.path, request.query["labelSelector"]) == ("/apis/batch/v1/namespaces/team/jobs", BY_NAME)

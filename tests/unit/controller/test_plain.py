@@ -1,0 +1,84 @@
+"""Plain pods: a gang that is known by its pods alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.view import observe
+from muster.ledger import GangKey
+from muster.names import STATE
+from tests.unit.builders import DEFAULTS, JSON, NAMESPACE, filled, pod, pod_group, queue, template
+from tests.unit.controller.recording import Scene
+
+KEY = GangKey(NAMESPACE, "pair")
+_SPEAKS = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}
+_BOUND = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "pair"}
+
+
+def member(name: str, *, second: int = 0, held: bool = True, cpu: str = "1", **rest: Any) -> JSON:  # noqa: ANN401
+    """A pod of the gang, bound as the webhook binds it, created in that second."""
+    return pod(
+        name,
+        labels=_SPEAKS,
+        annotations=_BOUND,
+        meta={"creationTimestamp": f"2026-11-21T10:00:{second:02}Z", **rest.pop("meta", {})},
+        schedulingGates=[{"name": "muster.dev/gang"}] if held else [],
+        **{**template(cpu)["spec"], **rest},
+    )
+
+
+def group(**rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
+    made = pod_group("pair", minMember=2, minTaskMember={"member": 2}, minResources={"cpu": "2"}, **rest)
+    made["metadata"]["ownerReferences"] = []
+    return made
+
+
+async def test_half_a_gang_waits_for_the_rest() -> None:
+    scene = Scene(pods=[member("a")], queues=[queue(cpu="4")])
+    scene.now += 10
+    await scene.settle()
+    assert scene.open_pods() == []
+    assert "ownerReferences" not in scene.client.groups["pair"]["metadata"]
+
+
+async def test_a_whole_gang_starts_and_is_admitted_by_its_podgroup() -> None:
+    """Pods come and go; the PodGroup is there for as long as one of them is."""
+    scene = Scene(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
+    await scene.settle()
+    assert scene.open_pods() == ["a", "b"]
+    assert scene.annotations("pair")["muster.dev/admitted"] == scene.client.groups["pair"]["metadata"]["uid"]
+
+
+async def test_who_does_not_fit_waits() -> None:
+    scene = Scene(pods=[member("a"), member("b")], queues=[queue(cpu="1500m")])
+    await scene.settle()
+    assert scene.open_pods() == []
+    assert scene.annotations("pair")[STATE] == "ExceedsCapability"
+
+
+async def test_a_podgroup_whose_pods_are_all_gone_is_deleted() -> None:
+    scene = Scene(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
+    assert await scene.settle() == ["delete pair"]
+
+
+async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
+    ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
+    scene = Scene(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
+    await scene.settle()
+    assert scene.annotations("pair")[STATE] == "Finished"
+    assert "muster.dev/admitted" not in scene.annotations("pair")
+
+
+def test_a_gang_needs_what_its_pods_ask_for_however_different_they_are() -> None:
+    pods = [member("leader", cpu="4"), member("worker", second=1), member("surplus", second=2, cpu="9")]
+    view = observe(KEY, filled(pods=pods), DEFAULTS)
+    assert view.gang is not None
+    assert str(view.gang.min_resources["cpu"]) == "5"
+    assert len(view.members) == 3
+
+
+def test_the_oldest_living_pod_speaks_for_the_gang() -> None:
+    pods = [member("a", phase="Failed"), member("c", second=2), member("b", second=1)]
+    view = observe(KEY, filled(pods=pods), DEFAULTS)
+    assert view.decoded is not None
+    assert view.decoded.metadata.name == "b"

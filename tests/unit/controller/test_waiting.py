@@ -1,0 +1,459 @@
+"""How gangs wait for each other: patience, strict order, soft claims, growth, preemption, the nodes as a bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.errors import ApiError, Unreachable
+from muster.ledger import GangKey
+from muster.names import ADMITTED_AT, MESSAGE, PASSED_IN, PASSED_SINCE, STATE
+from muster.times import text_of
+from tests.unit.builders import JSON, amounts, pod_group, priority_class, queue, ray_cluster, ray_pod, workers
+from tests.unit.controller.recording import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LARGE, SMALL, RUNS = "ray-large-pg", "ray-small-pg", "ray-runs-pg"
+
+
+def gang(
+    name: str, cpus: int, *, held: bool = True, created: str = "", labels: Mapping[str, str] | None = None
+) -> tuple[JSON, list[JSON]]:
+    """A workload of so many cpu, one a pod, and its pods."""
+    meta = {"creationTimestamp": created} if created else {}
+    said = {"volcano.sh/queue-name": "q", **(labels or {})}
+    cluster = ray_cluster(workers(replicas=cpus - 1), name=name, uid=f"uid-{name}", labels=said, meta=meta)
+    roles = ["headgroup", *["workers"] * (cpus - 1)]
+    pods = [
+        ray_pod(f"{name}-{number}", role, cluster=name, owner_uid=f"uid-{name}", held=held)
+        for number, role in enumerate(roles)
+    ]
+    return cluster, pods
+
+
+def scene(
+    *gangs: tuple[JSON, list[JSON]], annotations: Mapping[str, str] | None = None, cpu: str = "4", **more: list[JSON]
+) -> Scene:
+    """These gangs in queue q."""
+    of_queue = queue(cpu=cpu)
+    of_queue["metadata"]["annotations"] = {f"muster.dev/{key}": text for key, text in (annotations or {}).items()}
+    return Scene(
+        workloads=[workload for workload, _ in gangs],
+        pods=[one for _, pods in gangs for one in pods],
+        queues=[of_queue],
+        **more,
+    )
+
+
+def running(name: str, cpus: int) -> tuple[tuple[JSON, list[JSON]], JSON]:
+    """A gang that was admitted before, and its PodGroup."""
+    return gang(name, cpus, held=False, created="2026-11-21T09:00:00Z"), pod_group(
+        f"ray-{name}-pg",
+        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"},
+        admitted=f"uid-{name}",
+        minResources={"cpu": str(cpus)},
+        minMember=cpus,
+        minTaskMember={"headgroup": 1, "workers": cpus - 1},
+    )
+
+
+async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_its_patience_is_over() -> None:
+    first, group = running("runs", 2)
+    world = scene(
+        first,
+        gang("large", 3, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        groups=[group],
+        annotations={"patience": "10m"},
+    )
+    await world.settle()
+    assert world.annotations(SMALL)[STATE] == "Admitted"
+    assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
+    assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
+
+
+async def test_nobody_passes_a_gang_whose_patience_is_over_not_even_after_a_restart() -> None:
+    first, group = running("runs", 2)
+    waits = pod_group(
+        LARGE,
+        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
+        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "q"},
+    )
+    world = scene(
+        first,
+        gang("large", 3, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        groups=[group, waits],
+    )
+    await world.settle()
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+    assert (
+        'there is room, but nobody passes gang "ray-large-pg" here; position 2 of 2'
+        in (world.annotations(SMALL)[MESSAGE])
+    )
+    assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)
+
+
+async def test_in_another_queue_the_patience_of_a_gang_begins_anew() -> None:
+    """Also for a leader who comes when the PodGroup has moved, and its mark still stands as it was."""
+    waits = pod_group(
+        LARGE,
+        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
+        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "before"},
+    )
+    first, group = running("runs", 2)
+    world = scene(
+        first,
+        gang("large", 3, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        groups=[group, waits],
+    )
+    await world.settle()
+    assert world.annotations(SMALL)[STATE] == "Admitted"
+    assert (world.annotations(LARGE)[PASSED_SINCE], world.annotations(LARGE)[PASSED_IN]) == (text_of(world.now), "q")
+
+
+async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_passed() -> None:
+    first, group = running("runs", 2)
+    large, pods = gang("large", 3, created="2026-11-21T10:00:00Z")
+    world = scene(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
+    world.set_queue(queue("other", cpu="0.5"))
+    await world.settle()
+    assert PASSED_SINCE in world.annotations(LARGE)
+    for name in ("other", "q"):
+        world.set_workload({**large, "metadata": {**large["metadata"], "labels": {"volcano.sh/queue-name": name}}})
+        await world.settle()
+        assert PASSED_SINCE not in world.annotations(LARGE)
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        pytest.param(ApiError(422, "Invalid", "refused by a policy"), False, id="refused"),
+        pytest.param(Unreachable("silent"), True, id="perhaps written"),
+    ],
+)
+async def test_a_start_that_is_refused_has_passed_nobody(error: ApiError, counts: bool) -> None:  # noqa: FBT001
+    first, group = running("runs", 2)
+    world = scene(
+        first,
+        gang("large", 3, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        groups=[group],
+    )
+    world.client.fails[f"mark {SMALL}"] = [error]
+    with pytest.raises(ApiError):
+        await world.settle()
+    await world.reconciler.reconcile(GangKey("team", LARGE))
+    assert (PASSED_SINCE in world.annotations(LARGE)) is counts
+
+
+async def test_in_a_strict_queue_nobody_passes() -> None:
+    first, group = running("runs", 2)
+    world = scene(
+        first,
+        gang("large", 3, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        groups=[group],
+        annotations={"queueing": "strict"},
+    )
+    await world.settle()
+    assert [world.annotations(name)[STATE] for name in (LARGE, SMALL)] == ["WaitingForQuota", "WaitingForQuota"]
+    assert PASSED_SINCE not in world.annotations(LARGE)
+
+
+async def test_a_gang_that_is_nowhere_after_a_minute_stands_in_nobodys_way() -> None:
+    """Its gates stay open, and the scheduler stays all-or-nothing."""
+    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    await world.settle()
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+    assert world.annotations(LARGE)[ADMITTED_AT] == text_of(world.now)
+    condition = {"type": "Unschedulable", "status": "True", "message": "3/4 tasks in gang unschedulable"}
+    world.client.groups[LARGE]["status"] = {"phase": "Inqueue", "conditions": [condition]}
+    world.now += 61
+    world.watch()
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Unschedulable"
+    assert world.annotations(LARGE)[MESSAGE].endswith("the scheduler finds no place: 3/4 tasks in gang unschedulable")
+    assert world.annotations(SMALL)[STATE] == "Admitted"
+
+
+@pytest.mark.parametrize("said", [{}, {ADMITTED_AT: "long ago"}], ids=["missing", "unreadable"])
+async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_from_now(said: JSON) -> None:
+    """Marked by hand, or by another version; the time is written once."""
+    nowhere, group = running("runs", 4)
+    group["metadata"]["annotations"] |= said
+    world = scene(nowhere, gang("small", 1), groups=[group])
+    await world.settle()
+    assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Admitted", "WaitingForQuota"]
+    assert world.annotations(RUNS)[ADMITTED_AT] == text_of(world.now)
+    marks = [write for write in world.client.writes if write.says == f"mark {RUNS}"]
+    assert len(marks) == 1
+    world.now += 61
+    world.queue.add(GangKey("team", RUNS))
+    await world.settle()
+    assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Unschedulable", "Admitted"]
+
+
+async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
+    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    await world.settle()
+    world.client.pods["large-0"]["spec"]["nodeName"] = "n"
+    world.now += 61
+    world.watch()
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+
+
+async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_node() -> None:
+    """Volcano reserves minResources for a group in its queue, and would let nobody past whom muster admits past it."""
+    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    await world.settle()
+    reserved = world.client.groups[LARGE]["spec"]["minResources"]
+    assert reserved == {"cpu": "4", "memory": "4Gi"}
+    world.now += 61
+    await world.settle()
+    world.restart()
+    await world.settle()
+    assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
+    world.client.pods["large-0"]["spec"]["nodeName"] = "n"
+    world.watch()
+    await world.settle()
+    assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
+
+
+async def test_growth_waits_behind_a_gang_whom_nobody_passes() -> None:
+    """The surplus of a running gang is like a small gang: it passes until the other's patience is over."""
+    first, group = running("runs", 2)
+    waits = pod_group(
+        LARGE,
+        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
+        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "q"},
+    )
+    more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
+    urgent = gang("large", 3, created="2026-11-21T08:00:00Z")
+    world = scene((first[0], [*first[1], more]), urgent, groups=[group, waits])
+    await world.settle()
+    assert "runs-2" not in world.open_pods()
+    assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]
+
+
+async def test_growth_that_passes_a_waiting_gang_says_so_on_it() -> None:
+    first, group = running("runs", 2)
+    more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
+    world = scene((first[0], [*first[1], more]), gang("large", 3, created="2026-11-21T08:00:00Z"), groups=[group])
+    await world.settle()
+    assert "runs-2" in world.open_pods()
+    assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
+
+
+async def test_no_more_starts_than_the_nodes_can_hold() -> None:
+    """Also in a queue without a capability; and where nodes come, those who waited for them start."""
+    world = scene(
+        gang("large", 3, created="2026-11-21T10:00:00Z"), gang("small", 2, created="2026-11-21T11:00:00Z"), cpu="0"
+    )
+    world.reconciler.bound(amounts(cpu="4", memory="64Gi"))
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+    assert world.annotations(SMALL)[MESSAGE] == (
+        "needs cpu 2 and memory 2Gi; the cluster has cpu 1 and memory 61Gi free of cpu 4 and memory 64Gi; "
+        "position 1 of 1 waiting"
+    )
+    world.reconciler.bound(amounts(cpu="5", memory="64Gi"))
+    await world.settle()
+    assert world.annotations(SMALL)[STATE] == "Admitted"
+
+
+def waits_for_room(cpus: int = 3) -> tuple[Scene, JSON]:
+    """A gang that waits for one that runs, and its workload."""
+    first, group = running("runs", 2)
+    large = gang("large", cpus, created="2026-11-21T10:00:00Z")
+    return scene(first, large, groups=[group]), large[0]
+
+
+async def test_other_numbers_are_written_in_a_gangs_turn_whatever_brings_it_up_before() -> None:
+    """Its own last words come back by the watch, and it would be written at every change of its queue for ever."""
+    world, _ = waits_for_room()
+    await world.settle()
+    before = world.annotations(LARGE)[MESSAGE]
+    second, pods = gang("second", 3, created="2026-11-21T11:00:00Z")
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.set_workload(second)
+    world.watch()
+    world.queue.add(GangKey("team", LARGE))
+    await world.work()
+    world.queue.add(GangKey("team", LARGE))
+    await world.work()
+    assert world.annotations("ray-second-pg")[MESSAGE].endswith("position 2 of 2 waiting")
+    assert world.annotations(LARGE)[MESSAGE] == before
+    world.reconciler.tell_who_waits()
+    await world.work()
+    assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
+
+
+async def test_what_somebody_writes_over_a_waiting_gangs_words_is_put_right_at_once() -> None:
+    world, _ = waits_for_room()
+    await world.settle()
+    before = world.annotations(LARGE)[MESSAGE]
+    world.client.groups[LARGE]["metadata"]["annotations"][MESSAGE] = "theirs"
+    world.watch()
+    await world.work()
+    assert world.annotations(LARGE)[MESSAGE] == before
+
+
+async def test_whoever_fights_over_a_waiting_gangs_words_is_not_answered_with_every_other_number() -> None:
+    """In a queue where something happens every second: each time other words would always be a first answer."""
+    world, _ = waits_for_room()
+    await world.settle()
+    answers = 0
+    for number in range(60):
+        second, pods = gang(f"second-{number}", 3, created="2026-11-21T11:00:00Z")
+        world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+        world.set_workload(second)
+        world.client.groups[LARGE]["metadata"]["annotations"][MESSAGE] = "theirs"
+        world.watch()
+        answers += len([write for write in await world.work() if write == f"muster-ledger {LARGE}"])
+        world.now += 1
+    assert 1 < answers <= 10
+
+
+async def test_what_a_waiting_gang_needs_by_now_is_said_at_once() -> None:
+    world, large = waits_for_room(4)
+    await world.settle()
+    assert world.annotations(LARGE)[MESSAGE].startswith("needs cpu 4")
+    world.set_workload({**large, "spec": gang("large", 3)[0]["spec"]})
+    await world.work()
+    assert world.annotations(LARGE)[MESSAGE].startswith("needs cpu 3")
+
+
+async def test_gangs_of_two_queues_share_what_the_queue_above_has() -> None:
+    org, left, right = (queue(name, cpu=cpu) for name, cpu in (("org", "4"), ("left", "0"), ("right", "0")))
+    for below in (left, right):
+        below["spec"]["parent"] = "org"
+    gangs = [
+        gang("large", 3, created="2026-11-21T10:00:00Z", labels={"volcano.sh/queue-name": "left"}),
+        gang("small", 2, created="2026-11-21T11:00:00Z", labels={"volcano.sh/queue-name": "right"}),
+    ]
+    world = Scene(
+        workloads=[workload for workload, _ in gangs],
+        pods=[one for _, pods in gangs for one in pods],
+        queues=[org, left, right],
+    )
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+    assert world.annotations(SMALL)[MESSAGE] == (
+        'needs cpu 2 and memory 2Gi; queue "org" above "right" has cpu 1 free of cpu 4; position 1 of 1 waiting'
+    )
+
+
+async def test_where_a_queue_moves_to_more_room_its_gangs_start() -> None:
+    org, below = queue("org", cpu="1"), queue("q", cpu="0")
+    below["spec"]["parent"] = "org"
+    large, pods = gang("large", 2)
+    world = Scene(workloads=[large], pods=pods, queues=[org, below])
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "ExceedsCapability"
+    world.set_queue({**below, "spec": {**below["spec"], "parent": ""}})
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+
+
+async def test_a_new_workload_of_a_name_has_not_been_passed_as_the_former_was() -> None:
+    """As after a restart, which remembers nothing of the former one either."""
+    first, group = running("runs", 2)
+    large, pods = gang("large", 3, created="2026-11-21T10:00:00Z")
+    world = scene(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
+    await world.settle()
+    assert PASSED_SINCE in world.annotations(LARGE)
+    large["metadata"]["uid"] = "uid-new"
+    for pod in pods:
+        pod["metadata"]["uid"] += "-new"
+        pod["metadata"]["ownerReferences"][0]["uid"] = "uid-new"
+    world.set_workload(large)
+    world.watch()
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
+    assert PASSED_SINCE not in world.annotations(LARGE)
+
+
+@pytest.mark.parametrize(("theirs", "state"), [("high", "WaitingForQuota"), ("low", "Admitted")])
+async def test_of_others_gangs_only_those_of_lower_priority_are_left_out(theirs: str, state: str) -> None:
+    other = pod_group("theirs", minResources={"cpu": "4"}, priorityClassName=theirs)
+    other["metadata"] |= {"labels": {}, "ownerReferences": []}
+    other["status"] = {"phase": "Running"}
+    world = scene(
+        gang("large", 3, labels={"ray.io/priority-class-name": "middle"}),
+        groups=[other],
+        classes=[priority_class("high", 100), priority_class("middle", 10), priority_class("low", 1)],
+        annotations={"preemption": "lower-priority"},
+    )
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == state
+
+
+async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_minute() -> None:
+    """However long ago it was admitted: in the moment before its operator makes them anew nobody takes its room."""
+    crashing, group = running("runs", 4)
+    for pod in crashing[1]:
+        pod["spec"]["nodeName"] = "node-1"
+    group["metadata"]["annotations"][ADMITTED_AT] = text_of(0.0)
+    world = scene(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
+    await world.settle()
+    world.now += 500.0
+    for pod in crashing[1]:
+        del world.client.pods[pod["metadata"]["name"]]
+    world.watch()
+    await world.settle()
+    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Admitted", "WaitingForQuota"]
+    world.now += 60.0
+    world.queue.add(GangKey("team", RUNS))
+    await world.settle()
+    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Unschedulable", "Admitted"]
+
+
+async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_again() -> None:
+    """Volcano takes the PodGroup of a suspended workload, which has no pods, into its queue, and keeps room for it."""
+    workload, pods = gang("runs", 2)
+    world = scene((workload, pods))
+    await world.settle()
+    reserved = world.client.groups[RUNS]["spec"]["minResources"]
+    assert reserved == {"cpu": "2", "memory": "2Gi"}
+    at_rest = {**workload, "spec": {**workload["spec"], "suspend": True}}
+    world.set_workload(at_rest)
+    await world.settle()
+    assert world.client.groups[RUNS]["spec"]["minResources"] == reserved, "Volcano keeps nothing for it yet"
+    world.client.pods.clear()
+    world.client.groups[RUNS]["status"] = {"phase": "Inqueue"}
+    world.watch()
+    await world.settle()
+    assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
+    world.restart()
+    await world.settle()
+    assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
+    world.set_workload(workload)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in gang("runs", 2)[1]}
+    world.watch()
+    await world.settle()
+    assert world.client.groups[RUNS]["spec"]["minResources"] == reserved
+    assert world.annotations(RUNS)[STATE] == "Admitted"
+
+
+async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_them() -> None:
+    """Volcano leaves out what held pods ask for, but not those that are still to come, which may never be made."""
+    workload, pods = gang("large", 3)
+    world = scene((workload, pods[:2]))
+    await world.settle()
+    reserved = world.client.groups[LARGE]["spec"]["minResources"]
+    world.now += 6
+    world.queue.add(GangKey("team", LARGE))
+    await world.settle()
+    assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
+    world.client.pods[pods[2]["metadata"]["name"]] = pods[2]
+    world.watch()
+    await world.settle()
+    assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
+    assert world.annotations(LARGE)[STATE] == "Admitted"

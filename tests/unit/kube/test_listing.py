@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from muster.kube.errors import ApiError, Unreachable
+from muster.kube.listing import list_all
+from muster.kube.resource import PODS
+from tests.faulty import FaultyApiserver, failure, html, listing, manifest, reply
+
+if TYPE_CHECKING:
+    from muster.kube.client import Client
+
+FIRST = reply(listing(5, manifest("a", 1), continue_="more"))
+EXPIRED = failure(410, "Expired")
+
+
+def name(raw: bytes) -> str | None:
+    found: dict[str, Any] = msgspec.json.decode(raw)
+    return str(found["metadata"]["name"])
+
+
+async def test_all_pages_are_one_list(server: FaultyApiserver, client: Client) -> None:
+    """Each page is asked for with the token of the one before; the version is that of the whole."""
+    server.on("LIST", FIRST, reply(listing(5, manifest("b", 2))))
+    assert await list_all(client, PODS, name, namespace="ns", field_selector="f=1", page=1) == (["a", "b"], "5")
+    wanted = {"limit": "1", "fieldSelector": "f=1"}
+    assert [request.query for request in server.requests] == [wanted, {**wanted, "continue": "more"}]
+
+
+async def test_what_cannot_be_read_is_left_out(server: FaultyApiserver, client: Client) -> None:
+    """The caller decides what it can use."""
+    server.on("LIST", reply(listing(5, manifest("a", 1), manifest("b", 2))))
+    listed = await list_all(client, PODS, lambda raw: name(raw) if b'"b"' in raw else None)
+    assert listed.items == ["b"]
+
+
+async def test_an_expired_page_begins_the_list_anew(server: FaultyApiserver, client: Client) -> None:
+    """What the first pages said belongs to a version that nobody remembers."""
+    server.on("LIST", FIRST, EXPIRED, reply(listing(9, manifest("b", 2), continue_="b")), reply(listing(9)))
+    assert await list_all(client, PODS, name) == (["b"], "9")
+    assert [request.query.get("continue") for request in server.requests] == [None, "more", None, "b"]
+
+
+async def test_a_list_that_always_expires_is_asked_for_all_at_once(server: FaultyApiserver, client: Client) -> None:
+    """Whoever is too slow for the pages twice would be for ever."""
+    server.on("LIST", FIRST, EXPIRED, FIRST, EXPIRED)
+    server.on("GET", reply(listing(9, manifest("b", 2))))
+    assert await list_all(client, PODS, name) == (["b"], "9")
+    assert "limit" not in server.seen("GET")[0].query
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param(failure(410, "Expired"), "410 Expired", id="410 of the first page"),
+        pytest.param(failure(403, "Forbidden"), "403 Forbidden", id="403"),
+        pytest.param(html(200), "not a Kubernetes answer", id="a portal's page"),
+    ],
+)
+async def test_other_faults_are_the_callers(server: FaultyApiserver, client: Client, answer: Any, error: str) -> None:  # noqa: ANN401
+    """Only an expired page can be helped here."""
+    server.on("LIST", answer)
+    with pytest.raises(ApiError, match=error):
+        await list_all(client, PODS, name)
+
+
+async def test_json_that_is_no_list_is_an_error(server: FaultyApiserver, client: Client) -> None:
+    """It never counts as an empty one."""
+    server.on("LIST", reply({"items": 5}))
+    with pytest.raises(Unreachable, match="not a list"):
+        await list_all(client, PODS, name)

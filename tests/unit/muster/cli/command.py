@@ -1,0 +1,55 @@
+"""Runs the command as its users do, in this process."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from muster.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Command", "Said"]
+
+
+class Said(NamedTuple):
+    """What the command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The entries of `-o json`."""
+        found: list[dict[str, Any]] = json.loads(self.out)
+        return found
+
+
+class Command:
+    """`muster plan` over texts, each in a file of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def file(self, text: str, name: str = "input.yaml") -> str:
+        """The path of a new file."""
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def plan(self, *texts: str, output: str = "json") -> Said:
+        """Plan these texts, given in this order."""
+        paths = [self.file(text, f"{number}.yaml") for number, text in enumerate(texts)]
+        return self.run("plan", "-o", output, *(word for path in paths for word in ("-f", path)))
+
+    def run(self, *arguments: str) -> Said:
+        """Run any command."""
+        with pytest.raises(SystemExit) as exited:
+            main(arguments)
+        captured = self._capsys.readouterr()
+        return Said(int(exited.value.code or 0), captured.out, captured.err)

@@ -1,0 +1,20 @@
+"""What tests of the command line share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.muster.cli.command import Command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["command"]
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, and a folder for its files."""
+    return Command(tmp_path, capsys)

@@ -1,0 +1,98 @@
+"""Gates of any age, which no apiserver can be made to show, and PodGroups of nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.gangs import MOST, gates, pod_groups
+from muster.cli.doctor.sight import Group, Member
+from tests.unit.muster.cli.doctor.sights import HOUR, NOW, found, levels, messages
+
+
+def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> Member:
+    return Member("ns", name, group, NOW - age, gated=more.get("gated", True), placed=more.get("placed", False))
+
+
+def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
+    return Group("ns", name, NOW - age, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [
+        pytest.param("WaitingForQuota", Level.WARNING, id="waits"),
+        pytest.param("QueueNotFound", Level.WARNING, id="needs a hand"),
+        pytest.param("Admitted", Level.PROBLEM, id="admitted, and not opened"),
+        pytest.param("", Level.PROBLEM, id="muster says nothing"),
+    ],
+)
+def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Level) -> None:
+    (said,) = found(gates, members=(held(),), groups=(group(state=state, message="why"),))
+    assert said.level is level
+    words = f"{state}: why" if state else "muster says nothing of it"
+    assert said.message.startswith(f"1 pods of PodGroup ns/g have been held for 2 hours; {words}")
+
+
+def test_younger_gates_are_counted_only() -> None:
+    (said,) = found(gates, members=(held(age=HOUR - 1),), groups=(group(state="WaitingForQuota"),))
+    assert said.message == "1 gangs are held, none of them for more than 60 minutes"
+    assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Level.WARNING}
+
+
+def test_pods_that_do_not_wait_are_none() -> None:
+    opened, over = held(gated=False, placed=True), Member("ns", "q", "g", 0.0, gated=True, living=False)
+    assert levels(found(gates, members=(opened, over), groups=(group(state="Running"),))) == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("gated", "age", "level"), [(True, 61.0, Level.PROBLEM), (False, 61.0, Level.PROBLEM), (True, 5.0, Level.OK)]
+)
+def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Level) -> None:  # noqa: FBT001
+    """Volcano passes over them without a word, held or not."""
+    assert levels(found(gates, members=(held(age=age, gated=gated),))) == {level}
+
+
+def test_pods_with_a_node_need_no_podgroup_any_more() -> None:
+    assert levels(found(gates, members=(held(gated=False, placed=True),))) == {Level.OK}
+
+
+def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
+    members = tuple(held(f"p{n}", group=f"g{n}", age=HOUR * (2 + n)) for n in range(MOST + 5))
+    groups = tuple(group(f"g{n}", state="WaitingForQuota") for n in range(MOST + 5))
+    said = messages(found(gates, members=members, groups=groups))
+    assert len(said) == MOST + 1
+    assert f"ns/g{MOST + 4} " in said[0]
+    assert said[-1] == "5 more gangs are held for more than 60 minutes"
+    lost = messages(found(gates, members=members))
+    assert (len(lost), lost[-1]) == (MOST + 1, "5 more gangs have no PodGroup")
+
+
+def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None:
+    said = found(gates, members=(held(),), groups=Unseen("you may not list them"))
+    assert levels(said) == {Level.UNKNOWN, Level.WARNING}
+    assert messages(said)[1].endswith("held for 2 hours; why could not be seen")
+
+
+@pytest.mark.parametrize(
+    ("one", "members", "level"),
+    [
+        pytest.param(group(owned=False, phase="Inqueue"), (), Level.WARNING, id="muster's"),
+        pytest.param(group(owned=True), (), Level.OK, id="owned"),
+        pytest.param(group(owned=False), (held(),), Level.OK, id="of plain pods"),
+        pytest.param(group(owned=False, ours=False), (), Level.WARNING, id="somebody else's"),
+        pytest.param(group(owned=False, ours=False, age=60.0), (), Level.OK, id="somebody else's, and new"),
+    ],
+)
+def test_podgroups_that_nobody_owns_and_no_pod_names(one: Group, members: tuple[Member, ...], level: Level) -> None:
+    assert levels(found(pod_groups, groups=(one,), members=members)) == {level}
+
+
+def test_of_many_podgroups_some_are_named() -> None:
+    groups = tuple(group(f"g{n}", owned=False) for n in range(MOST + 1))
+    assert messages(found(pod_groups, groups=groups))[-1] == "1 more PodGroups have neither owner nor pods"
+
+
+@pytest.mark.parametrize("missing", ["groups", "members"])
+def test_who_may_not_look_hears_no_all_clear(missing: str) -> None:
+    assert levels(found(pod_groups, **{missing: Unseen("you may not list them")})) == {Level.UNKNOWN}

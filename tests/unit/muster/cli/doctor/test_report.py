@@ -1,0 +1,111 @@
+"""The report, its order and its forms."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import yaml
+
+from muster.cli.doctor.diagnosis import Check, Unseen
+from muster.cli.doctor.report import diagnose, print_report, report
+from muster.cli.doctor.words import ago, lasting, listed
+from tests.unit.muster.cli.doctor.sights import healthy
+
+if TYPE_CHECKING:
+    from muster.cli.doctor.sight import Sight
+    from tests.unit.muster.cli.command import Command
+
+UNSEEN = Unseen("you may not look")
+
+
+def printed(sight: Sight, form: str = "table") -> str:
+    out = io.StringIO()
+    print_report(report(sight, diagnose(sight)), form, out)
+    return out.getvalue()
+
+
+def test_a_cluster_in_order_is_told_check_by_check() -> None:
+    said = report(healthy(), diagnose(healthy()))
+    assert (said["problems"], said["warnings"], said["unknown"]) == (0, 0, 0)
+    assert (said["release"], said["namespace"], said["kubernetes"]) == ("muster", "muster-system", "v1.36.3")
+    assert list(dict.fromkeys(one["check"] for one in said["diagnoses"])) == list(map(str, Check))
+
+
+def test_the_gravest_of_a_check_comes_first() -> None:
+    said = diagnose(healthy(secret=None, pod_answer=UNSEEN))
+    assert next(one.level for one in said if one.check is Check.CERTIFICATES) == "problem"
+    assert [one.level for one in said if one.check is Check.ANSWERS] == ["unknown", "ok"]
+
+
+def test_the_table_says_what_is_wrong_and_what_to_do() -> None:
+    text = printed(healthy(secret=None, members=UNSEEN))
+    assert (
+        "PROBLEM  certificates  Secret muster-system/muster-webhook-tls is missing\n"
+        "                       -> helm upgrade muster CHART --namespace muster-system\n"
+        "                          --reuse-values\n"
+    ) in text
+    assert text.endswith("\n1 problem, 0 warnings, 2 could not be checked\n")
+
+
+def test_programs_get_the_same() -> None:
+    assert json.loads(printed(healthy(), "json")) == yaml.safe_load(printed(healthy(), "yaml"))
+
+
+def test_names_that_would_move_a_cursor_are_written_as_what_they_are() -> None:
+    assert "\x1b" not in printed(healthy(kubernetes="v1.36.3\x1b[2J"))
+
+
+def test_without_muster_what_it_stands_on_is_checked_all_the_same() -> None:
+    said = report(healthy(), diagnose(healthy(deployments=(), mutating=(), validating=(), accounts=())))
+    assert {one["check"] for one in said["diagnoses"]} == {
+        "installation",
+        "kinds",
+        "volcano",
+        "gates",
+        "podgroups",
+        "operators",
+    }
+
+
+def test_who_may_nothing_hears_of_every_check_and_no_traceback() -> None:
+    fields = (
+        "deployments",
+        "policies",
+        "bindings",
+        "accounts",
+        "served",
+        "queues",
+        "members",
+        "groups",
+        "secret",
+        "lease",
+    )
+    sight = healthy(**dict.fromkeys((*fields, "pod_answer", "job_answer", "kueue"), UNSEEN))
+    said = diagnose(sight)
+    assert {one.level for one in said} <= {"ok", "unknown"}
+    assert len([one for one in said if one.level == "unknown"]) >= len(fields)
+
+
+def test_a_duration_that_is_none_is_refused_before_anything_is_asked(command: Command) -> None:
+    done = command.run("doctor", "--held-for=long", "--kubeconfig=none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == 'muster doctor: --held-for "long": use a duration such as 30m or 1h\n'
+
+
+def test_a_namespace_that_can_be_none_is_refused_before_anything_is_asked(command: Command) -> None:
+    done = command.run("doctor", "--namespace=..", "--kubeconfig=none")
+    assert (done.code, done.out, done.err) == (2, "", 'muster doctor: ".." is no name of a namespace\n')
+
+
+def test_words_for_times_and_lists() -> None:
+    assert [lasting(seconds) for seconds in (1, 119, 120, 7200, 172800)] == [
+        "1 seconds",
+        "119 seconds",
+        "2 minutes",
+        "2 hours",
+        "2 days",
+    ]
+    assert (ago(5), ago(-5)) == ("5 seconds ago", "in 5 seconds")
+    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"

@@ -1,0 +1,94 @@
+"""Versions and states of what muster stands on."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.sight import Container, QueueSeen
+from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
+from muster.objects import convert
+from muster.times import text_of
+from tests.unit.muster.cli.doctor.sights import NOW, deployment, found, healthy, levels, messages
+
+
+@pytest.mark.parametrize(
+    ("image", "program"),
+    [
+        ("docker.io/volcanosh/vc-scheduler:v1.14.1", "vc-scheduler"),
+        ("r:5000/vc-scheduler", "vc-scheduler"),
+        ("r/vc-scheduler:v1@sha256:00", "vc-scheduler"),
+        ("", ""),
+    ],
+)
+def test_a_program_is_known_by_the_name_of_its_image(image: str, program: str) -> None:
+    assert program_of(Container(image=image)) == program
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("v1.14.1", (1, 14)), ("1.9", (1, 9)), ("v1.30.2-gke.7+x", (1, 30)), ("latest", None), ("", None)],
+)
+def test_a_version_is_its_first_two_numbers(text: str, version: tuple[int, int] | None) -> None:
+    assert version_of(text) == version
+
+
+@pytest.mark.parametrize(
+    ("tag", "level"),
+    [
+        ("v1.10.3", Level.PROBLEM),
+        ("v1.11.0", Level.OK),
+        ("v2.0.0", Level.OK),
+        ("latest", Level.OK),
+        ("latest@sha256:00", Level.OK),
+    ],
+)
+def test_volcano_must_know_gates(tag: str, level: Level) -> None:
+    programs = ("vc-scheduler", "vc-controller-manager")
+    said = found(volcano, deployments=tuple(deployment(name, f"r/{name}:{tag}") for name in programs))
+    assert level in levels(said)
+    assert (Level.PROBLEM in levels(said)) is (level is Level.PROBLEM)
+
+
+def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
+    said = found(volcano, deployments=())
+    assert levels(said) == {Level.WARNING, Level.OK}
+    assert messages(said)[0] == "no Deployment runs vc-scheduler: unless it runs somewhere else, no gang is placed"
+
+
+@pytest.mark.parametrize(("age", "level"), [(10.0, Level.OK), (3600.0, Level.PROBLEM)])
+def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Level) -> None:
+    queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, QueueSeen)
+    assert level in levels(found(volcano, queues=(queue,)))
+
+
+def test_the_queue_of_those_that_name_none_must_be_there() -> None:
+    assert messages(found(volcano, queues=())) == [
+        "queue default, for workloads that name none, does not exist: they are refused"
+    ]
+
+
+def test_kubernetes_must_be_new_enough() -> None:
+    assert messages(found(kinds, kubernetes="v1.29.9")) == ["Kubernetes v1.29.9 is too old"]
+
+
+def test_versions_of_workloads_that_muster_does_not_know_are_named() -> None:
+    served = healthy().served
+    assert not isinstance(served, Unseen)
+    old = {**{key: value for key, value in served.items() if key != "ray.io/v1"}, "ray.io/v1alpha1": frozenset({"x"})}
+    assert messages(found(kinds, served=old)) == [
+        "ray.io/v1alpha1 is served, of which muster knows no version: its workloads are no gangs"
+    ]
+
+
+def test_without_any_operator_only_plain_pods_are_gangs() -> None:
+    said = found(kinds, served={"scheduling.volcano.sh/v1beta1": frozenset({"queues", "podgroups"})})
+    assert messages(said) == [
+        "no kind of Ray's or Kubeflow's workloads is served: only plain pods and Jobs can be gangs"
+    ]
+
+
+def test_without_volcanos_kinds_its_queues_are_not_missed_a_second_time() -> None:
+    said = [*found(kinds, served={}, queues=()), *found(volcano, served={}, queues=())]
+    assert messages(said)[0] == "scheduling.volcano.sh/v1beta1 is not served: no podgroups, queues; no gang can be made"
+    assert not [line for line in messages(said) if line.startswith("queue ")]

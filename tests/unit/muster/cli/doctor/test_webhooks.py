@@ -1,0 +1,125 @@
+"""Configurations that are not the chart's, and what the apiserver says of a trial."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.sight import CLOSED, Answer
+from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
+from muster.objects import convert
+from tests.unit.muster.cli.doctor.sights import configuration, found, healthy, levels, messages, ours
+from webhook import bundles
+
+CALL = 'Internal error occurred: failed calling webhook "plain.pods.muster.dev": failed to call webhook: Post "u": '
+
+
+def test_entries_that_call_somebody_else_are_named() -> None:
+    elsewhere = configuration("MutatingWebhookConfiguration", clientConfig={"url": "https://198.51.100.1/x"})
+    (line,) = messages(found(webhooks, mutating=(elsewhere,)))
+    assert "ray.pods.muster.dev calls https://198.51.100.1/x" in line
+
+
+def test_operations_that_nobody_is_asked_about_are_named() -> None:
+    rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["UPDATE"]}]
+    (line,) = messages(found(webhooks, mutating=(configuration("MutatingWebhookConfiguration", rules=rules),)))
+    assert "ray.pods.muster.dev is not asked about CREATE of pods" in line
+
+
+def test_webhooks_that_are_not_called_yet_are_named() -> None:
+    """As in a first installation whose pods do not start."""
+    closed = configuration("MutatingWebhookConfiguration", matchConditions=[{"name": CLOSED, "expression": "false"}])
+    (line,) = messages(found(webhooks, mutating=(closed,)))
+    assert "the apiserver has not reached a webhook since the installation, and calls none of ray.pods." in line
+    assert CLOSED == bundles.CLOSED
+
+
+def test_more_than_the_chart_asks_is_no_fault() -> None:
+    rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]
+    assert levels(found(webhooks, mutating=(configuration("MutatingWebhookConfiguration", rules=rules),))) == {Level.OK}
+
+
+@pytest.mark.parametrize("told", [("--validation=off",), ()], ids=["seen", "not seen"])
+def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
+    whole = configuration("ValidatingWebhookConfiguration")
+    rest = convert(
+        {
+            "metadata": {"name": "muster"},
+            "webhooks": [
+                {
+                    "name": one.name,
+                    "clientConfig": {
+                        "service": {
+                            "namespace": one.client_config.service.namespace,
+                            "name": one.client_config.service.name,
+                            "path": one.client_config.service.path,
+                        }
+                    },
+                    "rules": [
+                        {
+                            "apiGroups": list(rule.api_groups),
+                            "resources": list(rule.resources),
+                            "operations": list(rule.operations),
+                        }
+                        for rule in one.rules
+                    ],
+                }
+                for one in whole.webhooks
+                if one.name not in JUDGING
+            ],
+        },
+        type(whole),
+    )
+    deployments = (ours("webhook", *told), ours("controller")) if told else Unseen("you may not list them")
+    assert levels(found(webhooks, validating=(rest,), deployments=deployments)) == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("cause", "cure"),
+    [
+        pytest.param("dial tcp 127.96.0.1:443: connect: connection refused", "no webhook pod takes calls", id="down"),
+        pytest.param('no endpoints available for service "muster-webhook"', "no webhook pod takes calls", id="unready"),
+        pytest.param("tls: failed to verify certificate: x509: signed by unknown", "the certificates", id="x509"),
+        pytest.param("context deadline exceeded", "the apiserver does not reach port 9443", id="timeout"),
+        pytest.param('service "muster-webhook" not found', "the Service is missing: helm upgrade", id="no Service"),
+        pytest.param("EOF", "kubectl -n muster-system logs", id="anything else"),
+    ],
+)
+def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> None:
+    pod, _ = found(answers, pod_answer=Answer(refusal=CALL + cause))
+    assert pod.level is Level.PROBLEM
+    assert pod.message.endswith(cause)
+    assert pod.cure.startswith(cure)
+
+
+def test_what_others_refuse_says_nothing_of_muster() -> None:
+    refusal = 'pods "x" is forbidden: exceeded quota: team'
+    pod, _ = found(answers, pod_answer=Answer(refusal=refusal))
+    assert (pod.level, pod.cure) == (Level.UNKNOWN, "name another namespace with -n")
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        pytest.param((), Level.PROBLEM, id="deny"),
+        pytest.param(("--validation=warn",), Level.OK, id="warn"),
+        pytest.param(("--validation-reason=QueueNotFound=warn",), Level.OK, id="this reason warns"),
+        pytest.param(("--validation=of-the-future",), Level.OK, id="unknown"),
+    ],
+)
+def test_a_workload_that_is_taken_is_measured_by_the_values(told: tuple[str, ...], level: Level) -> None:
+    _, job = found(answers, job_answer=Answer(), deployments=(ours("webhook", *told), ours("controller")))
+    assert job.level is level
+
+
+def test_with_gates_off_a_pod_is_bound_and_not_held() -> None:
+    pod, _ = found(answers, pod_answer=Answer(group="muster-doctor", queue="default"))
+    assert (pod.level, pod.message) == (
+        Level.OK,
+        "a pod of a gang would be bound to PodGroup muster-doctor, pointed at queue default, and not held (gate off)",
+    )
+
+
+def test_without_muster_nothing_is_said_of_its_webhooks() -> None:
+    nothing = healthy(deployments=(), mutating=(), validating=())
+    assert [*webhooks(nothing), *answers(nothing)] == []

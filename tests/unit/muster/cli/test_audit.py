@@ -1,0 +1,337 @@
+"""What `muster audit` finds; tests/apiserver/test_audit.py looks at a real cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from muster.cli.audit import Audit
+from muster.cli.audited import print_audit
+from muster.cli.manifests import Document
+from muster.findings import Severity
+from muster.intent import Defaults
+from muster.kube.errors import ApiError
+from muster.kube.resource import QUEUES
+from muster.validation import Validation, read_validation
+from muster.workloads import kind_of
+from tests.unit.builders import JSON, NAMESPACE, as_json, pytorch_job, queue, ray_cluster, template, workers
+from tests.unit.families import FAMILIES, Family
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.unit.muster.cli.command import Command
+
+LOST = {"volcano.sh/queue-name": "lost"}
+OWN = {"app.kubernetes.io/managed-by": "muster"}
+
+
+def child(name: str, parent: str = "q") -> JSON:
+    """A queue below another."""
+    made = queue(name)
+    return {**made, "spec": {**made["spec"], "parent": parent}}
+
+
+def pod_group(name: str, queue: str = "q", *, labels: Mapping[str, str] | None = None, **rest: JSON) -> JSON:
+    """A PodGroup that asks for 3 cpu, of others unless labelled `OWN`."""
+    spec = {"queue": queue, "minResources": {"cpu": "3"}, "minMember": 1}
+    return {"metadata": {"name": name, "namespace": NAMESPACE, "labels": dict(labels or {})}, "spec": spec, **rest}
+
+
+def audit_of(
+    *manifests: JSON,
+    validation: Validation | None = None,
+    queues: tuple[JSON, ...] = (queue(cpu="4"),),
+    groups: tuple[JSON, ...] = (),
+    **rest: Any,  # noqa: ANN401 - whatever an Audit begins with
+) -> Audit:
+    """An audit of a cluster that holds these, each listed as an apiserver lists it."""
+    audit = Audit(Defaults(validation=validation or Validation()), **rest)
+    for one in queues:
+        audit.known.learn(Document("", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", **one}))
+    for group in groups:
+        audit.read_pod_group(as_json(group).encode())
+    for one in queues:
+        audit.read_queue(as_json(one).encode())
+    for manifest in manifests:
+        kind = kind_of(manifest["apiVersion"], manifest["kind"])
+        assert kind is not None
+        audit.read(kind, as_json(manifest).encode())
+    return audit
+
+
+def found(audit: Audit) -> list[tuple[str, str, str]]:
+    """Every finding: the workload's name, severity, reason."""
+    return [
+        (entry["name"], one["severity"], one["reason"])
+        for entries in ("queues", "podGroups", "workloads")
+        for entry in audit.report()[entries]
+        for one in entry["findings"]
+    ]
+
+
+def test_what_would_be_refused_is_found_with_its_field_and_numbers() -> None:
+    (entry,) = audit_of(ray_cluster(workers(replicas=9))).report()["workloads"]
+    assert (entry["apiVersion"], entry["kind"], entry["namespace"], entry["name"]) == (
+        "ray.io/v1",
+        "RayCluster",
+        NAMESPACE,
+        "demo",
+    )
+    assert entry["findings"] == [
+        {
+            "severity": "deny",
+            "reason": "ExceedsCapability",
+            "field": "metadata.labels[volcano.sh/queue-name]",
+            "message": 'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 10, '
+            'queue "q" has capability cpu 4; lower the replicas or use a larger queue',
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("validation", "severities"),
+    [
+        pytest.param(read_validation("deny"), {"deny"}, id="deny"),
+        pytest.param(read_validation("warn"), {"warn"}, id="warn"),
+        pytest.param(read_validation("deny", ["QueueNotFound=warn"]), {"warn"}, id="this reason warns"),
+        pytest.param(read_validation("off"), set(), id="off"),
+    ],
+)
+def test_severities_are_those_of_the_values_that_are_to_come(validation: Validation, severities: set[str]) -> None:
+    audit = audit_of(ray_cluster(labels=LOST), validation=validation)
+    assert {severity for _, severity, _ in found(audit)} == severities
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: f"{family.api_version} {family.kind}")
+def test_every_kind_is_judged(family: Family) -> None:
+    manifest = family.manifest(template("-1"))
+    audit = audit_of(manifest, queues=(queue(), queue("default")))
+    (entry,) = audit.report()["workloads"]
+    # A TrainJob's templates stand in its runtime, of which this cluster has none.
+    assert entry["findings"][0]["reason"] == ("TrainingRuntimeNotFound" if family.kind == "TrainJob" else "Invalid")
+
+
+@pytest.mark.parametrize(
+    ("labels", "meta", "judged"),
+    [
+        pytest.param({}, {}, 1, id="says nothing: looked at, and passed"),
+        pytest.param(LOST, {"deletionTimestamp": "2026-11-21T10:00:00Z"}, 0, id="is being deleted"),
+        pytest.param(LOST, {"namespace": "ours"}, 0, id="in a namespace that the webhook does not see"),
+    ],
+)
+def test_what_the_webhook_would_let_pass_is_no_finding(labels: Mapping[str, str], meta: JSON, judged: int) -> None:
+    audit = audit_of(ray_cluster(labels=labels, meta=meta), excluded=frozenset({"ours"}))
+    assert (found(audit), audit.report()["lookedAt"]["workloads"]) == ([], judged)
+
+
+def test_a_batch_job_is_judged_when_its_pods_join_a_gang() -> None:
+    def job(name: str, **labels: str) -> JSON:
+        meta = {
+            "labels": {key.replace("_", "-").replace("muster", "muster.dev/"): item for key, item in labels.items()}
+        }
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": LOST},
+            "spec": {"template": {**template(), "metadata": meta}},
+        }
+
+    assert found(audit_of(job("alone"), job("joins", mustergang="g"))) == [("joins", "deny", "Invalid")]
+
+
+def test_jobs_of_two_groups_of_one_name_are_two() -> None:
+    volcano = next(family for family in FAMILIES if family.api_version == "batch.volcano.sh/v1alpha1")
+    plain = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "demo", "namespace": NAMESPACE},
+        "spec": {"template": {**template(), "metadata": {"labels": {"muster.dev/gang": "g"}}}},
+    }
+    assert len(audit_of(volcano.manifest(template("-1")), plain).report()["workloads"]) == 2
+
+
+def test_who_made_a_workload_speaks_for_it() -> None:
+    """The RayCluster of a RayJob that a RayCronJob made: the queue is named at the top only."""
+
+    def owner(kind: str, name: str) -> JSON:
+        return {"apiVersion": "ray.io/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+
+    inner = ray_cluster(labels={})["spec"]
+    cron = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCronJob",
+        "metadata": {"name": "cron", "namespace": NAMESPACE, "uid": "uid-cron", "labels": LOST},
+        "spec": {"jobTemplate": {"rayClusterSpec": inner}},
+    }
+    meta = {"name": "job", "namespace": NAMESPACE, "uid": "uid-job", "ownerReferences": [owner("RayCronJob", "cron")]}
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta, "spec": {"rayClusterSpec": inner}}
+    cluster = ray_cluster(labels={}, meta={"ownerReferences": [owner("RayJob", "job")]})
+    assert {name for name, _, _ in found(audit_of(cron, job, cluster))} == {"cron", "job", "demo"}
+    forged = ray_cluster(labels={}, meta={"ownerReferences": [{**owner("RayJob", "job"), "uid": "former"}]})
+    assert {name for name, _, _ in found(audit_of(cron, job, forged))} == {"cron", "job"}
+
+
+def test_a_list_that_begins_anew_counts_nobody_twice() -> None:
+    once, twice = audit_of(ray_cluster(labels=LOST)), audit_of(*[ray_cluster(labels=LOST)] * 2)
+    assert once.report() == twice.report()
+
+
+def test_what_cannot_be_read_at_all_is_refused_where_it_asks_for_something() -> None:
+    broken = ray_cluster(name="broken")
+    broken["spec"]["workerGroupSpecs"] = "none"
+    silent = {**broken, "metadata": {"name": "silent", "namespace": NAMESPACE}}
+    audit = audit_of(broken, silent, {**broken, "metadata": "none"})
+    assert found(audit) == [("broken", "deny", "Invalid")]
+    assert audit.report()["workloads"][0]["findings"][0]["field"] == "spec.workerGroupSpecs"
+    assert len(audit.unknown) == 1
+
+
+def test_a_queue_that_is_not_for_the_namespace_is_a_missing_one() -> None:
+    def reasons_for(selector: str) -> list[tuple[str, str, str]]:
+        return found(audit_of(ray_cluster(), queues=(queue(annotations={"muster.dev/namespace-selector": selector}),)))
+
+    assert reasons_for(f"kubernetes.io/metadata.name={NAMESPACE}") == []
+    assert reasons_for("team=others") == [("demo", "deny", "QueueNotFound")]
+
+
+def test_without_any_queue_every_queue_is_missing() -> None:
+    assert found(audit_of(ray_cluster(), queues=())) == [("demo", "deny", "QueueNotFound")]
+
+
+def test_where_queues_may_not_be_listed_nothing_is_judged_by_them_and_that_is_said() -> None:
+    audit = Audit(Defaults())
+    audit.cannot_list(QUEUES, ApiError(403, "Forbidden", "no"))
+    kind = kind_of("ray.io/v1", "RayCluster")
+    assert kind is not None
+    audit.read(kind, as_json(ray_cluster(labels=LOST)).encode())
+    assert found(audit) == []
+    assert audit.unknown == ["may not list queues.scheduling.volcano.sh: 403 Forbidden: no"]
+
+
+def test_an_apiserver_that_fails_is_no_matter_of_rights() -> None:
+    with pytest.raises(ApiError):
+        Audit(Defaults()).cannot_list(QUEUES, ApiError(500, "", "broken"))
+
+
+@pytest.mark.parametrize(
+    ("group", "queues", "expected"),
+    [
+        pytest.param(pod_group("g"), (queue(),), [], id="fits"),
+        pytest.param(pod_group("g", "lost"), (queue(),), [("g", "deny", "QueueNotFound")], id="in a missing queue"),
+        pytest.param(pod_group("g", "lost", labels=OWN), (queue(),), [], id="muster's own in a missing queue"),
+        pytest.param(pod_group("g", ""), (queue("default"),), [], id="in the default queue"),
+        pytest.param(pod_group("g"), (queue(state="Closed"),), [("g", "deny", "QueueClosed")], id="in a closed queue"),
+        pytest.param(
+            pod_group("g"),
+            (queue(annotations={"muster.dev/namespace-selector": "team=others"}),),
+            [("g", "deny", "QueueNotFound")],
+            id="in a queue of others",
+        ),
+        pytest.param(
+            pod_group("g"),
+            (queue(), child("below")),
+            [("below", "deny", "QueueHierarchy"), ("g", "deny", "QueueNotLeaf")],
+            id="in a queue with one below it",
+        ),
+        pytest.param(
+            pod_group("g", labels=OWN),
+            (queue(cpu="2"),),
+            [("q", "warn", "CapabilityLowered")],
+            id="muster's own, larger than its queue",
+        ),
+        pytest.param(
+            pod_group("g", "below", labels=OWN),
+            (queue(cpu="2"), child("below")),
+            [("q", "warn", "CapabilityLowered")],
+            id="larger than a queue above its own",
+        ),
+        pytest.param(
+            pod_group("g", labels=OWN, status={"phase": "Running"}), (queue(cpu="2"),), [], id="larger, and it runs"
+        ),
+        pytest.param(
+            pod_group("g"),
+            (queue(annotations={"muster.dev/patience": "soon"}),),
+            [("q", "deny", "Invalid")],
+            id="an annotation of muster's that says nothing",
+        ),
+    ],
+)
+def test_queues_and_pod_groups_are_judged_as_new_ones_are(
+    group: JSON, queues: tuple[JSON, ...], expected: list[tuple[str, str, str]]
+) -> None:
+    assert found(audit_of(queues=queues, groups=(group,))) == expected
+
+
+def test_whose_a_queue_is_no_validation_decides() -> None:
+    """As at admission: of a PodGroup in a queue that is not its namespace's, whatever is configured."""
+    for mode in ("warn", "off"):
+        lost = audit_of(groups=(pod_group("g", "lost"),), validation=read_validation(mode))
+        assert found(lost) == [("g", "deny", "QueueNotFound")]
+        below = (queue(), child("below"))
+        inside = audit_of(groups=(pod_group("g"),), queues=below, validation=read_validation(mode))
+        assert {severity for _, severity, _ in found(inside)} == ({"warn"} if mode == "warn" else set())
+
+
+def test_pod_groups_that_the_webhook_does_not_see_are_no_finding() -> None:
+    going = pod_group("going", "lost")
+    going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    elsewhere = pod_group("elsewhere", "lost")
+    elsewhere["metadata"]["namespace"] = "ours"
+    audit = audit_of(groups=(going, elsewhere), excluded=frozenset({"ours"}))
+    assert (found(audit), audit.report()["lookedAt"]["podGroups"]) == ([], 0)
+
+
+def test_a_pod_group_that_cannot_be_read_is_no_all_clear() -> None:
+    audit = audit_of(groups=({"metadata": "none"},))
+    assert found(audit) == []
+    assert audit.unknown[0].startswith("one of podgroups.scheduling.volcano.sh cannot be read: ")
+
+
+def test_people_read_what_would_happen_and_the_sum() -> None:
+    job = pytorch_job(policy={"queue": "lost"}, activeDeadlineSeconds=60)
+    groups = (pod_group("train", status={"phase": "Running"}, labels=OWN), pod_group("theirs", queue="lost"))
+    audit = audit_of(ray_cluster(labels=LOST), job, queues=(child("q", "lost"),), groups=groups)
+    out = io.StringIO()
+    print_audit(audit.report(), "table", out)
+    assert out.getvalue() == (
+        "Queue q\n"
+        '  refused (QueueHierarchy): spec.parent: queue "lost" does not exist; create it\n'
+        "    first, or name another\n"
+        "\n"
+        "PodGroup team/theirs\n"
+        '  refused (QueueNotFound): spec.queue: queue "lost" does not exist; name an\n'
+        "    existing queue or create it first\n"
+        "\n"
+        "PyTorchJob team/train (it runs, and goes on)\n"
+        '  refused (QueueNotFound): spec.runPolicy.schedulingPolicy.queue: queue "lost"\n'
+        "    does not exist; name an existing queue or create it first\n"
+        "  warning (TimeLimitWhileWaiting): spec.runPolicy.activeDeadlineSeconds: 60 s\n"
+        "    are counted while the gang waits for room, too; when they are over,\n"
+        "    the workload fails, whether it has run or not\n"
+        "\n"
+        "RayCluster team/demo\n"
+        '  refused (QueueNotFound): metadata.labels[volcano.sh/queue-name]: queue "lost"\n'
+        "    does not exist; name an existing queue or create it first\n"
+        "\n"
+        "2 workloads, 1 Queue and 1 PodGroup looked at: 4 would be refused, 0 warned of\n"
+    )
+
+
+@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_read_the_same(form: str, load: Any) -> None:  # noqa: ANN401 - json.loads or yaml.safe_load
+    report = audit_of(ray_cluster(labels=LOST)).report()
+    out = io.StringIO()
+    print_audit(report, form, out)
+    assert load(out.getvalue()) == report
+    assert report["workloads"][0]["findings"][0]["severity"] == Severity.DENY
+
+
+def test_a_reason_that_does_not_exist_is_one_line(command: Command) -> None:
+    said = command.run("audit", "--validation-reason", "NoSuch=warn")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith('muster audit: a reason: "NoSuch" is not known; use one of Invalid, ')

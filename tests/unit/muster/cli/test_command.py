@@ -1,0 +1,53 @@
+"""What all commands do alike: a quick start, and one line where something is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.muster.cli.command import Command
+
+
+def test_a_plan_starts_without_what_only_a_cluster_needs() -> None:
+    """Or every plan would wait for the client, the controller and the metrics to be imported."""
+    script = (
+        "import sys\n"
+        "from muster.cli import main\n"
+        "try: main(['plan', '-f', 'docs/examples/raycluster.yaml'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'aiohttp', 'asyncio', 'controller', 'kubernetes_asyncio', 'prometheus_client'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("words", [["explain", "raycluster/demo"], ["queues"], ["watch"]], ids=lambda words: words[0])
+def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: list[str]) -> None:
+    missing = str(command.folder / "none")
+    done = command.run(*words, f"--kubeconfig={missing}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"muster {words[0]}: kubeconfig {missing}: no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["demo"], '"demo" is not KIND/NAME, such as raycluster/demo', id="no kind"),
+        pytest.param(
+            ["deployment/web"],
+            '"deployment" is no kind that muster knows (RayCluster, RayJob, RayService, RayCronJob, PyTorchJob, TFJob, '
+            "XGBoostJob, PaddleJob, JAXJob, MPIJob, JobSet, TrainJob, Job, Pod, PodGroup)",
+            id="another kind",
+        ),
+        pytest.param(["a", "b", "c"], '"a b c" is not KIND/NAME, such as raycluster/demo', id="too many words"),
+    ],
+)
+def test_what_names_no_workload_is_refused_before_anything_is_asked(
+    command: Command, words: list[str], said: str
+) -> None:
+    done = command.run("explain", *words)
+    assert (done.code, done.err) == (2, f"muster explain: {said}\n")

@@ -1,0 +1,336 @@
+"""What `muster explain` says of manifests, and how it looks."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.cli.explain import explain
+from muster.cli.explained import print_explained
+from muster.cli.picture import Picture
+from muster.cli.subjects import Event, Said, Subject, UnknownSubjectError, parse_name
+from muster.intent import Defaults
+from muster.modes import GateMode
+from muster.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
+from muster.objects import Namespace, Pod
+from muster.workloads import KINDS, kind_of
+from tests.unit.builders import (
+    JSON,
+    filled,
+    made,
+    namespace,
+    old_pod,
+    pod_group,
+    priority_class,
+    queue,
+    ray_cluster,
+    ray_pod,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOW = 1_800_000_000.0
+MESSAGE_WAITING = 'needs cpu 3 and memory 3Gi; queue "q" has cpu 1 free of cpu 4; position 1 of 1 waiting'
+WAITING = {STATE: "WaitingForQuota", MESSAGE: MESSAGE_WAITING}
+
+
+def gang(name: str, *, held: bool, **rest: Any) -> list[JSON]:  # noqa: ANN401 - whatever `ray_pod` takes
+    """The three pods of a cluster of that name."""
+    roles = {"head": "headgroup", "w-0": "workers", "w-1": "workers"}
+    return [
+        ray_pod(f"{name}-{pod}", role, held=held, cluster=name, owner_uid=f"uid-{name}", **rest)
+        for pod, role in roles.items()
+    ]
+
+
+def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
+    return pod_group(f"ray-{name}-pg", owner=owner, **rest)
+
+
+def said(workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequence[Said] = ()) -> dict[str, Any]:
+    kind = kind_of(workload["apiVersion"], workload["kind"])
+    assert kind is not None
+    subject = Subject(kind, made(kind.decoded, workload), [made(Pod, pod) for pod in pods], events)
+    return explain(subject, picture, picture.books(NOW))
+
+
+def two_in_a_queue(**how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
+    """A gang waits for another one of its queue."""
+    demo, other = ray_cluster(), ray_cluster(name="other", uid="uid-other")
+    pods = gang("demo", held=True)
+    running = gang("other", held=False, nodeName="node-1", phase="Running")
+    cluster = filled(
+        workloads=[demo, other],
+        pods=[*pods, *running],
+        groups=[
+            group("demo", annotations=WAITING, phase="Pending"),
+            group("other", admitted="uid-other", annotations={STATE: "Running"}, phase="Running"),
+        ],
+        queues=[queue(cpu="4"), queue("root", memory="16Gi")],
+    )
+    events = [Said("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
+    return said(demo, pods, Picture(cluster, **how), events)
+
+
+def test_who_waits_hears_what_it_needs_what_is_free_and_who_holds_the_rest() -> None:
+    out = io.StringIO()
+    print_explained([two_in_a_queue()], out, NOW)
+    assert (
+        out.getvalue()
+        == """\
+RayCluster team/demo
+  WaitingForQuota: needs cpu 3 and memory 3Gi; queue "q" has cpu 1 free of cpu
+    4; position 1 of 1 waiting
+  gang       PodGroup ray-demo-pg, minMember 3, Pending by Volcano
+  scheduler  volcano  (default)
+  queue      q  (metadata.labels[volcano.sh/queue-name])
+  priority   -
+  position   1 of 1 waiting
+  needs      cpu 3, memory 3Gi
+
+  ROLE       WANTED  MIN  THERE  GATED  BOUND
+  headgroup       1    1      1      1      0
+  workers         2    2      2      2      0
+
+  QUEUE  LIMIT        USED               FREE
+  q      cpu 4        cpu 3, memory 3Gi  cpu 1
+  root   memory 16Gi  cpu 3, memory 3Gi  memory 13Gi
+
+  HELD BY            QUEUE  CLAIM
+  team/ray-other-pg  q      cpu 3, memory 3Gi
+
+  SEEN  EVENT            FROM        NOTE
+  2m    WaitingForQuota  muster.dev  needs cpu 3
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("gate", "position"), [("queue", {"position": 1, "waiting": 1}), ("assemble", None), ("off", None)]
+)
+def test_where_the_chart_has_no_gang_wait_for_room_none_has_a_position(gate: str, position: JSON | None) -> None:
+    assert two_in_a_queue(defaults=Defaults(gate=GateMode(gate)))["position"] == position
+
+
+def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
+    options = argparse.Namespace(default_queue="q", gate="queue", bound="nodes")
+    picture = Picture.begun(options)
+    picture.cluster = filled(queues=[queue(cpu="4")])
+    demo = ray_cluster(labels={MANAGED: "true"})
+    entry = said(demo, [], picture)
+    assert (entry["scheduling"]["queue"], [level["name"] for level in entry["queues"]]) == ("q", ["q"])
+    assert picture.by_nodes
+
+
+def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
+    """What others hold elsewhere is unknown, and so is who stands before whom; the controller's word stays."""
+    entry = two_in_a_queue(whole=False, missing=["may not list pods in all namespaces"])
+    assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
+    assert entry["position"] is None
+    assert entry["queues"][0] == {"name": "q", "limit": {"cpu": "4"}, "used": None, "free": None}
+    out = io.StringIO()
+    print_explained([entry], out, NOW)
+    assert "  q      cpu 4        ?     ?\n" in out.getvalue()
+    assert out.getvalue().endswith("\n  not known: may not list pods in all namespaces\n")
+
+
+def test_who_runs_hears_what_it_holds() -> None:
+    pods = gang("demo", held=False, nodeName="n", phase="Running")
+    groups = [group("demo", admitted="uid-demo", annotations={STATE: "Running", MESSAGE: "cpu 3"}, phase="Running")]
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="4")]))
+    entry = said(ray_cluster(), pods, picture)
+    assert (entry["state"], entry["holds"], entry["position"]) == ("Running", {"cpu": "3", "memory": "3Gi"}, None)
+    assert [(role["gated"], role["bound"]) for role in entry["roles"]] == [(0, 1), (0, 2)]
+
+
+def test_the_order_is_the_ledgers() -> None:
+    """A more urgent gang stands before one that is older."""
+    labels = {"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
+    urgent = ray_cluster(name="urgent", uid="uid-urgent", labels=labels)
+    pods = gang("demo", held=True)
+    cluster = filled(
+        workloads=[ray_cluster(), urgent],
+        pods=[*pods, *gang("urgent", held=True)],
+        groups=[group("demo"), group("urgent")],
+        queues=[queue(cpu="3", memory="1Gi")],
+        classes=[priority_class("high", 1000)],
+    )
+    assert said(ray_cluster(), pods, Picture(cluster))["position"] == {"position": 2, "waiting": 2}
+
+
+def bound_by_their_operator() -> list[JSON]:
+    pods = gang("demo", held=False, phase="Running")
+    for pod in pods:
+        del pod["metadata"]["labels"][GANG]
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("workload", "pods", "groups", "state", "words"),
+    [
+        pytest.param(
+            ray_cluster(labels={}), [], [], "NotManaged", "says nothing of gang scheduling", id="nothing is said"
+        ),
+        pytest.param(
+            ray_cluster(labels={"volcano.sh/queue-name": "q", MANAGED: "false"}),
+            [],
+            [],
+            "NotManaged",
+            'metadata.labels[muster.dev/managed] is "false"',
+            id="taken out of muster's hands",
+        ),
+        pytest.param(
+            ray_cluster(labels={SCHEDULER_LABEL: "yunikorn"}),
+            [],
+            [],
+            "NotManaged",
+            'metadata.labels[ray.io/scheduler-name] names the scheduler "yunikorn"',
+            id="another scheduler",
+        ),
+        pytest.param(
+            ray_cluster(),
+            [old_pod("demo-head", "headgroup"), old_pod("demo-w-0")],
+            [],
+            "NotManaged",
+            "left alone until the pods are gone that came without muster: demo-head, demo-w-0",
+            id="brownfield",
+        ),
+        pytest.param(
+            ray_cluster(),
+            bound_by_their_operator(),
+            [group("demo", ours=False, phase="Running")],
+            "External",
+            'came bound to the PodGroup "ray-demo-pg"',
+            id="the operator's own group",
+        ),
+        pytest.param(
+            ray_cluster(),
+            gang("demo", held=True),
+            [group("demo", ours=False)],
+            "ForeignPodGroup",
+            "is in the way",
+            id="somebody else's group in the way",
+        ),
+        pytest.param(ray_cluster(), [], [], "Assembling", "no pods yet", id="no pods yet"),
+        pytest.param(
+            ray_cluster(),
+            gang("demo", held=True),
+            [],
+            "Assembling",
+            "is muster-controller running?",
+            id="no controller",
+        ),
+        pytest.param(ray_cluster(suspend=True), [], [], "Suspended", "is suspended", id="suspended"),
+        pytest.param(
+            ray_cluster(workers(replicas=-1)),
+            [],
+            [],
+            "Invalid",
+            "spec.workerGroupSpecs[0].replicas: -1",
+            id="no numbers",
+        ),
+    ],
+)
+def test_where_the_controller_says_nothing_there_is_a_reason(
+    workload: JSON, pods: list[JSON], groups: list[JSON], state: str, words: str
+) -> None:
+    cluster = filled(workloads=[workload], pods=pods, groups=groups, queues=[queue(cpu="4")])
+    entry = said(workload, pods, Picture(cluster))
+    assert entry["state"] == state
+    assert words in entry["message"]
+
+
+def test_what_the_namespace_says_counts() -> None:
+    """As it does for webhook and controller: it may opt in or out, and name the queue."""
+    plain = ray_cluster(labels={})
+    opted_in = namespace(labels={MANAGED: "true"}, annotations={QUEUE_ANNOTATION: "theirs"})
+    entry = said(plain, [], Picture(filled(workloads=[plain], namespaces=[opted_in])))
+    assert (entry["state"], entry["scheduling"]["queue"]) == ("Assembling", "theirs")
+    opted_out = namespace(labels={MANAGED: "false"})
+    entry = said(plain, [], Picture(filled(workloads=[plain], namespaces=[opted_out])))
+    assert (entry["state"], entry["message"]) == (
+        "NotManaged",
+        'namespace team: metadata.labels[muster.dev/managed] is "false": muster leaves it alone',
+    )
+
+
+def test_a_kind_that_is_only_planned_says_so() -> None:
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a", "namespace": "team"}}
+    entry = said(job, [], Picture(filled()))
+    assert (entry["state"], entry["message"]) == ("NotManaged", "muster plans Jobs, and holds none yet")
+
+
+def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
+    """The PodGroup has another name, and no owner that would lead there."""
+    template = {
+        "metadata": {"labels": {GANG: "pair"}, "annotations": {"muster.dev/gang-size": "2"}},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "a", "namespace": "team"},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
+    group = pod_group("pair", annotations=WAITING)
+    group["metadata"]["ownerReferences"] = []
+    entry = said(job, [], Picture(filled(groups=[group], queues=[queue(cpu="4")])))
+    assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
+
+
+def test_a_parent_without_a_cluster_says_why() -> None:
+    kind = next(one for one in KINDS if one.kind == "RayJob")
+    decoded = made(kind.decoded, {"metadata": {"name": "a", "namespace": "team"}})
+    entry = explain(Subject(kind, decoded, makes_none="there is none"), Picture(filled()), Picture(filled()).books(NOW))
+    assert (entry["state"], entry["message"], entry["gang"]) == ("", "there is none", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(["RayCluster/demo"], ("raycluster", "demo"), id="with a slash"),
+        pytest.param(["rayclusters.ray.io", "demo"], ("rayclusters.ray.io", "demo"), id="two words"),
+    ],
+)
+def test_names_are_written_as_for_kubectl(words: list[str], found: tuple[str, str]) -> None:
+    assert parse_name(words) == found
+
+
+@pytest.mark.parametrize("words", [["demo"], ["raycluster/"], ["a", "b", "c"], ["/demo"]])
+def test_what_is_no_name_is_refused(words: list[str]) -> None:
+    with pytest.raises(UnknownSubjectError, match="is not KIND/NAME, such as raycluster/demo"):
+        parse_name(words)
+
+
+@pytest.mark.parametrize(
+    ("event", "time"),
+    [
+        pytest.param({"eventTime": "b", "series": {"lastObservedTime": "c"}}, "c", id="a series"),
+        pytest.param({"deprecatedLastTimestamp": "b", "eventTime": None}, "b", id="of the old API"),
+        pytest.param({"eventTime": "b"}, "b", id="of the new API"),
+        pytest.param({}, "a", id="without any"),
+    ],
+)
+def test_an_event_counts_from_its_last_time(event: JSON, time: str) -> None:
+    assert made(Event, {"metadata": {"creationTimestamp": "a"}, **event}).time == time
+
+
+@pytest.mark.parametrize("groups", [[], [group("demo", annotations={STATE: "QueueNotFound", MESSAGE: "said"})]])
+def test_a_forbidden_queue_is_explained_as_a_missing_one(groups: list[JSON]) -> None:
+    """Its limits and who holds it are nobody's business."""
+    pods = gang("demo", held=True)
+    entries = []
+    for queues in ([queue("other")], [queue("other"), queue(annotations={NAMESPACE_SELECTOR: "team=ml"}, cpu="4")]):
+        picture = Picture(cluster=filled(queues=queues, workloads=[ray_cluster()], pods=pods, groups=groups))
+        fill = picture.cluster.namespaces
+        fill.replace_all([made(Namespace, namespace(labels={"team": "web"}))])
+        entries.append(said(ray_cluster(), pods, picture))
+    assert entries[0] == entries[1]
+    assert entries[0]["state"] == "QueueNotFound"
+    assert entries[0]["message"] in ('queue "q" does not exist', "said")

@@ -1,0 +1,207 @@
+"""Hostile input, given to the command itself: one line, within seconds and a fixed amount of memory."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+LABELLED = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: d, labels: {volcano.sh/queue-name: q}}\n"
+MEBIBYTE = 2**20
+MEMORY = 600 * MEBIBYTE
+# Of the processor; ten times what any of these takes on a quiet machine.
+SECONDS = 60
+
+_BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+)
+_KEYS = ", ".join(f"k{n}: 1" for n in range(1000))
+
+
+def run(folder: Path, name: str, text: str, output: str = "json") -> tuple[int, str, str]:
+    """Exit code, output and errors of a child that gets no more memory and time than that."""
+    path = folder / name
+    path.write_text(text)
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "muster.cli", "plan", "-o", output, "-f", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=bounded,
+    )
+    return done.returncode, done.stdout, done.stderr.replace(str(path), "F")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        pytest.param(
+            "f.yaml", POD + "a: " + "[" * 3 * MEBIBYTE, "document 1, line 4: nested more than 100 deep", id="lists"
+        ),
+        pytest.param(
+            "f.yaml",
+            POD + "a: " + "{a: " * MEBIBYTE,
+            "document 1, line 4: nested more than 100 deep",
+            id="mappings",
+        ),
+        pytest.param(
+            "f.yaml", POD + "a:\n" + "- " * MEBIBYTE, "document 1, line 5: nested more than 100 deep", id="blocks"
+        ),
+        pytest.param("f.json", "[" * 3 * MEBIBYTE, "document 1, line 1: nested more than 100 deep", id="lists in JSON"),
+        pytest.param(
+            "f.json",
+            '\n{"a":' * 101 + "[]" + "}" * 101,
+            "document 1, line 102: nested more than 100 deep",
+            id="just too deep in JSON",
+        ),
+        pytest.param(
+            "f.yaml",
+            '{"a":' * MEBIBYTE,
+            "document 1, line 1: nested more than 100 deep",
+            id="JSON in a file of YAML",
+        ),
+        pytest.param(
+            "f.yaml",
+            POD + _BOMB,
+            "document 1, line 10: more than 2000000 values, those of aliases counted each time",
+            id="aliases that stand for a billion values",
+        ),
+        pytest.param(
+            "f.yaml",
+            POD + f"a: &a {{{_KEYS}}}\nb: {{" + "<<: *a, " * (MEBIBYTE // 4) + "}",
+            "document 1, line 5: more than 2000000 values, those of aliases counted each time",
+            id="merges that stand for a billion values",
+        ),
+        pytest.param(
+            "f.yaml", POD + "a: &a [*a]", 'document 1, line 4: alias "a" stands for what it is part of', id="in itself"
+        ),
+        pytest.param("f.yaml", POD + "a: *b", 'document 1, line 4: alias "b" stands for nothing', id="of nothing"),
+        pytest.param("f.yaml", POD + "kind: Job", 'document 1, line 4: key "kind" stands twice', id="a key twice"),
+        pytest.param("f.yaml", POD + "a: {1: x, '1': y}", 'document 1, line 4: key "1" stands twice', id="as JSON"),
+        pytest.param("f.json", '{"a": 1,\n"a": 2}', 'document 1, line 2: key "a" stands twice', id="twice in JSON"),
+        pytest.param("f.yaml", POD + "a: {[b]: c}", "document 1, line 4: a key that is no text", id="a list as key"),
+        pytest.param(
+            "f.yaml", POD + "a: .nan", "document 1, line 4: .nan is no number that JSON has", id="not a number"
+        ),
+        pytest.param("f.yaml", POD + "a: -.inf", "document 1, line 4: -.inf is no number that JSON has", id="infinite"),
+        pytest.param(
+            "f.json", '{"a":\nNaN}', "document 1, line 2: NaN is no number that JSON has", id="not a number in JSON"
+        ),
+        pytest.param(
+            "f.json", '{"a":\n-1e999}', "document 1, line 2: -1e999 is no number that JSON has", id="infinite in JSON"
+        ),
+        pytest.param(
+            "f.yaml",
+            POD + "a: " + "9" * 3 * MEBIBYTE,
+            f"document 1, line 4: {'9' * 20}... is too long a number",
+            id="a number of three million digits",
+        ),
+        pytest.param(
+            "f.json",
+            '{"a":\n' + "9" * 3 * MEBIBYTE + "}",
+            f"document 1, line 2: {'9' * 20}... is too long a number",
+            id="and in JSON",
+        ),
+        pytest.param(
+            "f.json",
+            '{"a":\n"\\ud800"}',
+            "line 2: found invalid Unicode character escape code",
+            id="half a character in JSON",
+        ),
+        pytest.param("f.yaml", POD + "a: \x00", "not YAML", id="a zero byte"),
+        pytest.param("f.json", '{"a":\n nothing}', "line 2: Expecting value", id="no JSON"),
+        pytest.param(
+            "f.yaml", POD + "a: !!set {b}", "document 1, line 4: tag !!set has no place in a manifest", id="set"
+        ),
+        pytest.param(
+            "f.yaml",
+            POD + "a: !!python/object/apply:os.system [id]",
+            "document 1, line 4: tag !!python/object/apply:os.system has no place in a manifest",
+            id="a tag that runs code",
+        ),
+        pytest.param(
+            "f.yaml",
+            LABELLED.replace("name: d", "name: größe"),
+            'document 1: metadata.name: "größe" is no name; use at most 253 lower-case letters, digits, - and .',
+            id="a name that is not ASCII",
+        ),
+        pytest.param(
+            "f.yaml",
+            LABELLED.replace("name: d", 'name: "d\\n\\e[31m"'),
+            'document 1: metadata.name: "d\\n\\x1b[31m" is no name; '
+            "use at most 253 lower-case letters, digits, - and .",
+            id="a name that colours the terminal",
+        ),
+        pytest.param(
+            "f.yaml",
+            LABELLED.replace("queue-name: q", "queue-name: 7"),
+            "document 1: metadata.labels[...]: expected `str`, got `int`",
+            id="a label that is a number",
+        ),
+        pytest.param(
+            "f.yaml",
+            LABELLED.replace("queue-name: q", "queue-name: yes"),
+            "document 1: metadata.labels[...]: expected `str`, got `bool`",
+            id="a label that is true",
+        ),
+        pytest.param(
+            "f.yaml",
+            LABELLED.replace("queue-name: q", "queue-name: [q]"),
+            "document 1: metadata.labels[...]: expected `str`, got `array`",
+            id="a label that is a list",
+        ),
+    ],
+)
+def test_it_is_refused_in_one_line(tmp_path: Path, name: str, text: str, line: str) -> None:
+    code, out, err = run(tmp_path, name, text)
+    assert (code, out) == (2, "")
+    assert err in (f"muster plan: F, {line}\n", f"muster plan: F: {line}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(POD + "a: 1" + ":59" * MEBIBYTE, id="a number to base 60, which is text"),
+        pytest.param(POD + "a: " + "x" * 3 * MEBIBYTE, id="one long text"),
+        pytest.param(POD + "a: [" + "x," * (MEBIBYTE // 2) + "]", id="a long list"),
+        pytest.param(POD + "".join(f"k{n}: &a{n} x\n" for n in range(MEBIBYTE // 10)), id="many anchors"),
+        pytest.param(POD + "#" * 3 * MEBIBYTE, id="a comment"),
+        pytest.param("---\n" * (MEBIBYTE // 8) + POD, id="many empty documents"),
+    ],
+)
+def test_what_is_only_large_is_read(tmp_path: Path, text: str) -> None:
+    code, out, err = run(tmp_path, "f.yaml", text)
+    assert (code, out.count('"kind": "Pod"'), err) == (0, 1, "")
+
+
+def test_a_name_of_megabytes_is_wrapped_in_bounded_time(tmp_path: Path) -> None:
+    words = "w " * 3 * MEBIBYTE
+    pod = "template: {spec: {containers: [{}]}}"
+    spec = f"{{headGroupSpec: {{{pod}}}, workerGroupSpecs: [{{groupName: '{words}', replicas: 1, {pod}}}]}}"
+    code, out, err = run(tmp_path, "f.yaml", f"{LABELLED}spec: {spec}", output="table")
+    assert (code, err) == (0, "")
+    assert out.count("w ") > 3 * MEBIBYTE
+
+
+def test_a_workload_of_three_megabytes_is_planned(tmp_path: Path) -> None:
+    """A manifest that no apiserver would take; each of its groups is one role."""
+    groups = ",".join(
+        f"{{groupName: g{n}, replicas: 1, template: {{spec: {{containers: [{{}}]}}}}}}" for n in range(2000)
+    )
+    head = "{template: {spec: {containers: [{env: [" + "{name: a}," * (5 * MEBIBYTE // 20) + "]}]}}}"
+    code, out, err = run(tmp_path, "f.yaml", f"{LABELLED}spec: {{headGroupSpec: {head}, workerGroupSpecs: [{groups}]}}")
+    assert (code, err) == (0, "")
+    assert '"minMember": 2001' in out

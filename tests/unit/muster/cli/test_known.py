@@ -1,0 +1,156 @@
+"""What a plan takes from the input beside the workloads, and what it makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.muster.cli.command import Command
+
+CLUSTER = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, namespace: team, labels: {volcano.sh/queue-name: q}}
+spec:
+  headGroupSpec:
+    template: {spec: {runtimeClassName: kata, containers: [{name: h, resources: {requests: {cpu: 1}}}]}}
+"""
+NAMESPACE = "apiVersion: v1\nkind: Namespace\n"
+QUEUE = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
+CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
+LIMITS = "apiVersion: v1\nkind: LimitRange\n"
+RUNTIME = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nhandler: kata\n"
+
+
+def limits(namespace: str, **default: str) -> str:
+    amounts = ", ".join(f"{name}: {amount}" for name, amount in default.items())
+    return (
+        f"{LIMITS}metadata: {{name: l, namespace: {namespace}}}\n"
+        f"spec: {{limits: [{{type: Container, defaultRequest: {{{amounts}}}}}]}}"
+    )
+
+
+def entry(command: Command, *texts: str) -> dict[str, Any]:
+    """The entry of the one workload; wherever its context stands in the input, it is the same."""
+    before, after = command.plan(*texts, CLUSTER), command.plan(CLUSTER, *texts)
+    assert before.entries == after.entries
+    (only,) = before.entries
+    return only
+
+
+@pytest.mark.parametrize(
+    ("context", "asks"),
+    [
+        pytest.param([], {"cpu": "1"}, id="nothing known"),
+        pytest.param(
+            [f"{RUNTIME}metadata: {{name: kata}}\noverhead: {{podFixed: {{cpu: 250m, memory: 1Gi}}}}"],
+            {"cpu": "1250m", "memory": "1Gi"},
+            id="a RuntimeClass",
+        ),
+        pytest.param(
+            [
+                limits("team", memory="2Gi"),
+                limits("others", memory="9Gi"),
+            ],
+            {"cpu": "1", "memory": "2Gi"},
+            id="LimitRanges of its namespace",
+        ),
+        pytest.param(
+            [limits("team", memory="2Gi"), limits("team", storage="2Gi")],
+            {"cpu": "1", "storage": "2Gi"},
+            id="the same LimitRange twice: the last, as kubectl apply would leave it",
+        ),
+    ],
+)
+def test_what_the_cluster_adds_to_pods_is_in_the_gang(
+    command: Command, context: list[str], asks: dict[str, str]
+) -> None:
+    found = entry(command, *context)
+    assert found["roles"][0]["requests"] == asks
+    assert found["podGroup"]["spec"]["minResources"] == asks
+
+
+def test_of_classes_that_are_known_a_missing_one_is_warned_about(command: Command) -> None:
+    assert entry(command)["verdict"]["warnings"] == []
+    (warning,) = entry(command, f"{RUNTIME}metadata: {{name: other}}")["verdict"]["warnings"]
+    assert warning == (
+        'spec.headGroupSpec.template.spec.runtimeClassName: RuntimeClass "kata" does not exist; '
+        "the apiserver refuses such pods, name an existing class or create it first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"),
+    [
+        pytest.param([f"{QUEUE}metadata: {{name: q}}"], "", id="its queue"),
+        pytest.param([f"{QUEUE}metadata: {{name: other}}"], "QueueNotFound", id="other queues only"),
+        pytest.param(
+            [f"{QUEUE}metadata: {{name: q}}\nstatus: {{state: Closed}}"], "QueueClosed", id="a queue that is closed"
+        ),
+        pytest.param(
+            [f"{QUEUE}metadata: {{name: q}}", f"{QUEUE}metadata: {{name: q-1}}\nspec: {{parent: q}}"],
+            "QueueNotLeaf",
+            id="a queue above another",
+        ),
+        pytest.param(
+            [f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"],
+            "ExceedsCapability",
+            id="a queue that is too small",
+        ),
+    ],
+)
+def test_queues_judge(command: Command, context: list[str], reason: str) -> None:
+    assert entry(command, *context)["verdict"]["reason"] == reason
+
+
+def test_priority_classes_judge_where_there_are_any(command: Command) -> None:
+    urgent = CLUSTER.replace("queue-name: q}", "queue-name: q, ray.io/priority-class-name: high}")
+    other, high = f"{CLASS}metadata: {{name: low}}\nvalue: 1", f"{CLASS}metadata: {{name: high}}\nvalue: 9"
+    reasons = [
+        command.plan(urgent, *context).entries[0]["verdict"]["reason"] for context in ([], [other], [other, high])
+    ]
+    assert reasons == ["", "UnknownPriorityClass", ""]
+
+
+def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
+    """It turns muster on or off, and names a queue for those that name none."""
+    silent = CLUSTER.replace(", labels: {volcano.sh/queue-name: q}", "")
+    on = (
+        f"{NAMESPACE}metadata: {{name: team, labels: {{muster.dev/managed: 'true'}}, "
+        "annotations: {scheduling.volcano.sh/queue-name: theirs}}"
+    )
+    off = f"{NAMESPACE}metadata: {{name: team, labels: {{muster.dev/managed: 'false'}}}}"
+    (found,) = command.plan(on, silent).entries
+    assert found["intent"]["queue"] == "theirs"
+    assert found["intent"]["from"]["queue"] == "namespace team: metadata.annotations[scheduling.volcano.sh/queue-name]"
+    assert command.plan(silent).entries[0]["intent"] is None
+    assert entry(command, off)["intent"] is None
+
+
+@pytest.mark.parametrize(
+    ("context", "line"),
+    [
+        pytest.param(
+            f"{RUNTIME}metadata: {{name: r}}\noverhead: {{podFixed: {{cpu: some}}}}",
+            'overhead.podFixed.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+            id="RuntimeClass",
+        ),
+        pytest.param(f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected `int`, got `str`", id="class"),
+        pytest.param(f"{NAMESPACE}metadata: [1]", "metadata: expected `object`, got `array`", id="Namespace"),
+        pytest.param(
+            f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: 1}}",
+            "spec.limits: expected `array`, got `int`",
+            id="LimitRange",
+        ),
+        pytest.param(
+            f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: [{{type: Container, default: {{cpu: some}}}}]}}",
+            'spec.limits[0].default.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+            id="amount of a LimitRange",
+        ),
+    ],
+)
+def test_context_that_is_wrong_is_named_with_its_field(command: Command, context: str, line: str) -> None:
+    said = command.plan(CLUSTER, context)
+    assert (said.code, said.err) == (2, f"muster plan: {command.folder / '1.yaml'}, document 1: {line}\n")

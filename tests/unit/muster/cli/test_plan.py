@@ -1,0 +1,282 @@
+"""`muster plan`: what it prints, for programs and for the shell."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from muster.revision import revision
+from tests.unit.muster.cli.entries import ENTRIES
+
+if TYPE_CHECKING:
+    from tests.unit.muster.cli.command import Command
+
+UNJUDGED = "no Queue in the input: not judged by what its queue can hold"
+
+
+def ray(name: str = "demo", cpu: str = "1") -> str:
+    return (
+        f"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {{name: {name}, labels: {{volcano.sh/queue-name: q}}}}\n"
+        f"spec: {{headGroupSpec: {{template: {{spec: {{containers: [{{name: h, resources: "
+        f"{{requests: {{cpu: {cpu}}}}}}}]}}}}}}}}\n"
+    )
+
+
+def queue(cpu: str = "2", name: str = "q") -> str:
+    return (
+        f"apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {{name: {name}}}\n"
+        f"spec: {{capability: {{cpu: {cpu}}}}}\n"
+    )
+
+
+@pytest.mark.parametrize(("manifest", "entry"), ENTRIES.values(), ids=ENTRIES)
+def test_the_entry_of_every_family_is_as_it_was(command: Command, manifest: str, entry: str) -> None:
+    """Keys, their order, and every value: programs read this."""
+    (found,) = command.plan(manifest).entries
+    expected = yaml.safe_load(entry)
+    assert found == expected
+    assert json.dumps(found) == json.dumps(expected)
+
+
+def test_entries_stand_in_the_order_of_the_input(command: Command) -> None:
+    """Files as they are named, documents as they stand in them, context between them or not."""
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(ray(name)) for name in "dc"]})
+    said = command.plan(f"{ray('b')}---\n{queue()}---\n{ray('a')}", listed, ray("e"))
+    assert [entry["workload"]["name"] for entry in said.entries] == ["b", "a", "d", "c", "e"]
+
+
+def test_nothing_to_plan_is_an_empty_list(command: Command) -> None:
+    assert (command.plan(queue()).entries, command.plan("").entries) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "reasons"),
+    [
+        pytest.param(ray(), 0, [""], id="allowed"),
+        pytest.param(f"{ray('a')}---\n{ray('b', cpu='3')}---\n{ray('c')}", 1, ["", "ExceedsCapability", ""], id="one"),
+        pytest.param(ray(cpu="much"), 1, ["Invalid"], id="numbers that make no gang"),
+        pytest.param("", 0, [], id="nothing"),
+    ],
+)
+def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
+    command: Command, text: str, code: int, reasons: list[str]
+) -> None:
+    said = command.plan(text, queue())
+    assert (said.code, [entry["verdict"]["reason"] for entry in said.entries]) == (code, reasons)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param(f"{ray()}---\na: [\n", ", line 7: did not find expected node content", id="no YAML"),
+        pytest.param(f"{ray()}---\na: 1\na: 2\n", ', document 2, line 7: key "a" stands twice', id="a key twice"),
+        pytest.param(
+            ray().replace("queue-name: q", "queue-name: 7"),
+            ", document 1: metadata.labels[...]: expected `str`, got `int`",
+            id="a field of the wrong type",
+        ),
+        pytest.param(
+            queue(cpu="much"),
+            ', document 1: spec.capability.cpu: "much" is not a quantity such as 500m, 2 or 1.5Gi',
+            id="context that is wrong",
+        ),
+        pytest.param(
+            ray("Demo"),
+            ', document 1: metadata.name: "Demo" is no name; use at most 253 lower-case letters, digits, - and .',
+            id="no name",
+        ),
+    ],
+)
+def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Command, text: str, line: str) -> None:
+    said = command.plan(text)
+    assert (said.code, said.out, said.err) == (2, "", f"muster plan: {command.folder / '0.yaml'}{line}\n")
+
+
+def test_a_file_that_is_not_there_is_named(command: Command) -> None:
+    said = command.run("plan", "-f", "/nowhere/at/all.yaml")
+    assert (said.code, said.err) == (2, "muster plan: /nowhere/at/all.yaml: No such file or directory\n")
+
+
+def test_documents_of_other_kinds_are_skipped_with_a_note(command: Command) -> None:
+    said = command.plan(f"apiVersion: v1\nkind: ConfigMap\n---\n{ray()}")
+    assert (said.code, len(said.entries)) == (0, 1)
+    assert said.err == (
+        f"muster plan: {command.folder / '0.yaml'}, document 1: muster has no rules for v1 ConfigMap; skipped\n"
+    )
+
+
+def test_a_dash_is_standard_input(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ray("piped").encode())))
+    said = command.run("plan", "-o", "json", "-f", command.file(queue()), "-f", "-")
+    assert [entry["workload"]["name"] for entry in said.entries] == ["piped"]
+
+
+def test_a_folder_is_all_its_manifests(command: Command) -> None:
+    for name in ("b.yaml", "a.json", "c.yml"):
+        command.file(json.dumps(yaml.safe_load(ray(name[0]))), name)
+    command.file("no manifest", "README.md")
+    (command.folder / "d.yaml").mkdir()
+    said = command.run("plan", "-o", "json", "-f", str(command.folder))
+    assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b", "c"]
+
+
+def test_a_list_of_one_kind_is_all_its_items(command: Command) -> None:
+    """As the apiserver gives it: only the list says what its items are."""
+    item = yaml.safe_load(ray("listed"))
+    items = {"apiVersion": item.pop("apiVersion"), "kind": f"{item.pop('kind')}List", "items": [item]}
+    assert [entry["workload"]["name"] for entry in command.plan(json.dumps(items)).entries] == ["listed"]
+
+
+def test_who_stops_reading_gets_no_traceback() -> None:
+    """`muster plan … | head -1`: the exit code is still that of the verdicts."""
+    text = "---\n".join(ray(f"demo-{number}") for number in range(200))
+    argv = [sys.executable, "-m", "muster.cli", "plan", "-f", "-"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
+def test_a_scheduler_without_queues_is_not_judged_by_queues(command: Command) -> None:
+    manifest = ray().replace("labels: {", "labels: {ray.io/scheduler-name: scheduler-plugins-scheduler, ")
+    verdicts = [command.plan(*texts).entries[0]["verdict"] for texts in ((manifest,), (queue(cpu="0.1"), manifest))]
+    assert [(one["allowed"], one["message"]) for one in verdicts] == [
+        (True, "scheduler-plugins-scheduler knows no queues: not judged by room")
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        pytest.param("", UNJUDGED, id="no queue at all"),
+        pytest.param(queue(), "", id="its queue"),
+    ],
+)
+def test_without_a_queue_the_verdict_says_that_room_was_not_judged(
+    command: Command, context: str, message: str
+) -> None:
+    (entry,) = command.plan(context, ray()).entries
+    assert (entry["verdict"]["allowed"], entry["verdict"]["message"]) == (True, message)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name"),
+    [
+        pytest.param("run-", "run-xxxxx", id="short"),
+        pytest.param("r" * 70, "r" * 58 + "xxxxx", id="cut as by the apiserver"),
+    ],
+)
+def test_a_generated_name_is_shown_with_letters_to_come(command: Command, prefix: str, name: str) -> None:
+    (entry,) = command.plan(ray().replace("name: demo", f"generateName: {prefix}")).entries
+    assert (entry["workload"]["name"], entry["podGroup"]["metadata"]["name"]) == (name, f"ray-{name}-pg")
+
+
+def test_yaml_is_the_same_as_json(command: Command) -> None:
+    """And says everything where it belongs, without names for what stands twice."""
+    manifests = [manifest for manifest, _ in ENTRIES.values()]
+    text = command.plan(*manifests, output="yaml").out
+    assert yaml.safe_load(text) == command.plan(*manifests).entries
+    assert "&id" not in text
+
+
+@pytest.mark.parametrize(
+    ("label", "line"),
+    [
+        pytest.param(
+            "volcano.sh/queue-name: gone",
+            'labels[volcano.sh/queue-name]: queue "gone" does not exist; name an existing queue or create it first',
+            id="queue",
+        ),
+        pytest.param(
+            "volcano.sh/network-topology-mode: near",
+            'labels[volcano.sh/network-topology-mode]: "near" is not a mode; use hard or soft',
+            id="topology",
+        ),
+        pytest.param(
+            "a: b",
+            'labels[volcano.sh/queue-name]: queue "default" does not exist; name an existing queue or create it first',
+            id="nothing said",
+        ),
+    ],
+)
+def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, label: str, line: str) -> None:
+    """It opts in on its pod template, and may say the rest there or above."""
+    on_template = ENTRIES["plain Job"][0].replace("volcano.sh/queue-name: q", label)
+    (entry,) = command.plan(on_template, queue()).entries
+    assert entry["verdict"]["message"] == f"spec.template.metadata.{line}"
+    if label != "a: b":
+        above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
+        (entry,) = command.plan(above, queue()).entries
+        assert entry["verdict"]["message"] == f"metadata.{line}"
+
+
+def test_a_job_that_says_managed_false_on_its_template_is_left_alone(command: Command) -> None:
+    manifest = ENTRIES["plain Job"][0].replace("volcano.sh/queue-name: q", 'muster.dev/managed: "false"')
+    (entry,) = command.plan(manifest).entries
+    assert entry["intent"] is None
+
+
+def test_a_job_without_the_opt_in_is_left_alone_in_a_namespace_that_is_opted_in(command: Command) -> None:
+    """Nobody's other Jobs are ever looked at."""
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {muster.dev/managed: 'true'}}\n"
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {containers: [{name: c}]}}}\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
+    said = command.plan(namespace, job, pod)
+    assert [(entry["intent"], entry["verdict"]["allowed"]) for entry in said.entries] == [(None, True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("context", "flags", "held"),
+    [
+        pytest.param(queue(), (), True, id="held"),
+        pytest.param(queue(), ("--gate=off",), False, id="off by the chart"),
+        pytest.param(
+            queue().replace("{name: q}", '{name: q, annotations: {muster.dev/gate: "off"}}'), (), False, id="Queue"
+        ),
+        pytest.param(
+            'apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {muster.dev/gate: "off"}}\n',
+            (),
+            False,
+            id="Namespace",
+        ),
+        pytest.param(queue(), ("--gate=assemble",), True, id="until it is whole"),
+    ],
+)
+def test_where_the_gate_is_off_the_patch_has_none(
+    command: Command,
+    context: str,
+    flags: tuple[str, ...],
+    held: bool,  # noqa: FBT001
+) -> None:
+    said = command.run("plan", "-o", "json", *flags, "-f", command.file(f"{ray()}---\n{context}"))
+    (role,) = said.entries[0]["roles"]
+    assert role["gated"] is held
+    assert any("schedulingGates" in operation["path"] for operation in role["patch"]) is held
+
+
+def test_the_version_is_printed(command: Command) -> None:
+    assert command.run("version").out == f"0.1.0 (commit {revision()})\n"
+
+
+def test_a_queue_kept_for_other_namespaces_is_refused_as_in_the_cluster_and_named_to_who_has_it(
+    command: Command,
+) -> None:
+    """The verdict is what its user would be told; whoever plans with the queue's manifest may know more."""
+    kept = queue().replace("name: q}", "name: q, annotations: {muster.dev/namespace-selector: team=ml}}")
+    team = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: ml}}\n"
+    refused = command.plan(ray(), kept)
+    assert refused.code == 1
+    assert 'queue "q" is not open to namespace "default" (muster.dev/namespace-selector)' in refused.err
+    assert refused.entries[0]["verdict"] == command.plan(ray(), queue(name="other")).entries[0]["verdict"]
+    allowed = command.plan(ray(), kept, team)
+    assert (allowed.code, allowed.err) == (0, "")

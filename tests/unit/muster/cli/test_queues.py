@@ -1,0 +1,99 @@
+"""What `muster queues` and `muster watch` show."""
+
+from __future__ import annotations
+
+from muster.cli.picture import Picture
+from muster.cli.queues import queue_entries, queue_lines, screen
+from muster.names import MESSAGE, STATE
+from tests.unit.builders import JSON, filled, pod_group, queue, ray_cluster, ray_pod
+
+NOW = 1_800_000_000.0
+
+
+def below(parent: str, name: str, **capability: str) -> JSON:
+    manifest = queue(name)
+    manifest["spec"] = {"capability": capability, "parent": parent}
+    return manifest
+
+
+def tree() -> Picture:
+    """A gang runs in a queue below another one, and one waits there."""
+    names = {"demo": False, "other": True}
+    pods = [
+        ray_pod(f"{name}-{pod}", role, held=held, cluster=name, owner_uid=f"uid-{name}")
+        for name, held in names.items()
+        for pod, role in (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
+    ]
+    labels = {"volcano.sh/queue-name": "q"}
+    groups = []
+    for name, state in (("demo", "Running"), ("other", "WaitingForQuota")):
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
+        said = {STATE: state, MESSAGE: f"about {name}"}
+        admitted = "uid-demo" if name == "demo" else ""
+        groups.append(pod_group(f"ray-{name}-pg", owner=owner, annotations=said, admitted=admitted))
+    return Picture(
+        filled(
+            workloads=[ray_cluster(name=name, uid=f"uid-{name}", labels=labels) for name in names],
+            pods=pods,
+            groups=groups,
+            queues=[
+                queue("root"),
+                below("org", "q", cpu="4"),
+                below("root", "org", cpu="8"),
+                queue("idle", state="Closed"),
+            ],
+        )
+    )
+
+
+def test_queues_stand_below_their_parents_with_what_they_hold() -> None:
+    picture = tree()
+    assert queue_lines(queue_entries(picture.books(NOW), whole=True)) == [
+        "QUEUE   STATE   USED / LIMIT               GANGS  WAITING",
+        "root    Open    cpu 3 / -, memory 3Gi / -      0        0",
+        "  idle  Closed  -                              0        0",
+        "  org   Open    cpu 3 / 8, memory 3Gi / -      0        0",
+        "    q   Open    cpu 3 / 4, memory 3Gi / -      1        1",
+    ]
+
+
+def test_what_is_used_is_unknown_where_not_everything_was_seen() -> None:
+    entries = queue_entries(tree().books(NOW), whole=False)
+    assert {entry["used"] for entry in entries} == {None}
+    assert queue_lines(entries)[4].split() == ["q", "Open", "cpu", "?", "/", "4", "1", "1"]
+
+
+def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
+    picture = Picture(filled(queues=[queue("alone"), below("gone", "orphan"), below("b", "a"), below("a", "b")]))
+    shown = [(entry["name"], entry["depth"]) for entry in queue_entries(picture.books(NOW), whole=True)]
+    assert sorted(name for name, _ in shown) == ["a", "alone", "b", "orphan"]
+    assert shown[0] == ("alone", 0)
+
+
+def test_a_queue_that_cannot_be_read_is_said_once() -> None:
+    broken = queue("broken")
+    broken["spec"]["capability"] = {"cpu": "lots"}
+    picture = Picture(filled(queues=[broken]))
+    picture.books(NOW)
+    picture.books(NOW)
+    (said,) = picture.missing
+    assert said.startswith("queue broken cannot be read, and nothing new starts there: spec.capability.cpu")
+
+
+def test_the_screen_has_who_waits_before_who_holds() -> None:
+    lines = screen(tree(), NOW)
+    assert lines[6:] == [
+        "QUEUE  PLACE  GANG               STATE            MESSAGE",
+        "q          1  team/ray-other-pg  WaitingForQuota  about other",
+        "q          -  team/ray-demo-pg   Running          about demo",
+    ]
+
+
+def test_annotations_that_cannot_be_read_are_said_with_what_holds_meanwhile() -> None:
+    """Nobody else sees them but who reads the controller's log."""
+    said = {"muster.dev/namespace-selector": "team in (ml", "muster.dev/queueing": "fair"}
+    (entry,) = queue_entries(Picture(filled(queues=[queue(annotations=said)])).books(NOW), whole=True)
+    closed, ignored = sorted(entry["problems"])
+    assert closed.startswith('metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key')
+    assert closed.endswith("; the queue is closed to all namespaces")
+    assert ignored == 'metadata.annotations[muster.dev/queueing]: "fair" is not known; use strict; it is ignored'

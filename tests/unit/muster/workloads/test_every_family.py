@@ -1,0 +1,192 @@
+"""What holds for every kind of workload alike: plain pods and Jobs, of one role, have their own file."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.admission import Context
+from muster.findings import Reason
+from muster.intent import Defaults
+from muster.queues import QueueTree, QueueView
+from muster.resources import as_text
+from muster.schedulers import SCHEDULERS
+from tests.unit.builders import JSON, amounts, lines, template
+from tests.unit.families import Family, each, judged
+
+TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
+TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)
+AS_A_WHOLE = template(resources={"requests": {"cpu": "8"}})
+
+
+def refused(manifest: JSON, context: Context | None = None) -> str:
+    """The one line of a refusal."""
+    (only,) = judged(manifest, context).refusals
+    return only.message
+
+
+def pod_group(manifest: JSON) -> JSON:
+    verdict = judged(manifest)
+    assert verdict.intent is not None
+    assert verdict.gang is not None
+    assert verdict.workload is not None
+    return SCHEDULERS[verdict.intent.scheduler].pod_group(verdict.gang, verdict.intent, verdict.workload)
+
+
+@each()
+def test_all_pods_of_both_roles_are_the_gang(family: Family) -> None:
+    verdict = judged(family.manifest())
+    assert verdict.gang is not None
+    assert (verdict.gang.name, verdict.gang.min_member) == (family.pod_group.format("demo"), 3)
+    assert [role.minimum for role in verdict.gang.roles] == [1, 2]
+    assert (verdict.allowed, verdict.warnings) == (True, ())
+
+
+@each()
+@pytest.mark.parametrize("index", [0, 1], ids=["first role", "second role"])
+@pytest.mark.parametrize(
+    "empty", [{}, {"spec": {}}, {"spec": {"containers": []}}], ids=["no template", "no containers", "none of them"]
+)
+def test_a_template_without_containers_is_refused_by_its_field(family: Family, index: int, empty: JSON) -> None:
+    line = refused(family.manifest(*(empty if index == at else template() for at in range(2))))
+    assert line == f"{family.paths[index]}.containers: empty; a pod has at least one container"
+
+
+@each()
+def test_an_amount_that_is_none_is_refused_by_its_field(family: Family) -> None:
+    assert refused(family.manifest(second=template("1 core"))) == (
+        f'{family.paths[1]}.containers[0].resources.requests.cpu: "1 core" is not a quantity such as 500m, 2 or 1.5Gi'
+    )
+    assert refused(family.manifest(second=template("-1"))) == (
+        f'{family.paths[1]}.containers[0].resources.requests.cpu: "-1" is negative; a resource is 0 or more'
+    )
+
+
+@each("Job")
+@pytest.mark.parametrize(
+    ("first", "second", "name", "index"),
+    [
+        pytest.param("high", "", "high", 0, id="the first role's"),
+        pytest.param("", "low", "low", 1, id="the second role's"),
+        pytest.param("low", "high", "low", 0, id="the first role's though the other is higher"),
+    ],
+)
+def test_a_priority_class_that_only_templates_carry(
+    family: Family, first: str, second: str, name: str, index: int
+) -> None:
+    """It goes into the PodGroup, and the pods keep their own."""
+    manifest = family.manifest(template(priorityClassName=first), template(priorityClassName=second))
+    intent = judged(manifest, Context(priorities={"": 0, "high": 10, "low": 1})).intent
+    assert intent is not None
+    assert (intent.priority_class, intent.prioritise_pods) == (name, False)
+    assert intent.said["priorityClassName"] == f"{family.paths[index]}.priorityClassName"
+    assert pod_group(manifest)["spec"]["priorityClassName"] == name
+
+
+@each("Job")
+def test_a_priority_class_of_a_template_that_is_unknown_is_refused_by_its_field(family: Family) -> None:
+    assert refused(family.manifest(second=template(priorityClassName="hihg")), Context(priorities={"": 0})) == (
+        f'{family.paths[1]}.priorityClassName: PriorityClass "hihg" does not exist; '
+        "name an existing class or create it first"
+    )
+
+
+@each()
+def test_annotations_are_copied_to_the_pod_group_but_for_bookkeeping(family: Family) -> None:
+    """Of kubectl, helm and Argo CD, which would take the PodGroup for the workload, and of muster itself."""
+    manifest = family.manifest(
+        annotations={
+            "example.com/note": "kept",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "meta.helm.sh/release-name": "r",
+            "argocd.argoproj.io/tracking-id": "app:ray.io/RayCluster:team/demo",
+            "muster.dev/admitted": "uid",
+        }
+    )
+    assert pod_group(manifest)["metadata"]["annotations"] == {"example.com/note": "kept"}
+
+
+@each("Job")
+def test_network_topology_comes_from_labels(family: Family) -> None:
+    labels = {
+        "volcano.sh/queue-name": "q",
+        "volcano.sh/network-topology-mode": "soft",
+        "volcano.sh/network-topology-highest-tier-allowed": "2",
+    }
+    topology = {"mode": "soft", "highestTierAllowed": 2}
+    assert pod_group(family.manifest(labels=labels))["spec"]["networkTopology"] == topology
+
+
+@each("Job")
+def test_a_network_topology_of_the_wrong_form_is_refused_by_its_label(family: Family) -> None:
+    labels = {"volcano.sh/queue-name": "q", "volcano.sh/network-topology-highest-tier-allowed": "-1"}
+    assert refused(family.manifest(labels=labels)) == (
+        'metadata.labels[volcano.sh/network-topology-highest-tier-allowed]: "-1" is not a tier; use 0 or more'
+    )
+
+
+@each("RayCronJob")
+def test_what_is_being_deleted_is_not_judged(family: Family) -> None:
+    """It starts nothing any more, however little its queue can hold."""
+    assert judged(family.manifest(), TINY).refusals[0].reason is Reason.EXCEEDS_CAPABILITY
+    verdict = judged(family.manifest(deletionTimestamp="2026-11-21T10:00:00Z"), TINY)
+    assert (verdict.allowed, verdict.warnings) == (True, ())
+    assert verdict.workload is not None
+    assert not verdict.workload.active
+
+
+@each("Job")
+@pytest.mark.parametrize("length", [63, 64, 200])
+def test_pods_carry_a_long_name_hashed(family: Family, length: int) -> None:
+    """A PodGroup's name may have 253 characters, a label 63; coscheduling binds by a label."""
+    verdict = judged(family.manifest(name="n" * (length - len(family.pod_group) + 2)))
+    assert verdict.gang is not None
+    assert verdict.intent is not None
+    assert verdict.workload is not None
+    gang = verdict.gang
+    assert len(gang.name) == length
+    assert len(gang.label) == 63
+    assert (gang.label == gang.name) is (length == 63)
+    volcano, coscheduling = (
+        SCHEDULERS[name].pod_group(gang, verdict.intent, verdict.workload)["metadata"]["name"]
+        for name in ("volcano", "scheduler-plugins-scheduler")
+    )
+    assert (volcano, coscheduling) == (gang.name, gang.label)
+
+
+@each()
+def test_a_pod_group_has_a_name_of_at_most_253_characters(family: Family) -> None:
+    around = len(family.pod_group) - 2
+    assert judged(family.manifest(name="n" * (253 - around))).allowed
+    longer = "n" * (254 - around)
+    assert refused(family.manifest(name=longer)) == (
+        f'metadata.name: its PodGroup "{family.pod_group.format(longer)}" would have 254 characters and may have 253; '
+        "use a shorter name"
+    )
+
+
+@each(*TRAINING)
+def test_what_pods_ask_for_as_a_whole_counts_and_volcano_misses_it(family: Family) -> None:
+    verdict = judged(family.manifest(second=AS_A_WHOLE))
+    assert verdict.gang is not None
+    second = verdict.gang.roles[1]
+    assert as_text(second.requests)["cpu"] == "8"
+    line = (
+        f"{family.paths[1]}.resources: volcano does not count what pods of "
+        f"{second.name} ask for as a whole, so that a node may be given more than it has; ask for it in the containers"
+    )
+    assert lines(verdict.warnings) == (line,)
+
+
+@each(*TRAINING, "Job")
+def test_coscheduling_counts_what_pods_ask_for_as_a_whole(family: Family) -> None:
+    labels = {"ray.io/scheduler-name": "scheduler-plugins-scheduler"}
+    known = Context(defaults=Defaults(schedulers=frozenset(SCHEDULERS)))
+    verdict = judged(family.manifest(second=AS_A_WHOLE, labels=labels), known)
+    assert verdict.intent is not None
+    assert (verdict.intent.scheduler, verdict.warnings) == ("scheduler-plugins-scheduler", ())
+
+
+@each()
+def test_a_template_for_another_scheduler_is_left_alone(family: Family) -> None:
+    verdict = judged(family.manifest(second=template(schedulerName="mine")))
+    assert (verdict.allowed, verdict.intent, verdict.gang, verdict.warnings) == (True, None, None, ())

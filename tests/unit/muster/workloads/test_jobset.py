@@ -1,0 +1,191 @@
+"""A JobSet as its controller starts it: wave by wave."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.objects import Pod
+from muster.workloads.jobset import JOB_SET
+from tests.unit.builders import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
+from tests.unit.families import judged
+
+
+def job(name: str, replicas: int | None = 1, *after: str, status: str = "Ready", **spec: object) -> JSON:
+    """A replicated job, of one pod unless `parallelism` says otherwise, that comes `after` others."""
+    counted = {} if replicas is None else {"replicas": replicas}
+    waits = {"dependsOn": [{"name": other, "status": status} for other in after]} if after else {}
+    return {"name": name, **counted, **waits, "template": {"spec": {"template": template(), **spec}}}
+
+
+def job_set(*jobs: JSON, order: str | None = None, status: JSON | None = None, **spec: object) -> JSON:
+    """A JobSet in queue q."""
+    ordered = {} if order is None else {"startupPolicy": {"startupPolicyOrder": order}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "set", "namespace": NAMESPACE, "labels": QUEUE_LABELS},
+        "spec": {"replicatedJobs": list(jobs), **ordered, **spec},
+        "status": status or {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "pods"),
+    [
+        pytest.param(job("a"), 1, id="one"),
+        pytest.param(job("a", None), 1, id="replicas not given"),
+        pytest.param(job("a", 0, parallelism=3), 0, id="no replica"),
+        pytest.param(job("a", 3), 3, id="parallelism not given"),
+        pytest.param(job("a", 3, parallelism=4), 12, id="replicas times parallelism"),
+        pytest.param(job("a", 3, parallelism=0), 0, id="parallelism of none"),
+        pytest.param(job("a", 2, parallelism=4, completions=3), 6, id="no more at once than completions"),
+        pytest.param(job("a", 2, parallelism=4, completions=9), 8, id="no more at once than parallelism"),
+        pytest.param(job("a", 2, parallelism=4, completions=0), 0, id="nothing to complete"),
+    ],
+)
+def test_pods_of_a_replicated_job(one: JSON, pods: int) -> None:
+    (role,) = read(job_set(one)).roles
+    assert (role.replicas, role.minimum) == (pods, pods)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "first"),
+    [
+        pytest.param(job_set(job("a"), job("b")), ["a", "b"], id="in any order"),
+        pytest.param(job_set(job("a"), job("b"), order="AnyOrder"), ["a", "b"], id="in any order, said"),
+        pytest.param(job_set(job("a"), job("b"), order="InOrder"), ["a"], id="in order"),
+        pytest.param(
+            job_set(job("a", 0), job("b"), job("c"), order="InOrder"), ["b"], id="in order, the first without a replica"
+        ),
+        pytest.param(
+            job_set(job("a", parallelism=0), job("b"), order="InOrder"), ["b"], id="in order, the first without pods"
+        ),
+        pytest.param(job_set(job("a"), job("b", 1, "a")), ["a"], id="after one that must be ready"),
+        pytest.param(job_set(job("a"), job("b", 1, "a"), job("c")), ["a", "c"], id="one of three waits"),
+        pytest.param(job_set(job("a", 0), job("b", 1, "a")), ["b"], id="after one without a replica"),
+        pytest.param(
+            job_set(job("a", 0), job("b", 1, "a", status="Complete")), ["b"], id="after the end of one without replicas"
+        ),
+        pytest.param(
+            job_set(job("a", parallelism=0), job("b", 1, "a", status="Complete")),
+            [],
+            id="after the end of one that never ends",
+        ),
+        pytest.param(
+            job_set(job("a", completions=0), job("b", 1, "a", status="Complete")),
+            ["b"],
+            id="after the end of one with nothing to do",
+        ),
+        pytest.param(job_set(job("a", 0), job("b"), job("c", 1, "a", "b")), ["b"], id="after two, of which one waits"),
+        pytest.param(job_set(job("b", 1, "nobody")), [], id="after one that there is not: JobSet refuses it"),
+    ],
+)
+def test_only_the_first_wave_must_be_there(manifest: JSON, first: list[str]) -> None:
+    """Later jobs are made when those that they wait for are ready or complete; a job without pods is so at once."""
+    assert [role.name for role in read(manifest).roles if role.minimum] == first
+
+
+def done(**jobs: int) -> JSON:
+    """The status of a JobSet of which so many Jobs have succeeded."""
+    return {"replicatedJobsStatus": [{"name": name, "succeeded": count, "ready": 0} for name, count in jobs.items()]}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "left"),
+    [
+        pytest.param(job_set(job("a"), job("b")), {}, id="nothing yet"),
+        pytest.param(job_set(job("a"), job("b"), status=done(a=0, b=0)), {}, id="nothing yet, said"),
+        pytest.param(job_set(job("a"), job("b"), status=done(a=1)), {"b": 1}, id="one of two"),
+        pytest.param(job_set(job("a", 3, parallelism=2), status=done(a=1)), {"a": 4}, id="a part of one"),
+        pytest.param(job_set(job("a"), job("b"), order="InOrder", status=done(a=1)), {"b": 1}, id="in order"),
+        pytest.param(
+            job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=1)), {"a": 1}, id="not the wave yet"
+        ),
+        pytest.param(
+            job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=2)), {"b": 1}, id="the first wave"
+        ),
+        pytest.param(job_set(job("a"), status=done(a=1)), {}, id="all of it"),
+    ],
+)
+def test_what_is_left_begins_with_the_first_wave_that_is_not_done(manifest: JSON, left: dict[str, int]) -> None:
+    """Jobs that have succeeded are not started again when the JobSet is resumed."""
+    workload = read(manifest)
+    assert {role.name: role.minimum for role in workload.left if role.minimum} == left
+    assert workload.roles == read({**manifest, "status": {}}).roles
+
+
+def test_later_waves_start_role_by_role() -> None:
+    roles = read(job_set(job("a"), job("b", 1, "a"))).roles
+    assert [(role.name, role.together) for role in roles] == [("a", False), ("b", True)]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        pytest.param(job_set(), "spec.replicatedJobs: empty; a JobSet has at least one", id="none"),
+        pytest.param(
+            job_set(job("a"), job("b", -1)),
+            "spec.replicatedJobs[1].replicas: -1 is negative; use 0 or more",
+            id="negative replicas",
+        ),
+        pytest.param(
+            job_set(job("a", parallelism=-2)),
+            "spec.replicatedJobs[0].template.spec.parallelism: -2 is negative; use 0 or more",
+            id="negative parallelism",
+        ),
+        pytest.param(
+            job_set(job("a", completions=-3)),
+            "spec.replicatedJobs[0].template.spec.completions: -3 is negative; use 0 or more",
+            id="negative completions",
+        ),
+        pytest.param(
+            job_set(job("")), "spec.replicatedJobs[0].name: missing; a replicated job needs a name", id="no name"
+        ),
+        pytest.param(
+            job_set(job("a"), job("a")),
+            'spec.replicatedJobs[1].name: "a" is taken; names of replicated jobs differ',
+            id="a name twice",
+        ),
+    ],
+)
+def test_numbers_and_names_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
+    (only,) = judged(manifest).refusals
+    assert only.message == line
+
+
+def test_a_set_without_pods_is_said_to_start_nothing() -> None:
+    verdict = judged(job_set(job("a", 0), job("b", 0)))
+    assert (verdict.allowed, lines(verdict.warnings)) == (
+        True,
+        ('spec: gang "set" has no pods; nothing starts until its replicas are raised',),
+    )
+
+
+@pytest.mark.parametrize(
+    ("manifest", "suspended", "finished"),
+    [
+        pytest.param(job_set(job("a")), False, False, id="runs"),
+        pytest.param(job_set(job("a"), suspend=True), True, False, id="suspended"),
+        pytest.param(job_set(job("a"), status={"terminalState": "Completed"}), False, True, id="completed"),
+        pytest.param(
+            job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True, id="failed"
+        ),
+        pytest.param(
+            job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "False"}]}),
+            False,
+            False,
+            id="not failed",
+        ),
+    ],
+)
+def test_where_a_set_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+    workload = read(manifest)
+    assert (workload.suspended, workload.finished) == (suspended, finished)
+
+
+def test_a_pods_role_is_its_replicated_job() -> None:
+    workload = read(job_set(job("a")))
+    labels = JOB_SET.pod_labels(workload, workload.roles[0])
+    assert labels["jobset.sigs.k8s.io/jobset-name"] == "set"
+    assert JOB_SET.role_of(made(Pod, pod("set-a-0-0-x", labels=labels))) == "a"
+    assert JOB_SET.role_of(made(Pod, pod("other"))) is None

@@ -1,0 +1,168 @@
+"""An MPIJob as the MPI operator reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.objects import Pod
+from muster.resources import as_text
+from muster.workloads.mpi import MPI_JOB
+from tests.unit.builders import JSON, QUEUE_LABELS, made, pod, pytorch_job, read, template
+from tests.unit.families import judged
+
+LAUNCHER = {"template": template("500m", "1Gi")}
+
+
+def mpi_job(
+    *, launcher: JSON | None = LAUNCHER, worker: JSON | None = None, policy: JSON | None = None, **spec: object
+) -> JSON:
+    """A launcher of half a cpu and, unless said otherwise, two workers of 1 cpu; `launcher` None leaves it out."""
+    specs: JSON = {} if launcher is None else {"Launcher": launcher}
+    specs["Worker"] = {"replicas": 2, "template": template()} if worker is None else worker
+    job = pytorch_job(name="pi", policy=policy, labels=QUEUE_LABELS)
+    run = job["spec"]["runPolicy"]
+    return job | {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "spec": {"runPolicy": run, "mpiReplicaSpecs": specs, **spec},
+    }
+
+
+def without_workers(job: JSON) -> JSON:
+    del job["spec"]["mpiReplicaSpecs"]["Worker"]
+    return job
+
+
+WAITING: JSON = {"launcherCreationPolicy": "WaitForWorkersReady"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "member", "minimums", "cpu"),
+    [
+        pytest.param(mpi_job(), 3, {"launcher": 1, "worker": 2}, "2500m", id="at startup"),
+        pytest.param(
+            mpi_job(launcher={**LAUNCHER, "replicas": 1}), 3, {"launcher": 1, "worker": 2}, "2500m", id="one launcher"
+        ),
+        pytest.param(mpi_job(runLauncherAsWorker=True), 3, {"launcher": 1, "worker": 2}, "2500m", id="launcher works"),
+        pytest.param(without_workers(mpi_job()), 1, {"launcher": 1}, "500m", id="no worker"),
+        pytest.param(
+            without_workers(mpi_job(runLauncherAsWorker=True)), 1, {"launcher": 1}, "500m", id="launcher works alone"
+        ),
+        pytest.param(mpi_job(**WAITING), 2, {"worker": 2}, "2500m", id="waiting: room for the launcher, no place"),
+        pytest.param(
+            mpi_job(launcherCreationPolicy="Whenever"), 2, {"worker": 2}, "2500m", id="any other word waits as well"
+        ),
+        pytest.param(mpi_job(launcherCreationPolicy=""), 3, {"launcher": 1, "worker": 2}, "2500m", id="no word"),
+        pytest.param(mpi_job(**WAITING, policy={"minAvailable": 1}), 1, {"worker": 1}, "1500m", id="waiting, a part"),
+        pytest.param(without_workers(mpi_job(**WAITING)), 1, {"launcher": 1}, "500m", id="waiting for nobody"),
+    ],
+)
+def test_who_counts(manifest: JSON, member: int, minimums: dict[str, int], cpu: str) -> None:
+    gang = judged(manifest).gang
+    assert gang is not None
+    assert (gang.min_member, gang.min_task_member) == (member, minimums)
+    assert as_text(gang.min_resources)["cpu"] == cpu
+
+
+@pytest.mark.parametrize(
+    ("manifest", "gated"),
+    [
+        pytest.param(mpi_job(), True, id="at startup"),
+        pytest.param(mpi_job(**WAITING), False, id="made when the workers are ready"),
+        pytest.param(without_workers(mpi_job(**WAITING)), True, id="waiting for nobody: made at once"),
+    ],
+)
+def test_a_launcher_is_held_unless_the_workers_come_first(manifest: JSON, gated: bool) -> None:  # noqa: FBT001
+    launcher = read(manifest).role("launcher")
+    assert launcher is not None
+    assert launcher.gated is gated
+
+
+_NOTHING = "the MPI operator makes nothing of such a job: name a number of workers, or leave out Worker"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        pytest.param(
+            mpi_job() | {"spec": {}},
+            "spec.mpiReplicaSpecs: empty; a job has at least one replica type",
+            id="nothing",
+        ),
+        pytest.param(
+            mpi_job(launcher=None),
+            "spec.mpiReplicaSpecs.Launcher: missing; an MPIJob has one launcher",
+            id="no launcher",
+        ),
+        pytest.param(
+            mpi_job(launcher={**LAUNCHER, "replicas": 2}),
+            "spec.mpiReplicaSpecs.Launcher.replicas: 2 is not 1; an MPIJob has one launcher",
+            id="two launchers",
+        ),
+        pytest.param(
+            mpi_job(launcher={**LAUNCHER, "replicas": 0}),
+            "spec.mpiReplicaSpecs.Launcher.replicas: 0 is not 1; an MPIJob has one launcher",
+            id="no replica of the launcher",
+        ),
+        pytest.param(
+            mpi_job(worker={"template": template()}),
+            f"spec.mpiReplicaSpecs.Worker.replicas: missing; {_NOTHING}",
+            id="workers without a number",
+        ),
+        pytest.param(
+            mpi_job(worker={"replicas": 0, "template": template()}),
+            f"spec.mpiReplicaSpecs.Worker.replicas: 0 is below 1; {_NOTHING}",
+            id="no workers",
+        ),
+        pytest.param(
+            mpi_job(worker={"replicas": -1, "template": template()}),
+            "spec.mpiReplicaSpecs.Worker.replicas: -1 is negative; use 0 or more",
+            id="negative workers",
+        ),
+        pytest.param(
+            mpi_job(mpiReplicaSpecs={"Launcher": LAUNCHER, "Wroker": {"replicas": 1, "template": template()}}),
+            "spec.mpiReplicaSpecs.Wroker: unknown; an MPIJob has a Launcher and Workers",
+            id="a slip",
+        ),
+        pytest.param(
+            mpi_job(**WAITING, policy={"minAvailable": 3}),
+            "spec.runPolicy.schedulingPolicy.minAvailable: 3 is above the 2 pods that there are; "
+            "lower it or raise the replicas",
+            id="minAvailable that needs a launcher which comes later",
+        ),
+    ],
+)
+def test_what_the_operator_makes_nothing_of_is_refused_by_field(manifest: JSON, line: str) -> None:
+    (only,) = judged(manifest).refusals
+    assert only.message == line
+
+
+@pytest.mark.parametrize(
+    ("manifest", "suspended", "finished"),
+    [
+        pytest.param(mpi_job(), False, False, id="runs"),
+        pytest.param(mpi_job(runPolicy={"suspend": True}), True, False, id="suspended"),
+        pytest.param(
+            mpi_job() | {"status": {"conditions": [{"type": "Succeeded", "status": "True"}]}},
+            False,
+            True,
+            id="succeeded",
+        ),
+        pytest.param(
+            mpi_job() | {"status": {"conditions": [{"type": "Suspended", "status": "True"}]}},
+            False,
+            False,
+            id="only a condition says so",
+        ),
+    ],
+)
+def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+    workload = read(manifest)
+    assert (workload.suspended, workload.finished) == (suspended, finished)
+
+
+def test_a_pods_role_is_its_job_role() -> None:
+    labels = MPI_JOB.pod_labels(read(mpi_job()), read(mpi_job()).roles[0])
+    assert labels["training.kubeflow.org/operator-name"] == "mpi-operator"
+    assert MPI_JOB.role_of(made(Pod, pod("pi-launcher-x", labels=labels))) == "launcher"
+    assert MPI_JOB.role_of(made(Pod, pod("other"))) is None

@@ -1,0 +1,205 @@
+"""Pods and batch Jobs that opt in by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.objects import Pod
+from muster.resources import as_text
+from muster.schedulers import SCHEDULERS
+from muster.workloads.plain import PLAIN_JOB
+from tests.unit.builders import JSON, NAMESPACE, made, pod, read, template
+from tests.unit.families import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE, GANG = "muster.dev/gang-size", "muster.dev/gang"
+ON_POD, ON_TEMPLATE = "metadata", "spec.template.metadata"
+
+
+def meta(size: str | None = "2", gang: str = "g", **annotations: str) -> JSON:
+    sized = {} if size is None else {SIZE: size}
+    return {"labels": {GANG: gang, "volcano.sh/queue-name": "q"}, "annotations": {**sized, **annotations}}
+
+
+def plain_job(
+    said: JSON | None = None, pods: JSON | None = None, *, status: JSON | None = None, **spec: object
+) -> JSON:
+    """A Job of four pods at once, of which two must start together."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job", "namespace": NAMESPACE},
+        "spec": {"parallelism": 4, "template": {**(pods or template()), "metadata": said or meta()}, **spec},
+        "status": status or {},
+    }
+
+
+def plain_pod(said: JSON | None = None, **fields: object) -> JSON:
+    """A pod of a gang of two."""
+    return {"apiVersion": "v1", "kind": "Pod", **pod("p", meta=said or meta(), schedulerName=""), **fields}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "replicas", "member"),
+    [
+        pytest.param(plain_job(), 4, 2, id="a part of a Job"),
+        pytest.param(plain_job(meta("4")), 4, 4, id="all at once"),
+        pytest.param(plain_job(meta("1"), parallelism=None), 1, 1, id="parallelism not given"),
+        pytest.param(plain_job(completions=3), 3, 2, id="completions fewer than parallelism"),
+        pytest.param(plain_job(completions=9), 4, 2, id="completions one after another"),
+        pytest.param(plain_pod(), 2, 2, id="pods that somebody makes"),
+    ],
+)
+def test_who_counts(manifest: JSON, replicas: int, member: int) -> None:
+    gang = judged(manifest).gang
+    assert gang is not None
+    assert (gang.name, gang.roles[0].replicas, gang.min_member) == ("g", replicas, member)
+    assert as_text(gang.min_resources)["cpu"] == str(member)
+
+
+@pytest.mark.parametrize(
+    ("size", "line"),
+    [
+        pytest.param(None, "missing; say how many pods the gang cannot start without", id="missing"),
+        pytest.param("", "missing; say how many pods the gang cannot start without", id="empty"),
+        pytest.param("0", '"0" is not a number of pods; use 1 or more', id="none"),
+        pytest.param("-1", '"-1" is not a number of pods; use 1 or more', id="negative"),
+        pytest.param("2.5", '"2.5" is not a number of pods; use 1 or more', id="broken"),
+        pytest.param("two", '"two" is not a number of pods; use 1 or more', id="a word"),
+        pytest.param("\u0662", '"\u0662" is not a number of pods; use 1 or more', id="digits of another script"),
+        pytest.param("9" * 10, f'"{"9" * 10}" is not a number of pods; use 1 or more', id="more than an int32"),
+        pytest.param("9" * 5000, f'"{"9" * 5000}" is not a number of pods; use 1 or more', id="more than Python reads"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("make", "where"), [(plain_job, ON_TEMPLATE), (plain_pod, ON_POD)], ids=["on a Job's template", "on a pod"]
+)
+def test_a_size_that_is_none_is_refused_by_its_annotation(
+    make: Callable[..., JSON], where: str, size: str | None, line: str
+) -> None:
+    (only,) = judged(make(meta(size))).refusals
+    assert only.message == f"{where}.annotations[{SIZE}]: {line}"
+
+
+@pytest.mark.parametrize("name", ["Team-A", "a_b", "a..b", "A"])
+@pytest.mark.parametrize(
+    ("make", "where"), [(plain_job, ON_TEMPLATE), (plain_pod, ON_POD)], ids=["on a Job's template", "on a pod"]
+)
+def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
+    make: Callable[..., JSON], where: str, name: str
+) -> None:
+    """A label's value may be more than the name of an object."""
+    (only,) = judged(make(meta(gang=name))).refusals
+    assert only.message == (
+        f'{where}.labels[{GANG}]: "{name}" is no name; use lower case letters and digits, "-" and "." between them'
+    )
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        pytest.param(
+            plain_job(meta("5")),
+            f"{ON_TEMPLATE}.annotations[{SIZE}]: 5 is above the 4 pods that there are at once; "
+            "lower it or raise parallelism and completions",
+            id="size above parallelism",
+        ),
+        pytest.param(
+            plain_job(completions=1),
+            f"{ON_TEMPLATE}.annotations[{SIZE}]: 2 is above the 1 pods that there are at once; "
+            "lower it or raise parallelism and completions",
+            id="size above completions",
+        ),
+        pytest.param(
+            plain_job(parallelism=0),
+            f"{ON_TEMPLATE}.annotations[{SIZE}]: 2 is above the 0 pods that there are at once; "
+            "lower it or raise parallelism and completions",
+            id="no pods",
+        ),
+        pytest.param(
+            plain_job(parallelism=-1), "spec.parallelism: -1 is negative; use 0 or more", id="negative parallelism"
+        ),
+        pytest.param(
+            plain_job(completions=-2), "spec.completions: -2 is negative; use 0 or more", id="negative completions"
+        ),
+        pytest.param(
+            plain_job(pods={"spec": {}}),
+            "spec.template.spec.containers: empty; a pod has at least one container",
+            id="a Job without containers",
+        ),
+        pytest.param(
+            plain_pod(spec={}),
+            "spec.containers: empty; a pod has at least one container",
+            id="a pod without containers",
+        ),
+        pytest.param(
+            plain_job(pods=template("1 core")),
+            'spec.template.spec.containers[0].resources.requests.cpu: "1 core" is not a quantity '
+            "such as 500m, 2 or 1.5Gi",
+            id="no quantity",
+        ),
+    ],
+)
+def test_numbers_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
+    (only,) = judged(manifest).refusals
+    assert only.message == line
+
+
+@pytest.mark.parametrize(
+    ("manifest", "suspended", "finished"),
+    [
+        pytest.param(plain_job(), False, False, id="runs"),
+        pytest.param(plain_job(suspend=True), True, False, id="suspended"),
+        pytest.param(
+            plain_job(status={"conditions": [{"type": "Complete", "status": "True"}]}), False, True, id="complete"
+        ),
+        pytest.param(
+            plain_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True, id="failed"
+        ),
+        pytest.param(
+            plain_job(status={"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]}),
+            False,
+            False,
+            id="about to be",
+        ),
+        pytest.param(plain_pod(status={"phase": "Running"}), False, False, id="a pod that runs"),
+        pytest.param(plain_pod(status={"phase": "Succeeded"}), False, True, id="a pod that ran"),
+    ],
+)
+def test_where_it_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+    workload = read(manifest)
+    assert (workload.suspended, workload.finished) == (suspended, finished)
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [(plain_job, "spec.template.spec"), (plain_pod, "spec")],
+    ids=["a Job", "a pod"],
+)
+def test_a_priority_class_that_only_the_pods_carry(make: Callable[..., JSON], path: str) -> None:
+    manifest = make()
+    pods = manifest["spec"].get("template", manifest)
+    pods["spec"]["priorityClassName"] = "high"
+    intent = judged(manifest).intent
+    assert intent is not None
+    assert (intent.priority_class, intent.said["priorityClassName"]) == ("high", f"{path}.priorityClassName")
+
+
+def test_the_podgroup_has_nothing_of_one_of_its_pods() -> None:
+    """No owner, for it is there as long as any of them; no annotations, for those concern the pod."""
+    said = meta(**{"volcano.sh/x": "y"})
+    verdict = judged(plain_job(said))
+    assert verdict.gang is not None
+    assert verdict.intent is not None
+    assert verdict.workload is not None
+    group = SCHEDULERS["volcano"].pod_group(verdict.gang, verdict.intent, verdict.workload)
+    assert set(group["metadata"]) == {"name", "namespace", "labels"}
+
+
+def test_a_pod_that_says_no_gang_has_none() -> None:
+    assert PLAIN_JOB.role_of(made(Pod, plain_pod())) == "member"
+    assert PLAIN_JOB.role_of(made(Pod, pod("other"))) is None

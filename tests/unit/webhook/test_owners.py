@@ -1,0 +1,263 @@
+"""Whose gang a pod belongs to: the way up its owners."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import jsonpatch
+import pytest
+
+from muster.kube.errors import ApiError, Unreachable
+from tests.unit.builders import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
+from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request
+from webhook.pods import review_pod
+from webhook.workloads import review_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.knowledge import Knowledge
+
+LABELS = {"volcano.sh/queue-name": "q"}
+
+
+def owned_by(kind: str, name: str, api_version: str) -> JSON:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"uid-{kind}-{name}", "controller": True}
+
+
+JOB = owned_by("Job", "demo-x", "batch/v1")
+JOB_SET = owned_by("JobSet", "demo", "jobset.x-k8s.io/v1alpha2")
+TRAIN_JOB = owned_by("TrainJob", "demo", "trainer.kubeflow.org/v1alpha1")
+MPI_JOB = owned_by("MPIJob", "demo", "kubeflow.org/v2beta1")
+RAY_JOB = owned_by("RayJob", "demo", "ray.io/v1")
+RAY_CRON_JOB = owned_by("RayCronJob", "nightly", "ray.io/v1")
+
+
+def of(reference: JSON, *, owner: JSON | None = None, labels: Mapping[str, str] = LABELS, **spec: object) -> JSON:
+    """The object that a reference means."""
+    meta = {
+        "name": reference["name"],
+        "namespace": NAMESPACE,
+        "uid": reference["uid"],
+        "labels": dict(labels),
+        "ownerReferences": [owner] if owner else [],
+    }
+    return {"apiVersion": reference["apiVersion"], "kind": reference["kind"], "metadata": meta, "spec": spec}
+
+
+REPLICATED = [{"name": "work", "replicas": 2, "template": {"spec": {"template": template()}}}]
+RUNTIME: JSON = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+    "spec": {"template": {"spec": {"replicatedJobs": REPLICATED}}},
+}
+LAUNCHER = {"Launcher": {"replicas": 1, "template": template()}, "Worker": {"replicas": 2, "template": template()}}
+
+
+def job_set_pod(owner: JSON = JOB) -> JSON:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "demo", "jobset.sigs.k8s.io/replicatedjob-name": "work"}
+    return pod("", owner=owner, labels=labels, schedulerName="default-scheduler")
+
+
+def launcher() -> JSON:
+    labels = {"training.kubeflow.org/job-name": "demo", "training.kubeflow.org/job-role": "launcher"}
+    return pod("", owner=JOB, labels=labels, schedulerName="default-scheduler")
+
+
+def ray_worker() -> JSON:
+    owner = owned_by("RayCluster", "demo-abcde", "ray.io/v1")
+    labels = {"ray.io/cluster": "demo-abcde", "ray.io/group": "workers"}
+    return pod("", owner=owner, labels=labels, schedulerName="default-scheduler")
+
+
+async def bound(new: JSON, knowledge: Knowledge) -> JSON:
+    """The pod as the webhook leaves it."""
+    answer = await review_pod(request(new), knowledge, DEFAULTS)
+    patched: JSON = jsonpatch.apply_patch(new, patch_of(answer)) if answer.patch else new
+    return patched
+
+
+def workload_of(bound_pod: JSON) -> str:
+    """The workload that the webhook wrote down, by kind."""
+    return str(json.loads(bound_pod["metadata"]["annotations"]["muster.dev/workload"])["kind"])
+
+
+async def test_the_pods_of_a_job_of_a_jobset_are_the_jobsets() -> None:
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    result = await bound(job_set_pod(), knowing(reader, workloads=[of(JOB_SET, replicatedJobs=REPLICATED)]))
+    assert result["metadata"]["labels"]["muster.dev/gang"] == "demo"
+    assert result["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
+    written = json.loads(result["metadata"]["annotations"]["muster.dev/workload"])
+    assert written == JOB_SET
+
+
+async def test_a_job_is_read_once_for_all_its_pods() -> None:
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    knowledge = knowing(reader, workloads=[of(JOB_SET, replicatedJobs=REPLICATED)])
+    for _ in range(3):
+        assert workload_of(await bound(job_set_pod(), knowledge)) == "JobSet"
+    assert reader.reads == ["jobs/demo-x"]
+
+
+async def test_the_jobset_of_a_trainjob_is_the_trainjobs() -> None:
+    """Also when only the TrainJob says something: its JobSet has none of its labels."""
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    workloads = [
+        of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED),
+        of(TRAIN_JOB, runtimeRef={"name": "torch"}),
+        RUNTIME,
+    ]
+    assert workload_of(await bound(job_set_pod(), knowing(reader, workloads=workloads))) == "TrainJob"
+
+
+async def test_a_runtime_of_a_moment_ago_is_read() -> None:
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET), "clustertrainingruntimes/torch": RUNTIME})
+    workloads = [
+        of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED),
+        of(TRAIN_JOB, runtimeRef={"name": "torch"}),
+    ]
+    assert workload_of(await bound(job_set_pod(), knowing(reader, workloads=workloads))) == "TrainJob"
+
+
+async def test_a_runtime_speaks_for_its_trainjobs() -> None:
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    annotated = {
+        **RUNTIME,
+        "spec": {
+            "template": {
+                "metadata": {"annotations": {"scheduling.volcano.sh/queue-name": "of-runtime"}},
+                "spec": {"replicatedJobs": REPLICATED},
+            }
+        },
+    }
+    workloads = [
+        of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED),
+        of(TRAIN_JOB, labels={}, runtimeRef={"name": "torch"}),
+        annotated,
+    ]
+    result = await bound(job_set_pod(), knowing(reader, workloads=workloads))
+    assert result["metadata"]["labels"]["volcano.sh/queue-name"] == "of-runtime"
+
+
+async def test_a_pod_of_a_trainjob_whose_runtime_is_gone_is_refused() -> None:
+    """A part of a gang that nobody can count must not start."""
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    workloads = [of(JOB_SET, owner=TRAIN_JOB, labels={}), of(TRAIN_JOB, runtimeRef={"name": "torch"})]
+    answer = answered(await review_pod(request(job_set_pod()), knowing(reader, workloads=workloads), DEFAULTS))
+    assert 'ClusterTrainingRuntime "torch" is not known' in answer["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "held"), [pytest.param("AtStartup", True, id="at startup"), ("WaitForWorkersReady", False)]
+)
+async def test_a_launcher_is_its_mpijobs_and_one_that_comes_later_is_not_held(policy: str, held: bool) -> None:  # noqa: FBT001
+    reader = Reader({"jobs/demo-x": of(JOB, owner=MPI_JOB)})
+    job = of(MPI_JOB, mpiReplicaSpecs=LAUNCHER, launcherCreationPolicy=policy)
+    result = await bound(launcher(), knowing(reader, workloads=[job]))
+    assert workload_of(result) == "MPIJob"
+    assert ("schedulingGates" in result["spec"]) is held
+    assert result["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "demo"
+
+
+async def test_a_ray_cron_job_speaks_for_the_clusters_of_its_jobs() -> None:
+    cluster = ray_cluster(
+        name="demo-abcde", uid="uid-RayCluster-demo-abcde", labels={}, meta={"ownerReferences": [RAY_JOB]}
+    )
+    workloads = [cluster, of(RAY_JOB, owner=RAY_CRON_JOB, labels={}), of(RAY_CRON_JOB)]
+    result = await bound(ray_worker(), knowing(workloads=workloads))
+    assert result["metadata"]["labels"]["volcano.sh/queue-name"] == "q"
+    assert "muster.dev/workload" not in result["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "workloads"),
+    [
+        pytest.param({}, [of(JOB_SET, replicatedJobs=REPLICATED)], id="the Job is gone"),
+        pytest.param({"jobs/demo-x": {"metadata": {"name": "demo-x", "uid": "next"}}}, [], id="another Job by now"),
+        pytest.param({"jobs/demo-x": of(JOB)}, [of(JOB_SET, replicatedJobs=REPLICATED)], id="a Job of nobody's"),
+        pytest.param({"jobs/demo-x": of(JOB, owner=JOB_SET)}, [], id="the JobSet is gone"),
+        pytest.param(
+            {"jobs/demo-x": of(JOB, owner=JOB_SET)},
+            [of(JOB_SET, labels={}, replicatedJobs=REPLICATED)],
+            id="the JobSet says nothing",
+        ),
+    ],
+)
+async def test_where_no_gang_is_found_the_pod_passes_untouched(
+    objects: dict[str, JSON | Exception], workloads: list[JSON]
+) -> None:
+    knowledge = knowing(Reader(objects), workloads=workloads)
+    assert not (await review_pod(request(job_set_pod()), knowledge, DEFAULTS)).patch
+
+
+MADE = "2026-11-21T10:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("created", "held"), [pytest.param(MADE, False, id="this one's"), ("2026-11-21T09:59:59Z", True)]
+)
+async def test_beside_a_pod_that_came_without_muster_those_of_its_jobset_pass_untouched(
+    created: str,
+    held: bool,  # noqa: FBT001
+) -> None:
+    """A Job stands between them and the JobSet; one that is older than that is of a former JobSet."""
+    old = job_set_pod()
+    old["metadata"] |= {"name": "old", "creationTimestamp": created}
+    one = of(JOB_SET, replicatedJobs=REPLICATED)
+    one["metadata"]["creationTimestamp"] = MADE
+    knowledge = knowing(Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)}), workloads=[one], pods=[old])
+    result = await bound(job_set_pod(), knowledge)
+    assert ("schedulingGates" in result["spec"]) is held
+
+
+async def test_a_job_that_cannot_be_read_decides_nothing() -> None:
+    """A member that slipped through ungated could never be gated afterwards."""
+    with pytest.raises(ApiError):
+        await bound(job_set_pod(), knowing(Reader({"jobs/demo-x": Unreachable("silent")})))
+
+
+async def test_owners_in_a_circle_end_somewhere() -> None:
+    """Whoever may create them may write any owner into them."""
+    one = of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED)
+    other = of(TRAIN_JOB, owner=JOB_SET, labels={}, runtimeRef={"name": "torch"})
+    assert not (await review_pod(request(job_set_pod(JOB_SET)), knowing(workloads=[one, other]), DEFAULTS)).patch
+
+
+async def test_a_jobset_of_a_trainjob_is_judged_with_that() -> None:
+    """Refusing it would leave a TrainJob that was accepted without one."""
+    large = [{"name": "work", "replicas": 99, "template": {"spec": {"template": template()}}}]
+    knowledge = knowing(queues=[{"metadata": {"name": "q"}, "spec": {"capability": {"cpu": "4"}}}])
+    alone, of_train_job = of(JOB_SET, replicatedJobs=large), of(JOB_SET, owner=TRAIN_JOB, replicatedJobs=large)
+    assert not (await review_workload(request(alone), knowledge, DEFAULTS)).allowed
+    assert (await review_workload(request(of_train_job), knowledge, DEFAULTS)).allowed
+
+
+GANG_LABELS = {"muster.dev/gang": "pair", **LABELS}
+
+
+def plain_pod(owner: JSON | None = None, **annotations: str) -> JSON:
+    said = {f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return pod("p", owner=owner, labels=GANG_LABELS, annotations=said, schedulerName="default-scheduler")
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(None, id="made by hand"),
+        pytest.param(JOB, id="a plain Job's"),
+        pytest.param(owned_by("StatefulSet", "demo", "apps/v1"), id="a StatefulSet's"),
+    ],
+)
+async def test_a_pod_that_opts_in_by_itself_is_its_gangs_whoever_made_it(owner: JSON | None) -> None:
+    result = await bound(plain_pod(owner, gang_size="2"), knowing(Reader({"jobs/demo-x": of(JOB)})))
+    assert result["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "pair"
+    assert result["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
+    assert "muster.dev/workload" not in result["metadata"]["annotations"]
+
+
+async def test_a_pod_that_does_not_say_how_many_they_are_is_refused() -> None:
+    answer = answered(await review_pod(request(plain_pod()), knowing(), DEFAULTS))
+    (cause,) = answer["status"]["details"]["causes"]
+    assert cause["field"] == "metadata.annotations[muster.dev/gang-size]"

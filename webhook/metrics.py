@@ -1,0 +1,141 @@
+"""What the webhook tells Prometheus: its answers, how long they took, and until when its certificates serve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from muster.findings import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from prometheus_client import CollectorRegistry, Metric
+
+    from webhook.review import Answer
+    from webhook.serving import Keeper
+
+__all__ = ["CertificateDates", "Metrics", "Reviews", "show_load"]
+
+# From what a decision takes (a fraction of a millisecond) to what the apiserver ever waits.
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The webhook's numbers."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._reviews = Counter(
+            "muster_webhook_reviews", "Reviews answered.", ["webhook", "allowed"], registry=registry
+        )
+        self._errors = Counter(
+            "muster_webhook_errors",
+            "Reviews answered with an HTTP error, for which the failure policy decides.",
+            ["webhook", "code"],
+            registry=registry,
+        )
+        self._durations = Histogram(
+            "muster_webhook_review_duration_seconds",
+            "From the request to the answer.",
+            ["webhook"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        refusals = Counter("muster_webhook_refusals", "Reasons of refusals.", ["reason"], registry=registry)
+        warnings = Counter("muster_webhook_warnings", "Reasons of warnings.", ["reason"], registry=registry)
+        # Known before, so that each is there as 0 and none needs a look-up by name later.
+        self._refusals = {str(reason): refusals.labels(str(reason)) for reason in Reason}
+        self._warnings = {str(reason): warnings.labels(str(reason)) for reason in Reason}
+
+    def of(self, webhook: str) -> Reviews:
+        """The numbers of one webhook."""
+        allowed = {answer: self._reviews.labels(webhook, str(answer).lower()) for answer in (True, False)}
+        return Reviews(
+            webhook,
+            answered=allowed,
+            durations=self._durations.labels(webhook),
+            errors=self._errors,
+            refusals=self._refusals,
+            warnings=self._warnings,
+        )
+
+
+class Reviews:
+    """The numbers of one webhook, looked up once."""
+
+    def __init__(
+        self,
+        webhook: str,
+        *,
+        answered: dict[bool, Counter],
+        durations: Histogram,
+        errors: Counter,
+        refusals: dict[str, Counter],
+        warnings: dict[str, Counter],
+    ) -> None:
+        self._webhook = webhook
+        self._answered = answered
+        self._durations = durations
+        self._errors = errors
+        self._refusals = refusals
+        self._warnings = warnings
+
+    def answered(self, answer: Answer, seconds: float) -> None:
+        """A review was answered after so many seconds."""
+        self._answered[answer.allowed].inc()
+        self._durations.observe(seconds)
+        for reason in answer.reasons:
+            self._refusals[reason].inc()
+        for warning in answer.warnings:
+            self._warnings[warning.reason].inc()
+
+    def failed(self, code: int, seconds: float) -> None:
+        """A review ended in an HTTP error."""
+        self._errors.labels(self._webhook, str(code)).inc()
+        self._durations.observe(seconds)
+
+
+def show_load(reviews: Callable[[], int], connections: Callable[[], int], registry: CollectorRegistry) -> None:
+    """Show what is under way, asked when Prometheus asks."""
+    Gauge("muster_webhook_reviews_under_way", "Reviews that are not answered yet.", registry=registry).set_function(
+        reviews
+    )
+    Gauge("muster_webhook_connections", "Connections, idle ones included.", registry=registry).set_function(connections)
+
+
+class CertificateDates(Collector):
+    """Until when the certificates serve, and whether the apiserver trusts them, read when Prometheus asks."""
+
+    def __init__(self, trust: Keeper, registry: CollectorRegistry) -> None:
+        self._trust = trust
+        registry.register(self)
+
+    def describe(self) -> Sequence[Metric]:
+        """The metrics without their samples."""
+        return self._families()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        dates, trusted = self._families()
+        for certificate, moment in self._trust.expirations.items():
+            dates.add_metric([certificate], moment)
+        trusted.add_metric([], float(self._trust.trusted))
+        yield from (dates, trusted)
+
+    @staticmethod
+    def _families() -> list[GaugeMetricFamily]:
+        return [
+            GaugeMetricFamily(
+                "muster_webhook_certificate_expiration_timestamp_seconds",
+                "When the serving certificate, or its authority, ends (seconds since 1970).",
+                labels=["certificate"],
+            ),
+            GaugeMetricFamily(
+                "muster_webhook_certificate_trusted",
+                "Whether the caBundle of every webhook configuration holds the authority of what is served.",
+                labels=[],
+            ),
+        ]

@@ -1,0 +1,76 @@
+"""Reviews Queues, and what names a queue by itself: PodGroups that others make, and pods that belong to no gang."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.admission import no_way_in
+from muster.findings import Severity
+from muster.names import QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.objects import Pod, PodGroup, Queue, decode
+from muster.queue_admission import burdened, faults, kept_out, left_outside, new_parent, tightened
+from webhook.beside import beside
+from webhook.review import Answer, allow, deny
+
+if TYPE_CHECKING:
+    from muster.findings import Finding
+    from muster.intent import Defaults
+    from webhook.knowledge import Knowledge
+    from webhook.review import Request
+
+__all__ = ["review_named_queue", "review_pod_group", "review_queue"]
+
+
+async def review_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a new or changed queue; raises ApiError when its parent cannot be read."""
+    validation = defaults.validation
+    if validation.mode is Severity.OFF:
+        return allow()
+    new = await beside(decode, request.object, Queue)
+    old = await beside(decode, request.old_object, Queue) if request.operation == "UPDATE" else None
+    tree = await knowledge.tree(new.spec.parent)
+    found = faults(new, tree)
+    parent = new_parent(new, tree)
+    if parent and (old is None or old.spec.parent != new.spec.parent):
+        found += burdened(parent, await knowledge.pod_groups(parent) or ())
+    # What was wrong before must stay editable, or it could never be put right in steps.
+    before = {(one.reason, one.field) for one in faults(old, tree)} if old is not None else set()
+    refusals = validation.refused(one for one in found if (one.reason, one.field) not in before)
+    if refusals:
+        return deny(refusals)
+    warnings = [*validation.refused(found), *validation.warned(found)]
+    if old is not None and tightened(old, new):
+        warnings += validation.warned(
+            left_outside(new, await knowledge.pod_groups(*tree.with_below(new.metadata.name)))
+        )
+    return allow(warnings=warnings)
+
+
+async def review_pod_group(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a PodGroup that is not muster's; raises ApiError when its queue cannot be read."""
+    group = await beside(decode, request.object, PodGroup)
+    return await _review({"spec.queue": group.spec.queue or "default"}, request, knowledge, defaults)
+
+
+async def review_named_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a pod that is no member of a gang and names a queue; raises ApiError as `review_pod_group`.
+
+    Volcano makes a PodGroup for it later, on its own: that would be refused, and nobody would hear why.
+    """
+    meta = (await beside(decode, request.object, Pod)).metadata
+    named = {
+        f"metadata.annotations[{QUEUE_ANNOTATION}]": meta.annotations.get(QUEUE_ANNOTATION, ""),
+        f"metadata.labels[{QUEUE_LABEL}]": meta.labels.get(QUEUE_LABEL, ""),
+    }
+    return await _review(named, request, knowledge, defaults)
+
+
+async def _review(named: dict[str, str], request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for what names these queues, by field."""
+    around = await knowledge.around(request.namespace)
+    found: list[Finding] = []
+    for path, name in named.items():
+        if name and (way := no_way_in(path, name, await knowledge.place(name, around.namespace))):
+            found.append(way)
+    refusals, warnings = kept_out(found, defaults.validation)
+    return deny(refusals) if refusals else allow(warnings=warnings)
