@@ -10,6 +10,7 @@ import pytest
 from muster.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.objects import Namespace
 from tests.unit.builders import (
+    GROUP,
     JSON,
     made,
     namespace,
@@ -28,7 +29,6 @@ from tests.unit.controller.recording import Scene
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GROUP = "ray-demo-pg"
 ROLES = (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
 OPENED = [name for name, _ in ROLES]
 

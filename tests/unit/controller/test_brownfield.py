@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, GROUP_NAME, STATE
-from tests.unit.builders import JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
+from tests.unit.builders import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 from tests.unit.controller.recording import Scene
 
-GROUP = "ray-demo-pg"
 OLD = [old_pod("demo-head", "headgroup"), old_pod("demo-w-0"), old_pod("demo-w-1")]
 
 

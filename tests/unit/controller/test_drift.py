@@ -7,12 +7,13 @@ import json
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.ledger import GangKey
 from muster.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
 from muster.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.unit.builders import (
+    GROUP,
     JSON,
+    KEY,
     QUEUE_LABELS,
     made,
     pod_group,
@@ -24,14 +25,8 @@ from tests.unit.builders import (
     workers,
     workload_store,
 )
+from tests.unit.controller.pair import members
 from tests.unit.controller.recording import Scene
-
-GROUP = "ray-demo-pg"
-KEY = GangKey("team", GROUP)
-
-
-def members() -> list[JSON]:
-    return [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
 
 
 async def running(**cluster: JSON) -> Scene:

@@ -13,17 +13,17 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.names import MESSAGE
-from tests.unit.builders import GROUP, as_client, pod_group, queue, ray_cluster, ray_pod
+from tests.unit.builders import GROUP, JSON, as_client, pod_group, queue
+from tests.unit.controller.pair import demo
 from tests.unit.controller.recording import RecordingClient, Scene
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource
-    from tests.unit.builders import JSON
 
 
-def demo(**objects: list[JSON]) -> Scene:
-    pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
-    return Scene(**{"workloads": [ray_cluster()], "pods": pods, "queues": [queue(cpu="2")], **objects})
+def too_large(**objects: list[JSON]) -> Scene:
+    """A gang of 3 cpu in a queue of 2."""
+    return demo(**{"queues": [queue(cpu="2")], **objects})
 
 
 def notes(scene: Scene) -> list[str]:
@@ -37,7 +37,7 @@ async def numbers_change(scene: Scene, cpu: str) -> None:
 
 async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
     """Whoever looks at either finds it; `kubectl describe` asks for the UID."""
-    scene = demo()
+    scene = too_large()
     await scene.settle()
     of_workload, of_group = scene.events_on("RayCluster"), scene.events_on("PodGroup")
     assert [event["note"] for event in of_workload] == [event["note"] for event in of_group] == notes(scene)
@@ -58,7 +58,7 @@ async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
 
 
 async def test_somebody_elses_pod_group_gets_no_event() -> None:
-    scene = demo(groups=[pod_group(ours=False)])
+    scene = too_large(groups=[pod_group(ours=False)])
     await scene.settle()
     assert len(scene.events_on("RayCluster")) == 1
     assert scene.events_on("PodGroup") == []
@@ -66,7 +66,7 @@ async def test_somebody_elses_pod_group_gets_no_event() -> None:
 
 async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -> None:
     """A gang that waits for a day must not leave thousands of events; the annotation has every number."""
-    scene = demo()
+    scene = too_large()
     await scene.settle()
     said_at = []
     start = scene.now
@@ -80,7 +80,7 @@ async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -
 
 
 async def test_a_gang_that_goes_to_and_fro_has_a_budget() -> None:
-    scene = demo()
+    scene = too_large()
     await scene.settle()
     for _ in range(30):
         scene.drop_queue(queue())
@@ -153,3 +153,40 @@ async def test_a_note_is_no_longer_than_the_apiserver_takes() -> None:
     await events.flush()
     note = client.writes[0].body["note"]
     assert note == "é" * 512
+
+
+async def test_a_refused_event_does_not_hinder_scheduling() -> None:
+    scene = demo()
+    scene.client.fails["create Event"] = [ApiError(403, "Forbidden", "no events here")] * 9
+    await scene.settle()
+    assert len(scene.open_pods()) == 3
+
+
+async def test_the_same_words_are_said_once_and_other_numbers_not_at_once() -> None:
+    scene = too_large()
+    await scene.settle()
+    scene.set_queue(queue(cpu="1"))
+    await scene.settle()
+    assert [note for _, _, note in scene.events()] == ['needs cpu 3, queue "q" has capability cpu 2']
+    assert scene.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1'
+    scene.now += 31
+    scene.set_queue(queue(cpu="2500m"))
+    await scene.settle()
+    assert [note for _, _, note in scene.events()][1:] == ['needs cpu 3, queue "q" has capability cpu 2500m']
+
+
+async def test_a_new_leader_does_not_repeat_what_was_said() -> None:
+    scene = too_large()
+    await scene.settle()
+    scene.restart()
+    assert await scene.settle() == []
+
+
+async def test_an_event_names_this_process() -> None:
+    scene = demo()
+    await scene.settle()
+    event = next(write.body for write in scene.client.writes if write.verb == "create")
+    assert (event["reportingController"], event["reportingInstance"]) == (
+        "muster.dev/controller",
+        "muster-controller-0",
+    )

@@ -6,14 +6,11 @@ import pytest
 
 from controller.evictions import Evictions
 from muster.kube.store import Change
-from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import Pod
-from tests.unit.builders import JSON, made, pod_group, queue, ray_cluster, ray_pod
+from tests.unit.builders import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
 from tests.unit.controller.recording import Scene
 
-GROUP = "ray-demo-pg"
-KEY = GangKey("team", GROUP)
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, STATE
-from tests.unit.builders import JSON, namespace, queue, ray_cluster, ray_pod
+from tests.unit.builders import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
 from tests.unit.controller.recording import Scene
 
-GROUP = "ray-demo-pg"
 HEAD = ray_pod("head", "headgroup")
 
 

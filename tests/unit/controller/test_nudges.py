@@ -11,11 +11,8 @@ from muster.kube.errors import ApiError
 from muster.ledger import GangKey
 from muster.names import NUDGE
 from tests.faulty import FaultyApiserver, listing, manifest, reply
-from tests.unit.builders import JSON, old_pod, queue, ray_cluster, ray_pod, template, workers
+from tests.unit.builders import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
 from tests.unit.controller.recording import Scene
-
-GROUP = "ray-demo-pg"
-KEY = GangKey("team", GROUP)
 
 
 def times(turns: Turns, until: float) -> list[float]:

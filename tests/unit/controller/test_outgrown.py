@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE
-from tests.unit.builders import JSON, queue, ray_cluster, ray_pod, template, workers
+from tests.unit.builders import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
 from tests.unit.controller.recording import Scene
 
-GROUP = "ray-demo-pg"
 ROLES = {"head": "headgroup", "w-0": "workers", "w-1": "workers"}
 
 
