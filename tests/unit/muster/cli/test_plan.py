@@ -211,7 +211,7 @@ def test_yaml_is_the_same_as_json(command: Command) -> None:
 )
 def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, label: str, line: str) -> None:
     """It opts in on its pod template, and may say the rest there or above."""
-    on_template = ENTRIES["plain Job"][0].replace("volcano.sh/queue-name: q", label)
+    on_template = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", label)
     (entry,) = command.plan(on_template, queue()).entries
     assert entry["verdict"]["message"] == f"spec.template.metadata.{line}"
     if label != "a: b":
@@ -221,7 +221,7 @@ def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, 
 
 
 def test_a_job_that_says_managed_false_on_its_template_is_left_alone(command: Command) -> None:
-    manifest = ENTRIES["plain Job"][0].replace("volcano.sh/queue-name: q", 'muster.dev/managed: "false"')
+    manifest = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", 'muster.dev/managed: "false"')
     (entry,) = command.plan(manifest).entries
     assert entry["intent"] is None
 

@@ -1,0 +1,182 @@
+"""What a TrainJob or its runtime asks for: queue, priority, topology, timeout; and whose gang it then is."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from muster.cli.manifests import Document
+from muster.cli.plan import plan
+from muster.objects import ObjectMeta
+from tests.unit.builders import JSON, NAMESPACE, QUEUE_LABELS, template
+from tests.unit.muster.workloads.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, runtime, step, train_job
+
+PRIORITY = "ray.io/priority-class-name"
+ANNOTATION = "scheduling.volcano.sh/queue-name"
+_FROM = f"{RUNTIME}: spec.template.metadata"
+
+
+@pytest.mark.parametrize(
+    ("job", "meta", "queue", "said"),
+    [
+        pytest.param({"labels": {QUEUE: "a"}}, {}, "a", f"metadata.labels[{QUEUE}]", id="its label"),
+        pytest.param(
+            {"annotations": {ANNOTATION: "a"}, "spec": {"labels": {QUEUE: "b"}}},
+            {},
+            "a",
+            f"metadata.annotations[{ANNOTATION}]",
+            id="its annotation before its spec",
+        ),
+        pytest.param(
+            {"spec": {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}}},
+            {"labels": {QUEUE: "c"}},
+            "a",
+            f"spec.labels[{QUEUE}]",
+            id="its spec before the runtime",
+        ),
+        pytest.param(
+            {"spec": {"annotations": {ANNOTATION: "a"}}},
+            {"labels": {QUEUE: "c"}},
+            "a",
+            f"spec.annotations[{ANNOTATION}]",
+            id="an annotation in its spec",
+        ),
+        pytest.param(
+            {},
+            {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}},
+            "a",
+            f"{_FROM}.labels[{QUEUE}]",
+            id="the runtime's label",
+        ),
+        pytest.param(
+            {}, {"annotations": {ANNOTATION: "a"}}, "a", f"{_FROM}.annotations[{ANNOTATION}]", id="its annotation"
+        ),
+        pytest.param(
+            {},
+            {"labels": {PRIORITY: "high"}},
+            "d",
+            f"namespace {NAMESPACE}: metadata.annotations[{ANNOTATION}]",
+            id="the namespace last",
+        ),
+    ],
+)
+def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> None:
+    manifest = train_job()
+    manifest["metadata"] |= {"labels": {}, **{key: value for key, value in job.items() if key != "spec"}}
+    manifest["spec"] |= job.get("spec", {})
+    namespace = ObjectMeta(name=NAMESPACE, annotations={ANNOTATION: "d"})
+    intent = judged(manifest, runtime(meta=meta), namespace).intent
+    assert intent is not None
+    assert (intent.queue, intent.said["queue"]) == (queue, said)
+
+
+@pytest.mark.parametrize(
+    ("job", "of", "muster_s"),
+    [
+        pytest.param(train_job(labels={}), runtime(), False, id="nothing said"),
+        pytest.param(train_job(labels={}), runtime(meta={"labels": {QUEUE: "q"}}), True, id="the runtime says it"),
+        pytest.param(
+            train_job(labels={"muster.dev/managed": "false"}),
+            runtime(meta={"labels": {QUEUE: "q"}}),
+            False,
+            id="opted out of its runtime's choice",
+        ),
+        pytest.param(
+            train_job(),
+            runtime(meta={"labels": {"muster.dev/managed": "false"}}),
+            False,
+            id="a runtime may opt all its jobs out",
+        ),
+        pytest.param(
+            train_job(labels={}),
+            runtime(podGroupPolicy={"volcano": {}}),
+            False,
+            id="a podGroupPolicy is the Trainer's own gang scheduling",
+        ),
+        pytest.param(
+            train_job(labels={}),
+            runtime(podGroupPolicy={"coscheduling": {"scheduleTimeoutSeconds": 10}}),
+            False,
+            id="with coscheduling too",
+        ),
+        pytest.param(
+            train_job(labels=QUEUE_LABELS),
+            runtime(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}}),
+            False,
+            id="a scheduler that muster does not know",
+        ),
+    ],
+)
+def test_whose_it_is(job: JSON, of: JSON, muster_s: bool) -> None:  # noqa: FBT001
+    verdict = judged(job, of)
+    assert verdict.allowed
+    assert (verdict.intent is not None) is muster_s
+
+
+def test_a_priority_class_that_only_the_runtime_s_template_names() -> None:
+    of = runtime(step("node", "trainer", pod=template(priorityClassName="high")))
+    intent = judged(train_job(), of).intent
+    assert intent is not None
+    path = f"{RUNTIME}: spec.template.spec.replicatedJobs[0].template.spec.template.spec.priorityClassName"
+    assert (intent.priority_class, intent.said["priorityClassName"]) == ("high", path)
+    assert not intent.prioritise_pods
+
+
+@pytest.mark.parametrize(
+    ("labels", "asked", "topology"),
+    [
+        pytest.param({}, {"mode": "soft", "highestTierAllowed": 2}, ("soft", 2), id="the policy's"),
+        pytest.param({}, {}, ("hard", 1), id="with the CRD's defaults"),
+        pytest.param(
+            {"volcano.sh/network-topology-mode": "soft"}, {"highestTierAllowed": 2}, ("soft", None), id="a label first"
+        ),
+    ],
+)
+def test_network_topology(labels: JSON, asked: JSON, topology: tuple[str, int | None]) -> None:
+    of = runtime(podGroupPolicy={"volcano": {"networkTopology": asked}})
+    intent = judged(train_job(labels={**QUEUE_LABELS, **labels}), of).intent
+    assert intent is not None
+    assert intent.topology is not None
+    assert (intent.topology.mode, intent.topology.highest_tier_allowed) == topology
+
+
+def test_a_negative_timeout_is_refused_where_it_stands() -> None:
+    refusals = judged(train_job(), runtime(podGroupPolicy={"coscheduling": {"scheduleTimeoutSeconds": -1}})).refusals
+    path = f"{RUNTIME}: spec.podGroupPolicy.coscheduling.scheduleTimeoutSeconds"
+    assert [one.message for one in refusals] == [f"{path}: -1 is negative; use 0 or more seconds"]
+
+
+def test_the_timeout_of_coscheduling_goes_into_its_pod_group() -> None:
+    labels = {**QUEUE_LABELS, "ray.io/scheduler-name": "scheduler-plugins-scheduler"}
+    entries = planned(train_job(labels=labels), runtime(podGroupPolicy={"coscheduling": {}}))
+    assert entries[0]["podGroup"]["spec"]["scheduleTimeoutSeconds"] == 60
+
+
+def planned(*manifests: JSON) -> list[dict[str, Any]]:
+    return plan([Document("test", copy.deepcopy(one)) for one in manifests], DEFAULTS)
+
+
+def test_the_plan_of_a_train_job_wherever_its_runtime_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    job, of = train_job({"numNodes": 2}), runtime(kind="TrainingRuntime")
+    job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime"
+    entries = planned(job, of)
+    assert entries == planned(of, job)
+    metadata = entries[0]["podGroup"]["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == ("train", NAMESPACE)
+    assert [(owner["kind"], owner["name"]) for owner in metadata["ownerReferences"]] == [("TrainJob", "train")]
+    assert entries[0]["podGroup"]["spec"]["minMember"] == 2
+    assert entries[0]["roles"][0]["patch"]
+    assert not capsys.readouterr().err
+
+
+def test_pods_that_the_trainer_binds_itself_are_left_to_its_pod_group() -> None:
+    """Where the runtime has a podGroupPolicy, muster checks the queue and does nothing else."""
+    entry = planned(train_job(), runtime(podGroupPolicy={"volcano": {}}))[0]
+    assert (entry["roles"][0]["patch"], entry["roles"][0]["gated"]) == ([], False)
+    (line,) = entry["verdict"]["warnings"]
+    assert line == (
+        "ClusterTrainingRuntime torch: spec.template.spec.replicatedJobs[0].template.spec.template.metadata: "
+        'its pods come bound to PodGroup "train"; muster leaves them to it, and makes none'
+    )
