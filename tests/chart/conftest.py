@@ -16,15 +16,15 @@ from tests.chart.kubeconform import faults
 from tests.chart.rendered import Rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.chart.rendered import JSON
+    from tests.chart.rendered import JSON, Program, Render
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 
 
 @pytest.fixture(scope="session")
-def helm() -> Callable[..., subprocess.CompletedProcess[str]]:
+def helm() -> Program:
     """Run helm with these arguments."""
     program = binaries([PARTS["helm"]], print)["helm"]
 
@@ -35,9 +35,7 @@ def helm() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def render(
-    helm: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., Rendered]]:
+def render(helm: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Render]:
     """Render the chart with these `--set` values. At the end of all tests kubeconform looks at all of it."""
     seen: dict[str, str] = {}
 
@@ -55,6 +53,12 @@ def render(
     for document, name in seen.items():
         renderings.setdefault(name, []).append(json.loads(document))
     assert faults(renderings, tmp_path_factory.mktemp("renderings")) == []
+
+
+@pytest.fixture(scope="session")
+def default(render: Render) -> Rendered:
+    """What is installed where no value is set but the image's repository."""
+    return render()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What a chart renders, found by kind and name."""
+"""What a chart renders, found by kind and name; and what the programs are that render and read it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
-__all__ = ["JSON", "Render", "Rendered"]
+__all__ = ["JSON", "Program", "Render", "Rendered"]
 
 JSON = dict[str, Any]
 
@@ -34,6 +35,15 @@ class Rendered:
         kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
         return {webhook["name"]: webhook for kind in kinds for webhook in self.one(kind)["webhooks"] or ()}
 
+    def rules(self, kind: str, name: str) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+        """(group, resource, names, verbs) of a role, one for each resource."""
+        return sorted(
+            (group, resource, tuple(rule.get("resourceNames", ())), tuple(rule["verbs"]))
+            for rule in self.one(kind, name)["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        )
+
     def arguments(self, component: str) -> list[str]:
         """The arguments of a Deployment's only container."""
         deployment = next(
@@ -47,4 +57,5 @@ class Rendered:
 
 
 if TYPE_CHECKING:
+    Program = Callable[..., subprocess.CompletedProcess[str]]
     Render = Callable[..., Rendered]

@@ -11,10 +11,9 @@ import yaml
 from hack.testbed.debian import Debian
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Render
+    from tests.chart.rendered import JSON, Program, Render
 
 _LEASE = 'leader_election_master_status{name="gangs-muster-controller",pod="%s"}'
 _DAYS = 86400
@@ -74,7 +73,7 @@ FIRING: dict[str, tuple[dict[str, str | None], dict[str, str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def promtool() -> Callable[..., subprocess.CompletedProcess[str]]:
+def promtool() -> Program:
     """Run promtool with these arguments."""
     debian = Debian(("prometheus",))
     debian.ensure(print)
@@ -118,9 +117,7 @@ def _asked(groups: JSON, series: dict[str, str | None], expected: dict[str, JSON
     }
 
 
-def test_promtool_finds_nothing_to_complain_about(
-    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
-) -> None:
+def test_promtool_finds_nothing_to_complain_about(promtool: Program, groups: JSON, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump(groups))
     done = promtool("check", "rules", "--lint=all", "--lint-fatal", rules)
@@ -128,9 +125,7 @@ def test_promtool_finds_nothing_to_complain_about(
     assert f"{len(FIRING)} rules found" in done.stdout
 
 
-def test_each_alert_fires_for_its_reason_and_for_no_other(
-    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
-) -> None:
+def test_each_alert_fires_for_its_reason_and_for_no_other(promtool: Program, groups: JSON, tmp_path: Path) -> None:
     """One hour for each, and one in which all is well."""
     assert list(FIRING) == [rule["alert"] for rule in groups["groups"][0]["rules"]]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
@@ -144,9 +139,7 @@ def test_each_alert_fires_for_its_reason_and_for_no_other(
     assert not done.returncode, done.stdout + done.stderr
 
 
-def test_promtool_sees_an_alert_that_does_not_fire(
-    promtool: Callable[..., subprocess.CompletedProcess[str]], groups: JSON, tmp_path: Path
-) -> None:
+def test_promtool_sees_an_alert_that_does_not_fire(promtool: Program, groups: JSON, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
     expected = {"MusterNoLeader": {"labels": {}, "summary": "Not one controller of muster leads, but 0"}}
     page = tmp_path / "test.yaml"

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.test_chart import rules
-
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.chart.rendered import Render, Rendered
-
-    Helm = Callable[..., subprocess.CompletedProcess[str]]
+    from tests.chart.rendered import Program, Render, Rendered
 
 PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
 CERT_MANAGER = "certManager.enabled=true"
@@ -40,8 +34,8 @@ def test_certificates_of_others_are_mounted_and_only_read(render: Render, value:
     """No Secret of muster's, no right to any, and a policy that keeps it from the caBundles."""
     rendered = render(value)
     assert not [item for item in rendered.documents if item["kind"] == "Secret"]
-    assert rules(rendered, "Role", "muster-webhook") == [("events.k8s.io", "events", (), ("create",))]
-    configurations = [rule for rule in rules(rendered, "ClusterRole", "muster-webhook") if rule[0].startswith("admiss")]
+    assert rendered.rules("Role", "muster-webhook") == [("events.k8s.io", "events", (), ("create",))]
+    configurations = [rule for rule in rendered.rules("ClusterRole", "muster-webhook") if rule[0].startswith("admiss")]
     assert {verbs for _, _, _, verbs in configurations} == {(*LOOK, "patch")}
     (held,) = rendered.one("ValidatingAdmissionPolicy", "muster-webhook")["spec"]["validations"]
     assert "caBundle" in held["expression"]
@@ -111,7 +105,7 @@ def test_the_authority_of_ones_own_secret_is_written_by_helm(render: Render) -> 
         pytest.param([OWN_SECRET, "webhook.caBundle=LS0tLS1CRUdJTg=="], "use certificates in PEM", id="base64"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(helm: Helm, chart: Path, values: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(helm: Program, chart: Path, values: list[str], said: str) -> None:
     settings = [part for value in ("image.repository=r", *values) for part in ("--set", value)]
     done = helm("template", "muster", str(chart), *settings)
     assert done.returncode

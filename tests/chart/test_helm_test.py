@@ -11,12 +11,9 @@ import pytest
 from hack.image.machine import PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Render
-
-    Helm = Callable[..., subprocess.CompletedProcess[str]]
+    from tests.chart.rendered import JSON, Program, Render
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +71,7 @@ def test_who_is_not_reached_is_named(chart: Path) -> None:
         (["webhook.failurePolicy=Ignore"], "pass without muster", True),
     ],
 )
-def test_the_notes_say_what_counts_here(helm: Helm, chart: Path, values: list[str], line: str, said: bool) -> None:  # noqa: FBT001
+def test_the_notes_say_what_counts_here(helm: Program, chart: Path, values: list[str], line: str, said: bool) -> None:  # noqa: FBT001
     settings = [f"--set={value}" for value in ("image.repository=r", *values)]
     done = helm("install", "muster", str(chart), "--namespace=muster-system", "--dry-run=client", *settings)
     text = done.stdout.partition("NOTES:")[2]
@@ -82,7 +79,7 @@ def test_the_notes_say_what_counts_here(helm: Helm, chart: Path, values: list[st
     assert "helm test muster --namespace muster-system" in text
 
 
-def test_the_notes_push_to_a_tag_and_name_the_digest_that_runs(helm: Helm, chart: Path) -> None:
+def test_the_notes_push_to_a_tag_and_name_the_digest_that_runs(helm: Program, chart: Path) -> None:
     """Nobody can push to a digest."""
     digest = f"sha256:{'0' * 64}"
     settings = ("--set=image.repository=r", f"--set=image.digest={digest}", "--set=image.tag=v2")

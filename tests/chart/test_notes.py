@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
+    from tests.chart.rendered import Program
 
-def test_who_has_installed_it_is_told_how_to_check_it(
-    helm: Callable[..., subprocess.CompletedProcess[str]], chart: Path
-) -> None:
+
+def test_who_has_installed_it_is_told_how_to_check_it(helm: Program, chart: Path) -> None:
     pretend = ("--dry-run=client", "--set", "image.repository=own/muster")
     done = helm("install", "muster", str(chart), "--namespace", "muster-system", *pretend)
     assert "\n  muster doctor\n" in done.stdout
@@ -22,7 +20,7 @@ def test_who_has_installed_it_is_told_how_to_check_it(
 
 @pytest.mark.parametrize(("namespace", "warned"), [("default", True), ("muster-system", False)])
 def test_who_exempts_the_namespace_default_is_told(
-    helm: Callable[..., subprocess.CompletedProcess[str]],
+    helm: Program,
     chart: Path,
     namespace: str,
     warned: bool,  # noqa: FBT001

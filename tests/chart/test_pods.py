@@ -19,11 +19,6 @@ def pod(rendered: Rendered, component: str) -> JSON:
 
 
 @pytest.fixture(scope="module")
-def default(render: Render) -> Rendered:
-    return render()
-
-
-@pytest.fixture(scope="module")
 def filled(render: Render) -> Rendered:
     """Every value of the pods set, for both."""
     settings = (

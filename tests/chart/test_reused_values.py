@@ -11,11 +11,9 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
     from pathlib import Path
 
-    Helm = Callable[..., subprocess.CompletedProcess[str]]
+    from tests.chart.rendered import Program
 
 _FIRST = '{{- include "muster.complete" . -}}\n'
 _EVERYTHING = (
@@ -53,7 +51,7 @@ def test_every_template_fills_in_what_is_missing(chart: Path) -> None:
     ],
 )
 def test_a_chart_without_its_values_renders_the_same(
-    helm: Helm, chart: Path, tmp_path: Path, values: tuple[str, ...]
+    helm: Program, chart: Path, tmp_path: Path, values: tuple[str, ...]
 ) -> None:
     """Whichever values a former chart lacked: here all of them."""
     bare = tmp_path / "muster"

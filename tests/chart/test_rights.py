@@ -1,16 +1,25 @@
-"""docs/security.md lists what muster's ServiceAccounts may do, each line with what it is for."""
+"""What muster's ServiceAccounts may do: nothing else, nowhere, ever. docs/security.md lists it, with what it is for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 from tests.docs.test_security import PAGE
 from tests.rights import granted, listed
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import Render
+    from collections.abc import Iterator
+
+    from tests.chart.rendered import Render, Rendered
+
+READ = ["get", "list", "watch"]
+# Two versions of MPIJob are one resource.
+OWNERS = {(kind.group, kind.plural) for kind in GANG_KINDS}
+SPEAKERS = {(read.group, read.plural) for reads in (WATCHED_KINDS, SOURCES) for read in reads} - OWNERS
 
 
 @pytest.mark.parametrize("process", ["muster-webhook", "muster-controller", "muster-uninstall"])
@@ -43,3 +52,77 @@ def test_with_certificates_of_others_the_webhook_has_no_secret(render: Render, v
     assert written == {"events", *kinds}
     assert {right.name for right in rights if right.resource in kinds} == {"muster"}
     assert "secrets" not in {right.resource for right in rights}
+
+
+def readable(*more: str) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """The rights to see all workloads and what speaks for them, and `more` on those that are gangs."""
+    for group, plural in OWNERS | SPEAKERS:
+        yield group, plural, (), (*READ, *(more if (group, plural) in OWNERS else ()))
+
+
+def test_rights_of_the_webhook_in_the_cluster(default: Rendered) -> None:
+    bundle = (*READ, "patch")
+    assert default.rules("ClusterRole", "muster-webhook") == sorted(
+        [
+            ("", "limitranges", (), tuple(READ)),
+            ("", "namespaces", (), tuple(READ)),
+            ("", "pods", (), tuple(READ)),
+            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("muster",), bundle),
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("muster",), bundle),
+            ("batch", "jobs", (), ("get",)),
+            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
+            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
+            ("scheduling.volcano.sh", "podgroups", (), ("list",)),
+            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
+            *readable(),
+        ]
+    )
+
+
+def test_rights_of_the_webhook_in_its_namespace(default: Rendered) -> None:
+    assert default.rules("Role", "muster-webhook") == [
+        ("", "secrets", ("muster-webhook-tls",), (*READ, "update")),
+        ("events.k8s.io", "events", (), ("create",)),
+    ]
+
+
+def test_rights_of_the_controller_in_the_cluster(default: Rendered) -> None:
+    assert default.rules("ClusterRole", "muster-controller") == sorted(
+        [
+            ("", "limitranges", (), tuple(READ)),
+            ("", "namespaces", (), tuple(READ)),
+            ("", "nodes", (), tuple(READ)),
+            ("", "pods", (), (*READ, "patch", "delete")),
+            ("batch", "jobs", (), ("list", "patch")),
+            ("events.k8s.io", "events", (), ("create",)),
+            ("muster.dev", "gangs", (), ("release",)),
+            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
+            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
+            ("scheduling.volcano.sh", "podgroups", (), (*READ, "create", "patch", "delete")),
+            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
+            *readable("patch"),
+            *((group, f"{plural}/finalizers", (), ("update",)) for group, plural in OWNERS),
+        ]
+    )
+
+
+def test_rights_of_the_controller_in_its_namespace(default: Rendered) -> None:
+    assert default.rules("Role", "muster-controller") == [
+        ("coordination.k8s.io", "leases", (), ("create",)),
+        ("coordination.k8s.io", "leases", ("muster-controller",), ("get", "update")),
+    ]
+
+
+def test_no_right_is_a_wildcard(default: Rendered) -> None:
+    roles = [item for item in default.documents if item["kind"] in {"Role", "ClusterRole"}]
+    assert "*" not in yaml.safe_dump([role["rules"] for role in roles])
+
+
+@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
+def test_rights_go_to_the_processs_own_service_account(default: Rendered, process: str) -> None:
+    subject = {"kind": "ServiceAccount", "name": process, "namespace": "muster-system"}
+    for kind, role in (("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")):
+        binding = default.one(kind, process)
+        assert binding["subjects"] == [subject]
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role, process)
+    assert default.one("Deployment", process)["spec"]["template"]["spec"]["serviceAccountName"] == process

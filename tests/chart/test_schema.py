@@ -11,11 +11,10 @@ import yaml
 from muster.findings import Reason
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    Helm = Callable[..., subprocess.CompletedProcess[str]]
+    from tests.chart.rendered import Program
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
         pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
     ],
 )
-def test_a_mistake_is_named(helm: Helm, chart: Path, value: str, said: str) -> None:
+def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -> None:
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{value}")
     assert done.returncode
     assert said in done.stderr

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chart.test_chart import rules
-
 if TYPE_CHECKING:
     from tests.chart.rendered import JSON, Render, Rendered
 
@@ -38,7 +36,7 @@ def test_all_that_the_job_needs_comes_before_it_and_goes_with_it(render: Render)
 
 def test_rights_of_the_job(render: Render) -> None:
     """By name where a name can be given; no right to read anything but pods and PodGroups."""
-    assert rules(render(release="gangs"), "ClusterRole", "gangs-muster-uninstall") == [
+    assert render(release="gangs").rules("ClusterRole", "gangs-muster-uninstall") == [
         ("", "pods", (), ("list", "patch")),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("gangs-muster",), ("delete",)),
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("gangs-muster",), ("delete",)),

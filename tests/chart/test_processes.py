@@ -1,0 +1,152 @@
+"""The Deployments: their image, their arguments, and that both processes run restricted."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import pytest
+
+import muster
+
+if TYPE_CHECKING:
+    from tests.chart.rendered import Render, Rendered
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        pytest.param([], f"own/muster:{muster.__version__}", id="the chart's own version"),
+        pytest.param(["image.tag=v2"], "own/muster:v2", id="a tag"),
+        pytest.param(["image.tag=12"], "own/muster:12", id="a tag that looks like a number"),
+        pytest.param(["image.repository=r:5000/m"], f"r:5000/m:{muster.__version__}", id="a registry with a port"),
+        pytest.param([f"image.digest={DIGEST}"], f"own/muster@{DIGEST}", id="a digest"),
+        pytest.param([f"image.digest={DIGEST}", "image.tag=v2"], f"own/muster@{DIGEST}", id="a digest before a tag"),
+    ],
+)
+def test_all_pods_run_the_same_image(render: Render, values: list[str], image: str) -> None:
+    """Those of both processes, and that of `helm test`."""
+    rendered = render(*values)
+    pods = [item["spec"]["template"] for item in rendered.documents if item["kind"] == "Deployment"]
+    pods.append(rendered.one("Pod"))
+    assert [pod["spec"]["containers"][0]["image"] for pod in pods] == [image] * 3
+
+
+def test_the_service_finds_the_webhooks_pods_and_no_others(default: Rendered) -> None:
+    selector = default.one("Service")["spec"]["selector"].items()
+    labels = {
+        name: default.one("Deployment", name)["spec"]["template"]["metadata"]["labels"].items()
+        for name in ("muster-webhook", "muster-controller")
+    }
+    assert selector <= labels["muster-webhook"]
+    assert not selector <= labels["muster-controller"]
+
+
+@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
+def test_a_deployment_selects_its_own_pods(default: Rendered, process: str) -> None:
+    spec = default.one("Deployment", process)["spec"]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    assert spec["replicas"] == 2
+
+
+@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
+def test_pods_meet_the_restricted_standard(default: Rendered, process: str) -> None:
+    """PodSecurity `restricted`, and a root file system that nobody writes."""
+    spec = default.one("Deployment", process)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["seccompProfile"]["type"]) == (
+        True,
+        "RuntimeDefault",
+    )
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
+
+
+@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
+def test_probes_ask_the_port_that_is_served(default: Rendered, process: str) -> None:
+    (container,) = default.one("Deployment", process)["spec"]["template"]["spec"]["containers"]
+    ports = {item["name"]: item["containerPort"] for item in container["ports"]}
+    assert f"--health-port={ports['health']}" in container["args"]
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": "health"}
+
+
+@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
+def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
+    (container,) = default.one("Deployment", process)["spec"]["template"]["spec"]["containers"]
+    assert {item["name"]: item["valueFrom"]["fieldRef"]["fieldPath"] for item in container["env"]} == {
+        "POD_NAME": "metadata.name",
+        "POD_NAMESPACE": "metadata.namespace",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "component", "argument"),
+    [
+        ("defaultQueue=shared", "webhook", "--default-queue=shared"),
+        ("defaultQueue=shared", "controller", "--default-queue=shared"),
+        ("gate=assemble", "webhook", "--gate=assemble"),
+        ("gate=assemble", "controller", "--gate=assemble"),
+        ("gate=off", "webhook", "--gate=off"),
+        ("gate=false", "webhook", "--gate=off"),
+        ("validation=warn", "webhook", "--validation=warn"),
+        ("validation=off", "webhook", "--validation=off"),
+        ("validation=false", "webhook", "--validation=off"),
+        ("validationReasons.QueueNotFound=warn", "webhook", "--validation-reason=QueueNotFound=warn"),
+        ("validationReasons.NoPods=off", "webhook", "--validation-reason=NoPods=off"),
+        ("validationReasons.NoPods=false", "webhook", "--validation-reason=NoPods=off"),
+        ("webhook.logLevel=debug", "webhook", "--log-level=debug"),
+        ("controller.logLevel=debug", "controller", "--log-level=debug"),
+        ("logFormat=json", "webhook", "--log-format=json"),
+        ("logFormat=json", "controller", "--log-format=json"),
+        ("webhook.shutdownDelaySeconds=9", "webhook", "--shutdown-delay=9"),
+        ("controller.lease.durationSeconds=30", "controller", "--lease-duration=30"),
+        ("controller.lease.renewDeadlineSeconds=20", "controller", "--renew-deadline=20"),
+        ("controller.lease.retryPeriodSeconds=4", "controller", "--retry-period=4"),
+        ("controller.lease.retryPeriodSeconds=0.5", "controller", "--retry-period=0.5"),
+    ],
+)
+def test_values_reach_the_processes(render: Render, value: str, component: str, argument: str) -> None:
+    assert argument in render(value).arguments(component)
+
+
+@pytest.mark.parametrize("delay", [0, 5, 60])
+def test_the_kubelet_waits_longer_than_the_webhook_goes_on(render: Render, delay: int) -> None:
+    """The delay, then what is under way."""
+    spec = render(f"webhook.shutdownDelaySeconds={delay}").one("Deployment", "muster-webhook")
+    assert spec["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > delay + 8
+
+
+@pytest.mark.parametrize(
+    ("component", "module"), [("webhook", "webhook.__main__"), ("controller", "controller.__main__")]
+)
+def test_every_argument_is_one_that_the_process_takes(
+    default: Rendered, component: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parsed by the process's own parser, which stops at anything that it does not know."""
+    program = __import__(module, fromlist=["main"])
+    parsed: list[argparse.Namespace] = []
+
+    def keep(self: argparse.ArgumentParser, *_: object) -> argparse.Namespace:
+        found, unknown = self.parse_known_args(default.arguments(component))
+        assert unknown == []
+        parsed.append(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", keep)
+    with pytest.raises(KeyboardInterrupt):
+        program.main()
+    assert parsed[0].health_port == 8080
+
+
+def test_secrets_for_pulling_the_image(render: Render) -> None:
+    rendered = render("imagePullSecrets[0].name=registry")
+    for process in ("muster-webhook", "muster-controller"):
+        spec = rendered.one("Deployment", process)["spec"]["template"]["spec"]
+        assert spec["imagePullSecrets"] == [{"name": "registry"}]

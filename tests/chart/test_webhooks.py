@@ -1,0 +1,211 @@
+"""Which calls the apiserver makes, and where they end: narrow, so that an outage cannot hurt a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.workloads import GANG_KINDS, WATCHED_KINDS, Kind
+from webhook.bundles import CLOSED
+
+if TYPE_CHECKING:
+    from tests.chart.rendered import JSON, Render, Rendered
+
+# It sees one event of muster's own, which is never kept.
+REACH = "reach.muster.dev"
+# The webhooks that see pods.
+PODS = ("ray.pods.muster.dev", "kubeflow.pods.muster.dev", "jobset.pods.muster.dev", "plain.pods.muster.dev")
+
+
+def test_which_webhooks_there_are(default: Rendered) -> None:
+    assert set(default.webhooks()) == {
+        *PODS,
+        "workloads.muster.dev",
+        "namespaces.workloads.muster.dev",
+        "jobs.workloads.muster.dev",
+        "queues.muster.dev",
+        "podgroups.muster.dev",
+        "queues.pods.muster.dev",
+        REACH,
+    }
+
+
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: str(kind.kind))
+def test_the_pods_of_every_kind_are_seen_by_their_label(default: Rendered, kind: Kind) -> None:
+    selected = [
+        expression
+        for webhook in default.webhooks().values()
+        for expression in webhook.get("objectSelector", {}).get("matchExpressions", [])
+    ]
+    assert {"key": kind.pod_label, "operator": "Exists"} in selected
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_of_pods_only_their_creation_is_seen(default: Rendered, name: str) -> None:
+    """Opening a gate is an update: it must not call us."""
+    webhook = default.webhooks()[name]
+    assert webhook["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["pods"],
+            "operations": ["CREATE"],
+            "scope": "Namespaced",
+        },
+    ]
+    assert webhook["reinvocationPolicy"] == "IfNeeded"
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_that_are_no_members_are_never_seen_unless_they_say_they_are(default: Rendered, name: str) -> None:
+    """What the expression lets through is tried on the apiserver (tests/apiserver/test_outage.py)."""
+    (condition,) = default.webhooks()[name]["matchConditions"]
+    claims, _, rest = condition["expression"].partition(" || ")
+    assert claims == f"'{GANG}' in object.metadata.?labels.orValue({{}})"
+    assert all(word in rest for word in ("nodeName", "DaemonSet", "redis-cleanup"))
+
+
+@pytest.mark.parametrize("name", ["workloads.muster.dev", "namespaces.workloads.muster.dev"])
+def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendered, name: str) -> None:
+    seen = default.webhooks()[name]["rules"]
+    watched = {(kind.group, kind.plural) for kind in WATCHED_KINDS}
+    assert {(rule["apiGroups"][0], plural) for rule in seen for plural in rule["resources"]} == watched | {
+        ("batch.volcano.sh", "jobs")
+    }
+    versions = {rule["apiGroups"][0]: rule["apiVersions"] for rule in seen}
+    assert all(kind.versions[0] in versions[kind.group] for kind in WATCHED_KINDS)
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in seen)
+    assert not [resource for rule in seen for resource in rule["resources"] if "/" in resource]
+
+
+def test_of_jobs_only_those_are_seen_whose_pods_join_a_gang(default: Rendered) -> None:
+    """A cluster has many others."""
+    webhook = default.webhooks()["jobs.workloads.muster.dev"]
+    assert [(rule["apiGroups"], rule["resources"]) for rule in webhook["rules"]] == [(["batch"], ["jobs"])]
+    joins = webhook["matchConditions"][0]["expression"]
+    assert joins == f"object.?spec.?template.?metadata.?labels[?'{GANG}'].hasValue()"
+
+
+def test_pods_that_another_entry_has_seen_are_not_seen_again(default: Rendered) -> None:
+    """That one has written the label on them by which plain pods are known."""
+    webhooks = default.webhooks()
+    others = {webhooks[name]["objectSelector"]["matchExpressions"][0]["key"] for name in PODS} - {GANG}
+    expressions = webhooks["plain.pods.muster.dev"]["objectSelector"]["matchExpressions"]
+    assert {one["key"] for one in expressions if one["operator"] == "DoesNotExist"} == others
+
+
+def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) -> None:
+    """It must let through exactly what `muster.intent.speaks` would look into."""
+    conditions = {
+        item["name"]: item["expression"] for item in default.webhooks()["workloads.muster.dev"]["matchConditions"]
+    }
+    labels = re.findall(r"'([^']+)'", re.search(r"key in\s*\[([^]]*)\]", conditions["asks-for-gang-scheduling"])[1])  # type: ignore[index]
+    assert set(labels) == {SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED}
+    assert f"'{QUEUE_ANNOTATION}' in annotations" in conditions["asks-for-gang-scheduling"]
+    assert "schedulingPolicy" in conditions["asks-for-gang-scheduling"]
+    assert set(conditions) == {"asks-for-gang-scheduling", "says-something-new", "is-not-being-deleted"}
+
+
+def test_in_opted_in_namespaces_exactly_those_are_seen_beside_that_do_not_ask_themselves(default: Rendered) -> None:
+    """No workload makes two calls."""
+    asking, opted = (default.webhooks()[name] for name in ("workloads.muster.dev", "namespaces.workloads.muster.dev"))
+    first, *others = opted["matchConditions"]
+    asks, *same = asking["matchConditions"]
+    assert first["expression"] == f"!({asks['expression']})"
+    assert others == same
+    labels = opted["namespaceSelector"]["matchExpressions"]
+    assert {"key": MANAGED, "operator": "In", "values": ["true"]} in labels
+
+
+def in_namespaces(rendered: Rendered) -> list[JSON]:
+    """The webhooks that a namespace can be kept from: Queues are in none."""
+    return [webhook for name, webhook in rendered.webhooks().items() if name not in {"queues.muster.dev", REACH}]
+
+
+def test_neither_kube_system_nor_its_own_namespace_is_ever_seen(default: Rendered) -> None:
+    for webhook in in_namespaces(default):
+        assert {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "muster-system"],
+        } in webhook["namespaceSelector"]["matchExpressions"]
+
+
+def test_namespaces_may_be_excluded_whatever_they_are_called(render: Render) -> None:
+    for webhook in in_namespaces(render("excludedNamespaces={infra,123}")):
+        expression, *_ = webhook["namespaceSelector"]["matchExpressions"]
+        assert expression["values"] == ["kube-system", "muster-system", "infra", "123"]
+
+
+@pytest.mark.parametrize(
+    ("values", "policy", "timeout"),
+    [
+        pytest.param([], "Fail", 5, id="default"),
+        pytest.param(["webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=3"], "Ignore", 3, id="chosen"),
+    ],
+)
+def test_what_an_outage_means_is_a_value(render: Render, values: list[str], policy: str, timeout: int) -> None:
+    for name, webhook in render(*values).webhooks().items():
+        # What these tell is also told, or kept out, elsewhere.
+        chosen = "Ignore" if "workloads" not in name and name not in PODS else policy
+        if name == REACH:
+            chosen = "Fail"
+        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == (chosen, timeout)
+        assert (webhook["sideEffects"], webhook["admissionReviewVersions"]) == ("None", ["v1"])
+
+
+def test_nobody_elses_event_is_seen_nor_any_that_is_kept(default: Rendered) -> None:
+    webhook = default.webhooks()[REACH]
+    assert webhook["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "muster-system"}}
+    assert [condition["expression"] for condition in webhook["matchConditions"]] == [
+        "request.dryRun",
+        "request.userInfo.username == 'system:serviceaccount:muster-system:muster-webhook'",
+    ]
+
+
+def test_without_a_cluster_to_ask_nothing_is_kept_from_being_called(default: Rendered) -> None:
+    """Who applies the output of `helm template` again and again must not close what was opened."""
+    assert CLOSED not in json.dumps(list(default.webhooks().values()))
+
+
+def test_helm_writes_no_authority(default: Rendered) -> None:
+    """The webhook fills it in; a value here would be put back by every upgrade."""
+    assert all("caBundle" not in webhook["clientConfig"] for webhook in default.webhooks().values())
+
+
+@pytest.mark.parametrize("values", [[], ["webhook.service.port=8443"]], ids=["default", "another port"])
+def test_the_calls_end_where_the_webhook_listens(render: Render, values: list[str]) -> None:
+    """Configuration, Service, container port and flag agree."""
+    rendered = render(*values)
+    service = rendered.one("Service")
+    (port,) = service["spec"]["ports"]
+    for webhook in rendered.webhooks().values():
+        called = webhook["clientConfig"]["service"]
+        assert (called["name"], called["namespace"]) == (service["metadata"]["name"], "muster-system")
+        assert called["port"] == port["port"]
+    (container,) = rendered.one("Deployment", "muster-webhook")["spec"]["template"]["spec"]["containers"]
+    ports = {item["name"]: item["containerPort"] for item in container["ports"]}
+    assert f"--port={ports[port['targetPort']]}" in container["args"]
+    assert f"--service={service['metadata']['name']}" in container["args"]
+
+
+def test_the_calls_go_to_the_paths_that_are_served(default: Rendered) -> None:
+    paths = {name: webhook["clientConfig"]["service"]["path"] for name, webhook in default.webhooks().items()}
+    assert paths == {
+        **dict.fromkeys(PODS, "/mutate/pods"),
+        "workloads.muster.dev": "/validate/workloads",
+        "namespaces.workloads.muster.dev": "/validate/workloads",
+        "jobs.workloads.muster.dev": "/validate/workloads",
+        "queues.muster.dev": "/validate/queues",
+        "podgroups.muster.dev": "/validate/podgroups",
+        "queues.pods.muster.dev": "/validate/pods",
+        REACH: "/validate/reach",
+    }
+
+
+def test_without_validation_no_workload_makes_a_call(render: Render) -> None:
+    assert not [name for name in render("validation=off").webhooks() if name.endswith("workloads.muster.dev")]
