@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["KUBERAY", "MPI", "TRAINER", "TRAINING", "Case", "Manifest", "Operator"]
+__all__ = ["KUBERAY", "MPI", "TRAINER", "TRAINING", "Case", "Manifest", "Operator", "ray_cluster", "replica_specs"]
 
 Manifest = dict[str, Any]
 
@@ -82,3 +82,18 @@ class Case:
     def kind(self) -> str:
         """The kind of the workload."""
         return str(self.manifest["kind"])
+
+
+def ray_cluster(manifest: Manifest) -> Manifest:
+    """The spec of the cluster that a manifest of Ray's describes."""
+    spec = manifest["spec"]
+    found: Manifest = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
+    return found
+
+
+def replica_specs(manifest: Manifest) -> dict[str, Manifest]:
+    """The roles of a Kubeflow job."""
+    found: dict[str, Manifest] = next(
+        value for name, value in manifest["spec"].items() if name.endswith("ReplicaSpecs")
+    )
+    return found

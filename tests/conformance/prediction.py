@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.conformance.groups import Group, muster_says
-from tests.conformance.rules import NONE, RULES
+from tests.conformance.job_rules import JOB_RULES
+from tests.conformance.ray_rules import RAY_RULES
+from tests.conformance.rules import NONE
+from tests.conformance.shared_rules import SHARED_RULES
 from tests.conformance.trainer_rules import TRAINER_RULES
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_RULES", "Prediction", "predict"]
 
-ALL_RULES = (*RULES, *TRAINER_RULES)
+ALL_RULES = (*SHARED_RULES, *RAY_RULES, *JOB_RULES, *TRAINER_RULES)
 
 
 @dataclass(frozen=True)

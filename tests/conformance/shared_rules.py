@@ -1,0 +1,128 @@
+"""What several operators do otherwise than muster: rules A."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING, ray_cluster, replica_specs
+from tests.conformance.rules import DESIGN, MUSTER, NONE, Rule, containers_only, each, policy, same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.objects import PodSpec
+    from tests.conformance.case import Case, Manifest
+    from tests.conformance.groups import Group
+
+__all__ = ["SHARED_RULES"]
+
+_ADDED = frozenset({"autoscaler", "wait-gcs-ready", "init-pytorch", "kubectl-delivery"})
+
+
+def _as_written(spec: PodSpec) -> PodSpec:
+    return msgspec.structs.replace(
+        spec,
+        containers=tuple(one for one in spec.containers if one.name not in _ADDED),
+        init_containers=tuple(one for one in spec.init_containers if one.name not in _ADDED),
+    )
+
+
+def _suspended(case: Case) -> bool:
+    spec = case.manifest["spec"]
+    cluster = spec.get("rayClusterConfig") or {}
+    return bool(spec.get("suspend") or cluster.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"))
+
+
+def _ends_suspended(case: Case) -> str | None:
+    return NONE if _suspended(case) else None
+
+
+def _without_other_scheduler(original: Case) -> Case | None:
+    case = copy.deepcopy(original)
+    case.manifest["metadata"].get("labels", {}).pop("ray.io/scheduler-name", None)
+    for template in (one for manifest in (case.manifest, *case.context) for one in _all_templates(manifest)):
+        template.pop("schedulerName", None)
+    return None if case == original else case
+
+
+def _all_templates(manifest: Manifest) -> Iterator[Manifest]:
+    if manifest["apiVersion"].startswith("ray.io"):
+        cluster = ray_cluster(manifest)
+        for group in (cluster.get("headGroupSpec") or {}, *(cluster.get("workerGroupSpecs") or ())):
+            yield group.get("template", {}).get("spec", {})
+    elif manifest["kind"] == "TrainingRuntime":
+        for job in manifest["spec"]["template"]["spec"]["replicatedJobs"]:
+            yield job["template"]["spec"]["template"]["spec"]
+    elif manifest["kind"] != "TrainJob":
+        for replicas in replica_specs(manifest).values():
+            yield replicas["template"]["spec"]
+
+
+def _possible_min_available(original: Case) -> Case | None:
+    """With every pod in place of a minAvailable that no gang can have."""
+    manifest = copy.deepcopy(original.manifest)
+    said = manifest["spec"].get("runPolicy", {}).get("schedulingPolicy", {})
+    if "minAvailable" not in said:
+        return None
+    waiting = manifest["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
+    said["minAvailable"] = sum(
+        spec.get("replicas", 1)
+        for role, spec in replica_specs(manifest).items()
+        if not (waiting and role == "Launcher")
+    )
+    return replace(original, manifest=manifest)
+
+
+def _min_available(case: Case, group: Group) -> Iterator[Group]:
+    available = policy(case).get("minAvailable")
+    yield group if available is None else replace(group, min_member=available)
+
+
+SHARED_RULES: tuple[Rule, ...] = (
+    Rule(
+        "A1",
+        (KUBERAY, TRAINING, MPI),
+        DESIGN,
+        "A suspended workload has no PodGroup at the operator; a plan shows the one that it gets when it is resumed.",
+        same,
+        ends=_ends_suspended,
+    ),
+    Rule(
+        "A2",
+        (KUBERAY, TRAINING, MPI, TRAINER),
+        MUSTER,
+        "A workload that names another scheduler, by label or in a template, is left alone by muster. The operators "
+        "make a PodGroup for Volcano all the same.",
+        same,
+        asked=_without_other_scheduler,
+    ),
+    Rule(
+        "A3",
+        (TRAINING, MPI),
+        MUSTER,
+        "muster refuses a minAvailable above the pods that there are (the gang could never start) or below 1 (Volcano "
+        "takes it for finished). The operators write it down as it is.",
+        _min_available,
+        asked=_possible_min_available,
+    ),
+    Rule(
+        "A5",
+        (KUBERAY, TRAINING, MPI),
+        MUSTER,
+        "Containers that the operator itself adds to its pods are counted by muster, not by the operator: KubeRay's "
+        "autoscaler and wait-gcs-ready, the Training operator's init-pytorch and kubectl-delivery.",
+        each(_as_written),
+    ),
+    Rule(
+        "A6",
+        (KUBERAY, TRAINING, MPI),
+        MUSTER,
+        "Init containers, sidecars among them, pod overhead and pod-level requests count as the scheduler counts them. "
+        "The operators add up the plain containers only: the room they ask for is too small.",
+        each(containers_only),
+    ),
+)
