@@ -7,31 +7,21 @@ import copy
 import datetime as dt
 import json
 import re
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from hack.testbed import wait_for
-from muster.cli import main
-from muster.kube.resource import (
-    DEPLOYMENTS,
-    LEASES,
-    MUTATING_WEBHOOKS,
-    POD_GROUPS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-)
+from muster.kube.resource import DEPLOYMENTS, MUTATING_WEBHOOKS, POD_GROUPS, SECRETS, VALIDATING_WEBHOOKS
 from muster.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
 from tests.apiserver.conftest import EXCLUDED
 from tests.apiserver.desk import PATIENCE
-from tests.builders import queue
+from tests.apiserver.doctors import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
 from webhook.certificates import issue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from hack.testbed import Testbed
@@ -39,38 +29,15 @@ if TYPE_CHECKING:
     from tests.apiserver.calls import Calls
     from tests.apiserver.desk import Desk
 
-_VOLCANO = ("volcano-scheduler", "volcano-controllers")
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
-_LEASE = LEASES.path("muster-system", "muster-controller")
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _NAMES = [f"muster-webhook.muster-system{end}" for end in (".svc", "")]
 
 
-@dataclass(frozen=True)
-class Doctor:
-    """The command, run in this process."""
-
-    testbed: Testbed
-    capsys: pytest.CaptureFixture[str]
-
-    def run(self, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str, str]:
-        """Exit code, output and errors."""
-        with pytest.raises(SystemExit) as ended:
-            main(["doctor", f"--kubeconfig={kubeconfig or self.testbed.kubeconfig}", *arguments])
-        said = self.capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    def found(self, *arguments: str, kubeconfig: Path | None = None) -> dict[str, list[str]]:
-        """What is not in order: `level check` with its messages. The exit code is what it must be for that."""
-        code, out, err = self.run("-ojson", *arguments, kubeconfig=kubeconfig)
-        report = json.loads(out)
-        assert (code, err) == (1 if report["problems"] else 2 if report["unknown"] else 0, "")
-        said: dict[str, list[str]] = {}
-        for one in report["diagnoses"]:
-            if one["level"] != "ok":
-                assert one["cure"], one
-                said.setdefault(f"{one['level']} {one['check']}", []).append(one["message"])
-        return said
+@pytest.fixture(scope="module")
+def healthy(bare: Testbed, webhook_of_session: MusterInstall, calls: Calls) -> Iterator[Testbed]:
+    with in_order(bare, webhook_of_session, calls):
+        yield bare
 
 
 @pytest.fixture
@@ -84,81 +51,6 @@ def down(healthy: Testbed, webhook_of_session: MusterInstall) -> None:
     """No webhook runs."""
     del healthy
     webhook_of_session.stop_webhooks()
-
-
-@pytest.fixture(scope="module")
-def healthy(bare: Testbed, webhook_of_session: MusterInstall, calls: Calls) -> Iterator[Testbed]:
-    """A controller that leads, and Volcano's Deployments, accounts and roles as its installer has them."""
-    bare.kubectl("create", "namespace", "volcano-system")
-    installer = bare.module_dir("volcano.sh/volcano") / "installer/volcano-development.yaml"
-    mine = [one for one in yaml.load_all(installer.read_bytes(), yaml.CSafeLoader) if one and _is_volcanos(one)]
-    manifests = "\n---\n".join(map(json.dumps, mine))
-    bare.kubectl("apply", "--server-side", "-f-", input=manifests)
-    calls.done("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", queue("default"))
-    opened = {"status": {"state": "Open"}}
-    calls.done("PATCH", "/apis/scheduling.volcano.sh/v1beta1/queues/default/status", opened, patch="merge")
-    lead(webhook_of_session, calls)
-    for deployment in ("volcano-system/volcano-scheduler", "volcano-system/volcano-controllers", *_OURS):
-        namespace, _, name = deployment.partition("/")
-        bare.kubectl("rollout", "status", f"--namespace={namespace}", f"deployment/{name}", "--timeout=60s")
-    yield bare
-    stand_down(webhook_of_session)
-    bare.kubectl("delete", "-f-", "--wait=false", input=manifests)
-    bare.kubectl("delete", "namespace", "volcano-system", "--wait=false")
-    bare.kubectl("delete", "queue/default")
-
-
-_OURS = ("muster-system/muster-webhook", "muster-system/muster-controller")
-
-
-def _is_volcanos(manifest: dict[str, Any]) -> bool:
-    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment")
-    return manifest["kind"] in kinds and manifest["metadata"]["name"].removesuffix("-role") in _VOLCANO
-
-
-def lead(installed: MusterInstall, calls: Calls) -> None:
-    """Start a controller and wait until it leads."""
-    installed.start_controller()
-    wait_for("a leader", lambda: calls("GET", _LEASE).body.get("spec", {}).get("holderIdentity"), PATIENCE)
-
-
-def stand_down(installed: MusterInstall) -> None:
-    """End the controllers, which give the Lease back."""
-    while installed.controllers:
-        installed.controllers.pop().stop()
-
-
-@contextmanager
-def edited(calls: Calls, path: str, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
-    """Overwrite an object, and in the end put back what it was."""
-    before = calls.done("GET", path)
-    changed = copy.deepcopy(before)
-    edit(changed)
-    calls.done("PUT", path, changed)
-    yield
-    before["metadata"]["resourceVersion"] = calls.done("GET", path)["metadata"]["resourceVersion"]
-    calls.done("PUT", path, before)
-
-
-def without(role: dict[str, Any], resource: str, verb: str) -> None:
-    """Take a verb on a resource out of a role."""
-    (rule,) = (one for one in role["rules"] if resource in one["resources"] and verb in one["verbs"])
-    rule["verbs"].remove(verb)
-    if not rule["verbs"]:
-        role["rules"].remove(rule)
-
-
-def everywhere(configuration: dict[str, Any], **fields: object) -> None:
-    """Set fields of all entries, or of their clientConfig."""
-    for entry in configuration["webhooks"]:
-        for name, value in fields.items():
-            (entry["clientConfig"] if name == "caBundle" else entry)[name] = value
-
-
-def pem(certificates: object) -> str:
-    """The authorities as a caBundle."""
-    data: dict[str, str] = certificates.secret_data()  # type: ignore[attr-defined]
-    return data["ca.crt"]
 
 
 @pytest.mark.usefixtures("webhook")
@@ -197,7 +89,8 @@ def test_no_webhook_that_answers_and_nobody_waits_for_it(doctor: Doctor, calls: 
 def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Calls) -> None:
     """A webhook that runs would put them right."""
     now = dt.datetime.now(dt.UTC)
-    stranger, past = pem(issue(_NAMES, now)), pem(issue(_NAMES, now - dt.timedelta(days=400)))
+    issued = (issue(_NAMES, when).secret_data() for when in (now, now - dt.timedelta(days=400)))
+    stranger, past = (data["ca.crt"] for data in issued)
     with (
         edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle=stranger)),
         edited(calls, VALIDATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle=past)),
@@ -323,10 +216,10 @@ def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls
             "leaseDurationSeconds": 15,
         }
 
-    with edited(calls, _LEASE, crashed):
+    with edited(calls, LEASE, crashed):
         (line,) = doctor.found()["problem lease"]
     assert re.search(r"is held by ghost, renewed \d+ days ago, for 15 seconds: nobody leads any more$", line)
-    calls.done("DELETE", _LEASE)
+    calls.done("DELETE", LEASE)
     assert doctor.found()["problem lease"] == [
         "Lease muster-system/muster-controller is missing: no controller has ever led"
     ]

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import wait_for
 from muster.injection import opening
-from muster.kube.resource import JOBS, POD_GROUPS, PODS, Resource
+from muster.kube.resource import JOBS, POD_GROUPS, PODS
 from muster.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,
     GANG,
-    GANG_SIZE,
     GATE,
     GROUP_NAME,
     MANAGED,
@@ -37,6 +35,17 @@ from muster.names import (
 )
 from muster.objects import ObjectMeta
 from tests import builders
+from tests.apiserver.acting import (
+    CONTROLLER,
+    FORBIDDEN,
+    GATE_AWAY,
+    LABEL_AWAY,
+    OTHERS,
+    Acting,
+    annotated,
+    group,
+    labelled,
+)
 from tests.apiserver.conftest import EXCLUDED
 from tests.apiserver.desk import PATIENCE, Manifest
 from tests.apiserver.owned import owned
@@ -51,13 +60,8 @@ if TYPE_CHECKING:
     from tests.apiserver.calls import Answer, Calls
 
 TENANT, ADMINISTRATOR = "tenant", "administrator"
-CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"
 VOLCANO = "system:serviceaccount:volcano-system:volcano-controllers"
-OTHERS = "example.com/budget"
-FORBIDDEN = 403
-
-GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
 OTHER_GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": OTHERS}]}}
 # What the apiserver gives every pod.
 PUT_ON_ALL = [
@@ -65,63 +69,6 @@ PUT_ON_ALL = [
     for key in ("not-ready", "unreachable")
 ]
 BOTH_GATES_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate} for gate in (GATE, OTHERS)]}}
-
-
-def labelled(**texts: str | None) -> Manifest:
-    return {"metadata": {"labels": texts}}
-
-
-def annotated(**texts: str | None) -> Manifest:
-    return {"metadata": {"annotations": texts}}
-
-
-LABEL_AWAY = labelled(**{GANG: None})
-
-
-@dataclass(frozen=True, slots=True)
-class Acting:
-    """A namespace, and what somebody does in it; nothing here needs the webhook."""
-
-    namespace: str
-    calls: Calls
-
-    def path(self, resource: Resource, name: str) -> str:
-        """The path of an object of the namespace."""
-        return resource.path(self.namespace, name)
-
-    def create(self, resource: Resource, manifest: Manifest, user: str = "") -> Answer:
-        """Create an object."""
-        return self.calls("POST", resource.path(self.namespace), manifest, user=user)
-
-    def stranger(self, **spec: object) -> str:
-        """A pod that is nobody's member; gives its name."""
-        name = f"pod-{uuid.uuid4().hex[:8]}"
-        pod = builders.pod(name, **({} if "nodeName" in spec else {"schedulingGates": [{"name": OTHERS}]}) | spec)
-        pod["metadata"]["annotations"] = {GROUP_NAME: "demo", TASK_SPEC: "worker", GANG_SIZE: "2"}
-        assert self.create(PODS, pod).ok
-        return name
-
-    def member(self, **spec: object) -> str:
-        """A pod as the webhook makes it, held by muster's gate and somebody else's; gives its name."""
-        gates = [{"name": OTHERS}, {"name": GATE}]
-        name = self.stranger(**(spec or {"schedulingGates": gates}))
-        # The webhook, which is asked about new pods, is not asked about this.
-        assert self.patch("", name, labelled(**{GANG: "demo", QUEUE_LABEL: "ours"})).ok
-        return name
-
-    def patch(self, user: str, name: str, *patches: Manifest, resource: Resource = PODS, door: str = "") -> Answer:
-        """One update that does all of this."""
-        merged: Manifest = {}
-        for patch in patches:
-            for part, content in patch.items():
-                merged[part] = {**merged.get(part, {}), **content}
-        kind = "strategic-merge" if resource is PODS else "merge"
-        return self.calls("PATCH", self.path(resource, name) + door, merged, patch=kind, user=user)
-
-    def gates(self, name: str) -> list[str]:
-        """The gates of a pod."""
-        pod = self.calls.done("GET", self.path(PODS, name))
-        return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
 
 @pytest.fixture(scope="module")
@@ -161,20 +108,6 @@ def acting(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> It
     yield acting
     bare.kubectl("delete", "namespace", namespace, "--wait=false")
     bare.kubectl("delete", "clusterrole,clusterrolebinding", "volcano-of-policies")
-
-
-def group(acting: Acting, **said: str) -> Manifest:
-    return {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": POD_GROUPS.kind,
-        "metadata": {
-            "name": f"group-{uuid.uuid4().hex[:8]}",
-            "namespace": acting.namespace,
-            "labels": {MANAGED_BY: MUSTER},
-            "annotations": said,
-        },
-        "spec": {"minMember": 1, "queue": "ours"},
-    }
 
 
 TRICKS = [

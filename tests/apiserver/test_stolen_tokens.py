@@ -15,10 +15,8 @@ from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import ADMITTED, MANAGED_BY, NUDGE
 from tests import builders
-from tests.apiserver.calls import Calls
-from tests.apiserver.conftest import open_desk
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.test_policies import (
+from tests.apiserver.acting import (
+    CONTROLLER,
     FORBIDDEN,
     GATE_AWAY,
     LABEL_AWAY,
@@ -27,6 +25,9 @@ from tests.apiserver.test_policies import (
     group,
     labelled,
 )
+from tests.apiserver.calls import Calls
+from tests.apiserver.conftest import open_desk
+from tests.apiserver.desk import PATIENCE
 from tests.recorder import RAY_CLUSTERS
 
 if TYPE_CHECKING:
@@ -59,14 +60,13 @@ def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable
 @pytest.fixture(scope="module")
 def tenants(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace of a tenant's, when the policies are in force."""
-    running_controller = "system:serviceaccount:muster-system:muster-controller"
     with open_desk(bare, "stolen") as desk:
         acting = Acting(desk.namespace, calls)
         desk.create(builders.queue(desk.namespace, cpu="8"))
         probe = acting.stranger()
 
         def in_force() -> bool:
-            return acting.patch(running_controller, probe, labelled(a="b"), door="?dryRun=All").status == FORBIDDEN
+            return acting.patch(CONTROLLER, probe, labelled(a="b"), door="?dryRun=All").status == FORBIDDEN
 
         wait_for(f"the policies of {webhook_of_session.release} to be in force", in_force, PATIENCE)
         yield acting
