@@ -26,7 +26,8 @@ from muster.workloads.model import (
 )
 from muster.workloads.mpi import MPI_JOB
 from muster.workloads.plain import PLAIN_JOB, PLAIN_POD
-from muster.workloads.ray import RAY_CLUSTER, RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
+from muster.workloads.ray import RAY_CLUSTER
+from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from muster.workloads.trainer import TRAIN_JOB
 from muster.workloads.volcano_job import VOLCANO_JOB
 

@@ -9,7 +9,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
-from muster.workloads.ray import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
+from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.builders import RUN_SECONDS, ray_cluster
 from tests.ray_dashboards import RayDashboards
 from tests.recorder import JOBS, RAY_CLUSTERS, Manifest

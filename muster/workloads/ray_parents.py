@@ -1,0 +1,177 @@
+"""The kinds that make a RayCluster: RayJob, RayService, RayCronJob.
+
+They hand their labels down to it, so that the gang is always the RayCluster's: a retry or an upgrade is a new cluster
+and a new gang.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from muster.objects import Container, InvalidObjectError, LocalObject, ObjectMeta, ResourceRequirements
+from muster.workloads.model import SchedulingPolicy, TimeLimit, Workload, time_limits_of
+from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
+
+__all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "RayService"]
+
+_TIMEOUT = "ray.io/initializing-timeout"  # annotation on RayServices
+# Five letters that the operator puts behind the name of what it makes.
+_GENERATED = "-xxxxx"
+# What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.1).
+_SUBMITTER = Container(
+    name="ray-job-submitter",
+    resources=ResourceRequirements(
+        requests={"cpu": "500m", "memory": "200Mi"},
+        limits={"cpu": "1", "memory": "1Gi"},
+    ),
+)
+
+
+class _JobSpec(LocalObject, frozen=True):
+    ray_cluster_spec: ClusterSpec | None = None
+    cluster_selector: dict[str, str] = {}
+    submission_mode: str = "K8sJobMode"
+    suspend: bool = False
+    active_deadline_seconds: int | None = None
+    pre_running_deadline_seconds: int | None = None
+
+    def time_limits(self, path: str) -> tuple[TimeLimit, ...]:
+        """How long the job may take, and how long until it runs (both count from the making of its cluster)."""
+        return (
+            *time_limits_of(self.active_deadline_seconds, f"{path}.activeDeadlineSeconds"),
+            *time_limits_of(self.pre_running_deadline_seconds, f"{path}.preRunningDeadlineSeconds"),
+        )
+
+
+class _JobStatus(LocalObject, frozen=True):
+    job_deployment_status: str = ""
+
+
+class RayJob(LocalObject, frozen=True):
+    """A job that makes a Ray cluster of its own, or runs in one that is there."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _JobSpec = _JobSpec()
+    status: _JobStatus = _JobStatus()
+
+
+class _UpgradeStrategy(LocalObject, frozen=True):
+    type: str = "NewCluster"
+
+
+class _ServiceSpec(LocalObject, frozen=True):
+    upgrade_strategy: _UpgradeStrategy = _UpgradeStrategy()
+    ray_cluster_config: ClusterSpec = msgspec.field(default=ClusterSpec(), name="rayClusterConfig")
+    suspend: bool = False
+
+
+class RayService(LocalObject, frozen=True):
+    """A service on a Ray cluster of its own; two of them while it is upgraded."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _ServiceSpec = _ServiceSpec()
+
+
+class _CronSpec(LocalObject, frozen=True):
+    job_template: _JobSpec = _JobSpec()
+    suspend: bool = False
+
+
+class RayCronJob(LocalObject, frozen=True):
+    """Makes RayJobs by a schedule."""
+
+    api_version: str = "ray.io/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _CronSpec = _CronSpec()
+
+
+def _read_job(job: RayJob) -> Workload:
+    spec = _cluster_of_job(job.spec, "spec")
+    meta = _made(job.metadata, _GENERATED)
+    if spec is None:
+        return _without_gang(job.api_version, meta)
+    # Once it has ended its cluster is about to go, if it is not gone.
+    ended = job.status.job_deployment_status in ("Complete", "Failed")
+    workload = gang_of(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=job.spec.suspend, finished=ended)
+    return replace(workload, time_limits=job.spec.time_limits("spec"))
+
+
+def _read_service(service: RayService) -> Workload:
+    timeout = service.metadata.annotations.get(_TIMEOUT, "")
+    workload = gang_of(
+        service.api_version,
+        _made(service.metadata, _GENERATED),
+        service.spec.ray_cluster_config,
+        "spec.rayClusterConfig",
+        suspended=service.spec.suspend,
+    )
+    limits = (TimeLimit(f"metadata.annotations[{_TIMEOUT}]", timeout),) if timeout else ()
+    in_place = service.spec.upgrade_strategy.type == "None"
+    return replace(workload, time_limits=limits, twice="" if in_place else "spec.upgradeStrategy")
+
+
+def _read_cron_job(cron: RayCronJob) -> Workload:
+    spec = _cluster_of_job(cron.spec.job_template, "spec.jobTemplate")
+    meta = _made(cron.metadata, _GENERATED * 2)
+    if spec is None:
+        return _without_gang(cron.api_version, meta)
+    # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
+    workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
+    return replace(workload, time_limits=cron.spec.job_template.time_limits("spec.jobTemplate"))
+
+
+def _cluster_of_job(job: _JobSpec, path: str) -> ClusterSpec | None:
+    """The cluster that a job makes, or None when it runs in one that is there already."""
+    if job.cluster_selector:
+        return None
+    spec = job.ray_cluster_spec
+    if spec is None:
+        raise InvalidObjectError(f"{path}.rayClusterSpec", "missing; a RayJob makes a cluster or selects one")
+    if job.submission_mode != "SidecarMode" or spec.head_group_spec is None:
+        return spec
+    # KubeRay takes no submitterPodTemplate in this mode.
+    head = msgspec.structs.replace(
+        spec.head_group_spec,
+        template=with_container(
+            spec.head_group_spec.template,
+            _SUBMITTER,
+            f"{path}.rayClusterSpec.headGroupSpec.template.spec",
+        ),
+    )
+    return msgspec.structs.replace(spec, head_group_spec=head)
+
+
+def _made(parent: ObjectMeta, suffix: str) -> ObjectMeta:
+    """Metadata of the cluster that a parent makes: its labels and annotations, and a name still to be generated."""
+    return ObjectMeta(
+        name=f"{parent.name}{suffix}",
+        namespace=parent.namespace,
+        labels=parent.labels,
+        annotations=parent.annotations,
+        creation_timestamp=parent.creation_timestamp,
+        deletion_timestamp=parent.deletion_timestamp,
+    )
+
+
+def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
+    return Workload(
+        kind=RAY_CLUSTER,
+        api_version=api_version,
+        metadata=metadata,
+        pod_group="",
+        roles=(),
+        policy=SchedulingPolicy(),
+    )
+
+
+RAY_JOB = replace(
+    RAY_CLUSTER, kind="RayJob", plural="rayjobs", decoded=RayJob, read=_read_job, pod_label="", owns_gang=False
+)
+RAY_SERVICE = replace(RAY_JOB, kind="RayService", plural="rayservices", decoded=RayService, read=_read_service)
+RAY_CRON_JOB = replace(
+    RAY_JOB, versions=("v1",), kind="RayCronJob", plural="raycronjobs", decoded=RayCronJob, read=_read_cron_job
+)
