@@ -1,63 +1,16 @@
-"""How gangs wait for each other: patience, strict order, soft claims, growth, preemption, the nodes as a bound."""
+"""How gangs wait for each other: patience, strict order, growth, preemption, the nodes as a bound, and their words."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
-from muster.names import ADMITTED_AT, MESSAGE, PASSED_IN, PASSED_SINCE, STATE
+from muster.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
 from muster.times import text_of
-from tests.unit.builders import JSON, amounts, pod_group, priority_class, queue, ray_cluster, ray_pod, workers
+from tests.unit.builders import JSON, amounts, pod_group, priority_class, queue, ray_pod
+from tests.unit.controller.line import LARGE, RUNS, SMALL, gang, running, scene
 from tests.unit.controller.recording import Scene
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-LARGE, SMALL, RUNS = "ray-large-pg", "ray-small-pg", "ray-runs-pg"
-
-
-def gang(
-    name: str, cpus: int, *, held: bool = True, created: str = "", labels: Mapping[str, str] | None = None
-) -> tuple[JSON, list[JSON]]:
-    """A workload of so many cpu, one a pod, and its pods."""
-    meta = {"creationTimestamp": created} if created else {}
-    said = {"volcano.sh/queue-name": "q", **(labels or {})}
-    cluster = ray_cluster(workers(replicas=cpus - 1), name=name, uid=f"uid-{name}", labels=said, meta=meta)
-    roles = ["headgroup", *["workers"] * (cpus - 1)]
-    pods = [
-        ray_pod(f"{name}-{number}", role, cluster=name, owner_uid=f"uid-{name}", held=held)
-        for number, role in enumerate(roles)
-    ]
-    return cluster, pods
-
-
-def scene(
-    *gangs: tuple[JSON, list[JSON]], annotations: Mapping[str, str] | None = None, cpu: str = "4", **more: list[JSON]
-) -> Scene:
-    """These gangs in queue q."""
-    of_queue = queue(cpu=cpu)
-    of_queue["metadata"]["annotations"] = {f"muster.dev/{key}": text for key, text in (annotations or {}).items()}
-    return Scene(
-        workloads=[workload for workload, _ in gangs],
-        pods=[one for _, pods in gangs for one in pods],
-        queues=[of_queue],
-        **more,
-    )
-
-
-def running(name: str, cpus: int) -> tuple[tuple[JSON, list[JSON]], JSON]:
-    """A gang that was admitted before, and its PodGroup."""
-    return gang(name, cpus, held=False, created="2026-11-21T09:00:00Z"), pod_group(
-        f"ray-{name}-pg",
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"},
-        admitted=f"uid-{name}",
-        minResources={"cpu": str(cpus)},
-        minMember=cpus,
-        minTaskMember={"headgroup": 1, "workers": cpus - 1},
-    )
 
 
 async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_its_patience_is_over() -> None:
@@ -163,67 +116,6 @@ async def test_in_a_strict_queue_nobody_passes() -> None:
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (LARGE, SMALL)] == ["WaitingForQuota", "WaitingForQuota"]
     assert PASSED_SINCE not in world.annotations(LARGE)
-
-
-async def test_a_gang_that_is_nowhere_after_a_minute_stands_in_nobodys_way() -> None:
-    """Its gates stay open, and the scheduler stays all-or-nothing."""
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
-    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
-    assert world.annotations(LARGE)[ADMITTED_AT] == text_of(world.now)
-    condition = {"type": "Unschedulable", "status": "True", "message": "3/4 tasks in gang unschedulable"}
-    world.client.groups[LARGE]["status"] = {"phase": "Inqueue", "conditions": [condition]}
-    world.now += 61
-    world.watch()
-    await world.settle()
-    assert world.annotations(LARGE)[STATE] == "Unschedulable"
-    assert world.annotations(LARGE)[MESSAGE].endswith("the scheduler finds no place: 3/4 tasks in gang unschedulable")
-    assert world.annotations(SMALL)[STATE] == "Admitted"
-
-
-@pytest.mark.parametrize("said", [{}, {ADMITTED_AT: "long ago"}], ids=["missing", "unreadable"])
-async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_from_now(said: JSON) -> None:
-    """Marked by hand, or by another version; the time is written once."""
-    nowhere, group = running("runs", 4)
-    group["metadata"]["annotations"] |= said
-    world = scene(nowhere, gang("small", 1), groups=[group])
-    await world.settle()
-    assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Admitted", "WaitingForQuota"]
-    assert world.annotations(RUNS)[ADMITTED_AT] == text_of(world.now)
-    marks = [write for write in world.client.writes if write.says == f"mark {RUNS}"]
-    assert len(marks) == 1
-    world.now += 61
-    world.queue.add(GangKey("team", RUNS))
-    await world.settle()
-    assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Unschedulable", "Admitted"]
-
-
-async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
-    world.client.pods["large-0"]["spec"]["nodeName"] = "n"
-    world.now += 61
-    world.watch()
-    await world.settle()
-    assert world.annotations(LARGE)[STATE] == "Admitted"
-    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
-
-
-async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_node() -> None:
-    """Volcano reserves minResources for a group in its queue, and would let nobody past whom muster admits past it."""
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
-    reserved = world.client.groups[LARGE]["spec"]["minResources"]
-    assert reserved == {"cpu": "4", "memory": "4Gi"}
-    world.now += 61
-    await world.settle()
-    world.restart()
-    await world.settle()
-    assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
-    world.client.pods["large-0"]["spec"]["nodeName"] = "n"
-    world.watch()
-    await world.settle()
-    assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
 
 
 async def test_growth_waits_behind_a_gang_whom_nobody_passes() -> None:
@@ -393,67 +285,3 @@ async def test_of_others_gangs_only_those_of_lower_priority_are_left_out(theirs:
     )
     await world.settle()
     assert world.annotations(LARGE)[STATE] == state
-
-
-async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_minute() -> None:
-    """However long ago it was admitted: in the moment before its operator makes them anew nobody takes its room."""
-    crashing, group = running("runs", 4)
-    for pod in crashing[1]:
-        pod["spec"]["nodeName"] = "node-1"
-    group["metadata"]["annotations"][ADMITTED_AT] = text_of(0.0)
-    world = scene(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
-    await world.settle()
-    world.now += 500.0
-    for pod in crashing[1]:
-        del world.client.pods[pod["metadata"]["name"]]
-    world.watch()
-    await world.settle()
-    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Admitted", "WaitingForQuota"]
-    world.now += 60.0
-    world.queue.add(GangKey("team", RUNS))
-    await world.settle()
-    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Unschedulable", "Admitted"]
-
-
-async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_again() -> None:
-    """Volcano takes the PodGroup of a suspended workload, which has no pods, into its queue, and keeps room for it."""
-    workload, pods = gang("runs", 2)
-    world = scene((workload, pods))
-    await world.settle()
-    reserved = world.client.groups[RUNS]["spec"]["minResources"]
-    assert reserved == {"cpu": "2", "memory": "2Gi"}
-    at_rest = {**workload, "spec": {**workload["spec"], "suspend": True}}
-    world.set_workload(at_rest)
-    await world.settle()
-    assert world.client.groups[RUNS]["spec"]["minResources"] == reserved, "Volcano keeps nothing for it yet"
-    world.client.pods.clear()
-    world.client.groups[RUNS]["status"] = {"phase": "Inqueue"}
-    world.watch()
-    await world.settle()
-    assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
-    world.restart()
-    await world.settle()
-    assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
-    world.set_workload(workload)
-    world.client.pods |= {pod["metadata"]["name"]: pod for pod in gang("runs", 2)[1]}
-    world.watch()
-    await world.settle()
-    assert world.client.groups[RUNS]["spec"]["minResources"] == reserved
-    assert world.annotations(RUNS)[STATE] == "Admitted"
-
-
-async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_them() -> None:
-    """Volcano leaves out what held pods ask for, but not those that are still to come, which may never be made."""
-    workload, pods = gang("large", 3)
-    world = scene((workload, pods[:2]))
-    await world.settle()
-    reserved = world.client.groups[LARGE]["spec"]["minResources"]
-    world.now += 6
-    world.queue.add(GangKey("team", LARGE))
-    await world.settle()
-    assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
-    world.client.pods[pods[2]["metadata"]["name"]] = pods[2]
-    world.watch()
-    await world.settle()
-    assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
-    assert world.annotations(LARGE)[STATE] == "Admitted"
