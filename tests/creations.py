@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hack.testbed import TestbedError
 from hack.testbed.api import Api
 from muster.names import GATE
+from tests.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from hack.testbed import Testbed
 
@@ -40,29 +39,18 @@ class Creation(NamedTuple):
     error: str
 
 
-class Creations:
+class Creations(Meanwhile):
     """As long as the block lasts, creates these objects in turn, each time by a new name; `dry_run` keeps none."""
 
     def __init__(
         self, testbed: Testbed, namespace: str, manifests: Sequence[dict[str, Any]], *, dry_run: bool = False
     ) -> None:
+        super().__init__()
         self._api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
         self._namespace = namespace
         self._manifests = manifests
         self._options = "?dryRun=All" if dry_run else ""
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         self.record: list[Creation] = []
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     @property
     def count(self) -> int:
@@ -81,7 +69,7 @@ class Creations:
         """Write the record, a JSON object per line."""
         path.write_text("".join(json.dumps(one._asdict()) + "\n" for one in self.record))
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         for number in itertools.count():
             for turn, manifest in enumerate(self._manifests):
                 self._create(manifest, f"stream-{turn}-{number}")

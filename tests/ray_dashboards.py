@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hack.testbed.operators import ray_dashboards
+from tests.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from hack.testbed import Testbed
     from tests.recorder import Manifest
 
@@ -24,29 +22,25 @@ _APPLICATIONS = "/api/serve/applications/"
 _HEALTH = "/-/healthz"
 
 
-class RayDashboards:
+class RayDashboards(Meanwhile):
     """The dashboards of all RayClusters of a testbed; a context manager that listens where KubeRay looks for them.
 
     A submitted job runs until the test ends it; deployed applications start until the test lets them serve.
     """
 
     def __init__(self, testbed: Testbed) -> None:
+        super().__init__()
         self._jobs: dict[str, str] = {}
         self._deployed: dict[str, list[str]] = {}
         self._serving: set[str] = set()
         self._server = ThreadingHTTPServer(ray_dashboards(testbed.service_range), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def _work(self) -> None:
+        self._server.serve_forever(0.1)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _end(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
 
     def end_job(self, cluster: str, status: str = "SUCCEEDED") -> None:
         """Let the job of this RayCluster have ended, whoever submitted it; `status` is Ray's word."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from hack.testbed import wait_for
 from muster.kube.resource import PODS
 from muster.names import GATE
+from tests.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,30 +44,23 @@ class Attempt:
         return self.sent <= moment <= self.answered
 
 
-class Load:
+class Load(Meanwhile):
     """Creates members of one workload, so many a second, from entering until leaving."""
 
     def __init__(self, calls: Calls, desk: Desk, owner: Manifest, per_second: float = 50) -> None:
+        super().__init__(_THREADS)
         self._calls = calls
         self._path = PODS.path(desk.namespace)
         self._body = json.dumps(desk.member(owner, "worker")).encode()
         self._interval = 1 / per_second
         self._attempts: list[Attempt] = []
-        self._ended = threading.Event()
         self._turns = self._clock()
         self._turn = threading.Lock()
-        self._threads = [threading.Thread(target=self._work) for _ in range(_THREADS)]
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        super().__enter__()
         self.lasts(0.5)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
 
     def attempts(self) -> list[Attempt]:
         """Return what was answered until now."""

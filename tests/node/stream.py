@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from hack.testbed import TestbedError
 from hack.testbed.api import Api
 from muster.names import GANG, GANG_SIZE, GATE
+from tests.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from hack.testbed import Testbed
 
 __all__ = ["Stream", "admitted"]
@@ -36,27 +34,16 @@ def admitted(api: Api, *, gang: bool) -> str:
     return "" if gates == ([GATE] if gang else []) else f"gates {gates}"
 
 
-class Stream:
+class Stream(Meanwhile):
     """As long as the block lasts, creates pods of gangs and plain pods in turn; what went wrong is in `failures`."""
 
     def __init__(self, testbed: Testbed) -> None:
+        super().__init__()
         self._api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         self.calls = 0
         self.failures: list[str] = []
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def _work(self) -> None:
         while not self._ended.wait(_PAUSE_SECONDS):
             for gang in (True, False):
                 if wrong := admitted(self._api, gang=gang):
