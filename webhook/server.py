@@ -89,16 +89,18 @@ class _Path:
         with heard(http.protocol):
             try:
                 request, answer, body = await self._decide(http)
-            except ConnectionError:
+            except ConnectionError as error:
                 # Nobody is left to hear the answer.
                 self._reviews.failed(_CLIENT_GONE, time.perf_counter() - started)
-                raise
+                response = web.Response(status=_CLIENT_GONE)
+                _forget_body(error)
             except Exception as error:  # noqa: BLE001 - one review that fails must not end the server
                 refused = _refusal(error)
                 self._reviews.failed(refused.status, time.perf_counter() - started)
                 response = web.Response(status=refused.status, text=f"{refused}\n")
                 if refused.retry:
                     response.headers["Retry-After"] = "1"
+                _forget_body(error)
             else:
                 _log(request, answer)
                 response = web.Response(body=body, headers=_JSON)
@@ -150,6 +152,14 @@ def _refusal(error: Exception) -> Refused:
         return Refused(HTTPStatus.SERVICE_UNAVAILABLE, text, retry=not error.refused)
     logger.error("a review failed", exc_info=error)
     return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "muster failed; its log says how")
+
+
+def _forget_body(error: Exception) -> None:
+    """Break the circle in which an error holds its frames, and they the body and, by the request, the error.
+
+    The cycle collector looks so seldom that bodies of megabytes would fill the memory first.
+    """
+    error.__traceback__ = None
 
 
 def _log(request: Request, answer: Answer) -> None:
