@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from muster.cli.doctor.rights import Right
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Right", "granted", "listed"]
+__all__ = ["covers", "granted", "listed", "of_rules"]
 
 EVERYWHERE = "everywhere"
 
 
-class Right(NamedTuple):
-    """One verb on one resource; a `namespace` or `name` of "" stands for all of them."""
-
-    group: str
-    resource: str
-    verb: str
-    namespace: str = ""
-    name: str = ""
-
-    def covers(self, other: Right) -> bool:
-        """Whether who holds this may do what the other says, as RBAC has it."""
-        return self[:3] == other[:3] and self.namespace in ("", other.namespace) and self.name in ("", other.name)
+def covers(held: Right, other: Right) -> bool:
+    """Whether who holds the one may do what the other says, as RBAC has it."""
+    return held[:3] == other[:3] and held.namespace in ("", other.namespace) and held.name in ("", other.name)
 
 
 def granted(documents: Iterable[dict[str, Any]], account: str) -> set[Right]:
@@ -39,18 +32,19 @@ def granted(documents: Iterable[dict[str, Any]], account: str) -> set[Right]:
         if account in (subject["name"] for subject in binding["subjects"]):
             role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
             assert "aggregationRule" not in role
-            rights |= set(_of_rules(role["rules"], binding["metadata"].get("namespace", "")))
+            rights |= set(of_rules(role["rules"], binding["metadata"].get("namespace", "")))
     return rights
 
 
-def _of_rules(rules: Iterable[dict[str, Any]], namespace: str) -> Iterator[Right]:
+def of_rules(rules: Iterable[dict[str, Any]], namespace: str = "") -> Iterator[Right]:
+    """What these rules of a role grant, in one namespace or everywhere."""
     for rule in rules:
         assert "nonResourceURLs" not in rule
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
                 for verb in rule["verbs"]:
                     for name in rule.get("resourceNames") or ("",):
-                        yield Right(group, resource, verb, namespace, name)
+                        yield Right(verb, group, resource, name, namespace)
 
 
 def listed(page: str, account: str, namespace: str) -> set[Right]:
@@ -65,5 +59,5 @@ def listed(page: str, account: str, namespace: str) -> set[Right]:
             for full in re.findall(r"`(.+?)`", resources):
                 resource, _, group = full.partition(".")
                 for verb in verbs.split(", "):
-                    rights.add(Right(group, resource, verb, at, named))
+                    rights.add(Right(verb, group, resource, named, at))
     return rights

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 import msgspec
 
-from tests.rights import Right
+from muster.cli.doctor.rights import Right
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -60,12 +60,12 @@ def questions(kinds: Iterable[Kind], own: str, other: str, rights: Collection[Ri
     """
     ways = {right[:3] for right in rights}
     for kind in kinds:
-        named = {right.name for right in rights if right[:2] == kind[:2]}
+        named = {right.name for right in rights if (right.group, right.resource) == kind[:2]}
         for verb in VERBS:
-            more = ("",) if (*kind[:2], verb) in ways else ()
+            more = ("",) if (verb, *kind[:2]) in ways else ()
             places = (*more, own, *((other,) if verb in _REST else ())) if kind.namespaced else ("",)
             for place, name in product(places, {_ANY_NAME, *more, *named}):
-                yield Right(kind.group, kind.resource, verb, place, name)
+                yield Right(verb, kind.group, kind.resource, name, place)
 
 
 async def allowed(testbed: Testbed, token: str, asked: Sequence[Right]) -> list[bool]:
@@ -96,13 +96,4 @@ async def allowed(testbed: Testbed, token: str, asked: Sequence[Right]) -> list[
 def _review(right: Right) -> dict[str, object]:
     if right.resource.startswith("/"):
         return {"spec": {"nonResourceAttributes": {"path": right.resource, "verb": right.verb}}}
-    resource, _, subresource = right.resource.partition("/")
-    attributes = {
-        "group": right.group,
-        "resource": resource,
-        "subresource": subresource,
-        "verb": right.verb,
-        "namespace": right.namespace,
-        "name": right.name,
-    }
-    return {"spec": {"resourceAttributes": attributes}}
+    return {"spec": {"resourceAttributes": right.attributes}}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from muster.cli.doctor.rights import Right
 from tests.apiserver.calls import Calls
 from tests.apiserver.reviewing import Kind, allowed, discovered, questions
-from tests.rights import Right, granted
+from tests.rights import covers, granted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,9 @@ OTHER = "kube-system"
 
 # What Kubernetes itself lets every ServiceAccount do: ask about itself, and read what there is to ask.
 EVERYBODYS = {
-    Right("authentication.k8s.io", "selfsubjectreviews", "create"),
-    Right("authorization.k8s.io", "selfsubjectaccessreviews", "create"),
-    Right("authorization.k8s.io", "selfsubjectrulesreviews", "create"),
+    Right("create", "authentication.k8s.io", "selfsubjectreviews"),
+    Right("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
+    Right("create", "authorization.k8s.io", "selfsubjectrulesreviews"),
 }
 PATHS = ("/*", "/api", "/apis", "/debug/pprof/heap", "/healthz", "/logs", "/metrics", "/openid/v1/jwks", "/readyz")
 PATHS_OF_EVERYBODY = {"/api", "/apis", "/healthz", "/openid/v1/jwks", "/readyz"}
@@ -76,10 +77,11 @@ async def test_exactly_that_is_allowed_and_nothing_else(
     """Every verb on everything that the apiserver serves or knows by name, here and elsewhere, asked with the token."""
     served = discovered(calls)
     known = {kind[:2] for kind in served}
-    unserved = {Kind(*right[:2], True) for right in account.rights if right[:2] not in known}
+    named = {(right.group, right.resource) for right in account.rights}
+    unserved = {Kind(*thing, True) for thing in named - known}
     asked = list(questions(served | BESIDE | unserved, webhook_of_session.namespace, OTHER, account.rights))
-    asked += [Right("", path, verb) for path in PATHS for verb in ("get", "post", "put", "delete")]
-    expected = account.rights | EVERYBODYS | {Right("", path, "get") for path in PATHS_OF_EVERYBODY}
+    asked += [Right(verb, "", path) for path in PATHS for verb in ("get", "post", "put", "delete")]
+    expected = account.rights | EVERYBODYS | {Right("get", "", path) for path in PATHS_OF_EVERYBODY}
     by_verb: dict[tuple[str, ...], list[Right]] = {}
     for right in expected:
         by_verb.setdefault(right[:3], []).append(right)
@@ -87,7 +89,7 @@ async def test_exactly_that_is_allowed_and_nothing_else(
     wrong = [
         (right, answer)
         for right, answer in zip(asked, answers, strict=True)
-        if answer != any(one.covers(right) for one in by_verb.get(right[:3], ()))
+        if answer != any(covers(one, right) for one in by_verb.get(right[:3], ()))
     ]
     assert not wrong
     assert {right[:3] for right, answer in zip(asked, answers, strict=True) if answer} == set(by_verb)

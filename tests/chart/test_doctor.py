@@ -9,16 +9,15 @@ import yaml
 
 from hack.testbed.modules import module_dir
 from muster.cli.doctor.installed import Installation, installations
-from muster.cli.doctor.rights import VOLCANO, Right, needed
+from muster.cli.doctor.rights import VOLCANO, needed
 from muster.cli.doctor.sight import Deployment, WebhookConfiguration
 from muster.cli.doctor.volcano import program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING
 from muster.objects import convert
+from tests.rights import granted, of_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.chart.rendered import Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
 
@@ -31,26 +30,13 @@ def installed(rendered: Rendered) -> Installation:
     return found
 
 
-def granted(roles: Iterable[JSON], namespace: str = "") -> Iterator[Right]:
-    """All rights that the roles give, without wildcards."""
-    for role in roles:
-        for rule in role["rules"]:
-            for group in rule["apiGroups"]:
-                for resource in rule["resources"]:
-                    for name in rule.get("resourceNames", [""]):
-                        for verb in rule["verbs"]:
-                            yield Right(verb, group, resource, name, namespace if role["kind"] == "Role" else "")
-
-
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 @pytest.mark.parametrize("values", [(), (_OTHERS,)], ids=["own certificates", "others'"])
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""
     rendered = render(*values, release="gangs", namespace="batch")
     name = f"gangs-muster-{component}"
-    roles = [rendered.one(kind, name) for kind in ("ClusterRole", "Role")]
-    rights = needed(component, installed(rendered))
-    assert sorted(rights) == sorted(granted(roles, "batch"))
+    assert sorted(needed(component, installed(rendered))) == sorted(granted(rendered.documents, name))
     assert installed(rendered).account(component) == name
 
 
@@ -107,5 +93,5 @@ def test_the_rights_that_volcano_needs_are_among_those_that_its_installer_gives(
                     for one in manifests
                     if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", deployment.metadata.name)
                 )
-                assert set(VOLCANO[program]) <= set(granted([role]))
+                assert set(VOLCANO[program]) <= set(of_rules(role["rules"]))
     assert programs == set(VOLCANO)

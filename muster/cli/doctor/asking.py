@@ -102,21 +102,12 @@ async def accounts_of(
 
 
 def _review(account: Account, right: Right) -> dict[str, Any]:
-    resource, _, part = right.resource.partition("/")
-    attributes = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": resource,
-        "subresource": part,
-        "name": right.name,
-        "namespace": right.namespace,
-    }
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
     user = f"system:serviceaccount:{account.namespace}:{account.name}"
     return {
         "apiVersion": ACCESS_REVIEWS.api_version,
         "kind": ACCESS_REVIEWS.kind,
-        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+        "spec": {"user": user, "groups": groups, "resourceAttributes": right.attributes},
     }
 
 

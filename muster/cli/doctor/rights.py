@@ -37,6 +37,19 @@ class Right(NamedTuple):
         full = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{full} {self.name}" if self.name else full
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """It as the `resourceAttributes` of an access review."""
+        resource, _, part = self.resource.partition("/")
+        return {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": resource,
+            "subresource": part,
+            "name": self.name,
+            "namespace": self.namespace,
+        }
+
 
 def needed(component: str, installation: Installation) -> list[Right]:
     """All rights of the `webhook` or the `controller`, as the chart gives them."""
