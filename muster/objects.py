@@ -82,7 +82,6 @@ class ObjectMeta(LocalObject, frozen=True):
     """Metadata of an object; `creation_timestamp` and `deletion_timestamp` are RFC 3339 text in UTC."""
 
     name: str = ""
-    generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
@@ -164,7 +163,6 @@ class Condition(LocalObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
 
 
 class ContainerStatus(LocalObject, frozen=True):

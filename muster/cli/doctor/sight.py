@@ -123,7 +123,6 @@ class Rule(LocalObject, frozen=True):
     """Which requests a webhook is asked about."""
 
     api_groups: tuple[str, ...] = ()
-    api_versions: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
 

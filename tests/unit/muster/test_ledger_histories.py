@@ -23,7 +23,6 @@ NAMES = "abcdef"
 # Two teams of two, and one queue by itself; any of them may come to stand anywhere.
 QUEUES = ("t", "t1", "t2", "u", "u1")
 PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u"}
-RESOURCES = ("cpu", "gpu")
 
 
 def key(name: str) -> GangKey:
