@@ -11,7 +11,6 @@ import asyncio
 import json
 import socket
 import ssl
-import time
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -57,7 +56,7 @@ Body = Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]]
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent, and when by the monotonic clock."""
+    """What a client sent, and when by the loop's clock."""
 
     kind: str
     path: str
@@ -145,7 +144,7 @@ class FaultyApiserver:
                 dict(request.query),
                 dict(request.headers),
                 json.loads(body) if body else None,
-                time.monotonic(),
+                asyncio.get_running_loop().time(),
             )
         )
         answers = self._answers[kind]
@@ -346,7 +345,7 @@ def event(kind: str, item: object) -> bytes:
 _PASSED_ON = ("Accept", "Authorization", "Content-Type", "User-Agent")
 
 
-async def eventually(condition: Callable[[], object], within: float = 5.0) -> None:
+async def eventually(condition: Callable[[], object], within: float = 60.0) -> None:
     """Wait until the condition holds; TimeoutError when it does not within so many seconds."""
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110 - the conditions are about others' state, which sets no event

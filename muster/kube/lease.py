@@ -280,7 +280,8 @@ class LeaseElector:
         return self._rules.holder == self._rules.identity
 
     async def _release(self) -> None:
-        deadline = self._rules.timing.retry
+        # Longer than for a renewal, which is tried again: after this one the next leader waits for the whole lease.
+        deadline = self._rules.timing.margin
         try:
             # Read first: a renewal that was cut short may have changed the resource version.
             body = await self._client.get(LEASES, self._name, self._namespace, deadline=deadline)

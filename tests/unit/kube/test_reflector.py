@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from muster.kube.backoff import Backoff
+from muster.kube.client import Client
+from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
@@ -25,11 +27,11 @@ from tests.faulty import (
     reset,
     stream,
 )
+from tests.loop_clock import LoopClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from muster.kube.client import Client
     from tests.faulty import Answer
 
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
@@ -38,7 +40,7 @@ FOREVER = stream(b"\n", then=hang)
 
 @asynccontextmanager
 async def running(
-    client: Client, *, silence: float = 30.0, absent_retry: float = 0.05
+    client: Client, *, silence: float = 30.0, absent_retry: float = 0.05, backoff: Backoff | None = None
 ) -> AsyncIterator[Reflector[Pod]]:
     """Run a reflector of pods with short intervals until the test is over."""
     reflector = Reflector(
@@ -48,7 +50,7 @@ async def running(
         Store(),
         silence=silence,
         absent_retry=absent_retry,
-        backoff=Backoff(0.01, 0.1),
+        backoff=backoff or Backoff(0.01, 0.1),
     )
     task = asyncio.create_task(reflector.run())
     try:
@@ -81,7 +83,7 @@ async def test_lists_in_pages_then_watches_from_there(server: FaultyApiserver, c
         ),
     )
     async with running(client) as reflector:
-        await reflector.wait_synced(5)
+        await reflector.wait_synced(60)
         await eventually(lambda: names(reflector) == {"a", "c"})
         found = reflector.store.get("ns", "a")
         assert found is not None
@@ -175,14 +177,18 @@ async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApi
 
 async def test_an_expiry_after_an_outage_is_listed_at_once(server: FaultyApiserver, client: Client) -> None:
     """The delay that the outage grew to does not keep the store stale when the server is back; a second one waits."""
+    clock = LoopClock()
     server.on("LIST", reply(listing(5)))
     server.on("WATCH", html(502), failure(410, "Expired"), failure(410, "Expired"), FOREVER)
-    reflector = Reflector(client, PODS, Pod, Store(), backoff=Backoff(0.3, 0.3, jitter=0.0))
-    task = asyncio.create_task(reflector.run())
-    await eventually(lambda: len(server.seen("WATCH")) == 4)
-    task.cancel()
+    async with running(client, backoff=Backoff(500, 500, jitter=0.0)) as reflector:
+        await eventually(lambda: reflector.statistics().failures == 1)
+        clock.forward(500)
+        # The first of the expired ones makes it wait for nothing.
+        await eventually(lambda: reflector.statistics().failures == 3)
+        clock.forward(500)
+        await eventually(lambda: len(server.seen("WATCH")) == 4)
     _, first, second, third = server.seen("WATCH")
-    assert second.at - first.at < 0.3 <= third.at - second.at
+    assert second.at - first.at < 500 <= third.at - second.at
 
 
 async def test_a_silent_connection_is_noticed(server: FaultyApiserver, client: Client) -> None:
@@ -212,14 +218,32 @@ async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyAp
     assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50", "30"]
 
 
+class Opened(Client):
+    """Counts its watches that are open."""
+
+    opened = 0
+
+    @asynccontextmanager
+    async def watch(self, *args: Any, **options: Any) -> AsyncIterator[AsyncIterator[bytes]]:  # noqa: ANN401
+        """As its parent does."""
+        async with super().watch(*args, **options) as lines:
+            self.opened += 1
+            yield lines
+
+
 async def test_a_quiet_kind_is_neither_listed_again_nor_a_fault(
-    server: FaultyApiserver, client: Client, caplog: pytest.LogCaptureFixture
+    server: FaultyApiserver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The apiserver sends no bookmark of a kind in which nothing happens: that is everyday life."""
     server.on("LIST", reply(listing(50, manifest("a", 40))))
     server.on("WATCH", FOREVER)
+    clock = LoopClock()
     with caplog.at_level(logging.INFO):
-        async with running(client, silence=1.0) as reflector:
+        async with Opened(Connection(server.url), user_agent="t") as client, running(client, silence=90) as reflector:
+            await eventually(lambda: client.opened == 1)
+            clock.forward(91)
+            await eventually(lambda: client.opened == 2)
+            clock.forward(91)
             await eventually(lambda: len(server.seen("WATCH")) == 3)
             assert (reflector.statistics().lists, reflector.statistics().failures) == (1, 0)
     assert {request.query["resourceVersion"] for request in server.seen("WATCH")} == {"50"}
@@ -231,7 +255,7 @@ async def test_a_relist_keeps_what_it_knows(server: FaultyApiserver, client: Cli
     server.on("LIST", reply(listing(5, manifest("a", 1))), reply(listing(9, manifest("a", 1), manifest("b", 8))))
     server.on("WATCH", stream(GONE), FOREVER)
     async with running(client) as reflector:
-        await reflector.wait_synced(5)
+        await reflector.wait_synced(60)
         known = reflector.store.get("ns", "a")
         await eventually(lambda: names(reflector) == {"a", "b"})
         assert reflector.store.get("ns", "a") is known
@@ -242,7 +266,7 @@ async def test_a_kind_that_is_not_served_is_synced_and_empty(server: FaultyApise
     server.on("LIST", failure(404, "NotFound"), failure(404, "NotFound"), reply(listing(5, manifest("a", 1))))
     server.on("WATCH", FOREVER)
     async with running(client) as reflector:
-        await reflector.wait_synced(5)
+        await reflector.wait_synced(60)
         assert reflector.absent
         assert len(reflector.store) == 0
         await eventually(lambda: names(reflector) == {"a"})

@@ -158,7 +158,7 @@ async def test_a_key_added_during_its_work_comes_back_after_it() -> None:
     await eventually(lambda: len(queue._waiters) == 1)
     assert queue.statistics().ready == 0
     queue.done("a")
-    assert await asyncio.wait_for(waiting, 5) == "a"
+    assert await asyncio.wait_for(waiting, 60) == "a"
 
 
 async def test_a_delayed_key_wakes_a_waiter() -> None:
@@ -166,7 +166,7 @@ async def test_a_delayed_key_wakes_a_waiter() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("late", 0.03)
     queue.add_after("early", 0.01)
-    assert [await asyncio.wait_for(queue.get(), 5) for _ in range(2)] == ["early", "late"]
+    assert [await asyncio.wait_for(queue.get(), 60) for _ in range(2)] == ["early", "late"]
 
 
 async def test_a_cancelled_waiter_leaves_its_key_to_another() -> None:
@@ -176,7 +176,7 @@ async def test_a_cancelled_waiter_leaves_its_key_to_another() -> None:
     await eventually(lambda: len(queue._waiters) == 2)
     queue.add("a")
     first.cancel()
-    assert await asyncio.wait_for(second, 5) == "a"
+    assert await asyncio.wait_for(second, 60) == "a"
     with pytest.raises(asyncio.CancelledError):
         await first
 
@@ -217,7 +217,7 @@ async def test_workers_never_share_a_key_and_drain_at_the_end() -> None:
         queue.add(key)
     await eventually(lambda: set(finished) >= set(range(200)))
     queue.shut_down()
-    await asyncio.wait_for(working, 5)
+    await asyncio.wait_for(working, 60)
     assert most <= 4
     assert queue.statistics().failing == 0
 
@@ -249,7 +249,7 @@ async def test_a_failure_is_logged_and_tried_again(
         queue.add("good")
         await eventually(lambda: attempts.count("bad") == 3 and "good" in attempts)
         queue.shut_down()
-        await asyncio.wait_for(working, 5)
+        await asyncio.wait_for(working, 60)
     assert queue.statistics().retried == 2
     assert [record.exc_info is not None for record in caplog.records] == [traced, traced]
 
@@ -265,7 +265,7 @@ async def test_endless_work_lets_others_have_their_turn() -> None:
     working = asyncio.create_task(work(queue, handle, workers=2))
     turn = asyncio.Event()
     asyncio.get_running_loop().call_later(0.001, turn.set)
-    await asyncio.wait_for(turn.wait(), 5)
+    await asyncio.wait_for(turn.wait(), 60)
     working.cancel()
     await asyncio.wait({working})
 
@@ -284,7 +284,7 @@ async def test_cancelling_the_work_stops_its_handlers() -> None:
             stopped.set()
 
     working = asyncio.create_task(work(queue, handle))
-    await asyncio.wait_for(started.wait(), 5)
+    await asyncio.wait_for(started.wait(), 60)
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working

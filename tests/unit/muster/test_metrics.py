@@ -8,6 +8,7 @@ import aiohttp
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import muster
+from hack.testbed.ports import free_port
 from muster.kube.reflector import Reflector
 from muster.kube.resource import QUEUES
 from muster.kube.store import Store
@@ -18,7 +19,6 @@ from muster.process import serve_health
 from muster.workloads.kubeflow import MPI_JOB_V1
 from muster.workloads.mpi import MPI_JOB
 from tests.unit.builders import as_client, as_json, queue
-from tests.unit.muster.test_process import free_port
 
 
 def test_a_registry_says_what_runs() -> None:

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -16,17 +15,11 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from hack.testbed.ports import free_port
 from muster.process import Identity, add_common_arguments, identity, is_loopback, serve_health, stop_signal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
@@ -118,7 +111,7 @@ async def test_a_signal_to_end_is_an_event(number: signal.Signals) -> None:
     stop = stop_signal()
     try:
         os.kill(os.getpid(), number)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await stop.wait()
     finally:
         for each in (signal.SIGTERM, signal.SIGINT):
@@ -142,7 +135,7 @@ async def test_a_second_signal_ends_the_process_at_once() -> None:
     )
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     assert child.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for word in (b"ready\n", b"ending\n"):
             assert await child.stdout.readline() == word
             child.terminate()

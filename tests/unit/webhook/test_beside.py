@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import aiohttp
 from prometheus_client import CollectorRegistry
 
+from hack.testbed.ports import free_port
 from muster.admission import judge
 from muster.logs import review_uid
 from muster.process import serve_health
+from tests.faulty import eventually
+from tests.loop_clock import LoopClock
 from tests.unit.builders import as_json, ray_cluster
-from tests.unit.muster.test_process import free_port
 from tests.unit.webhook.reviews import review
 from tests.unit.webhook.test_listener import SOON, House, allowed, head, house
 
@@ -31,9 +33,7 @@ LARGE = as_json(review(ray_cluster(annotations={"a": "x" * 2**19}))).encode()
 
 
 async def _busy(served: House, *, until: bool) -> None:
-    async with asyncio.timeout(SOON):
-        while served.intake.beside._free.locked() is not until:  # noqa: ASYNC110 - a moment
-            await asyncio.sleep(0.001)
+    await eventually(lambda: served.intake.beside._free.locked() is until)
 
 
 async def test_small_reviews_and_probes_are_answered_before_a_large_one_that_came_earlier() -> None:
@@ -69,11 +69,14 @@ async def test_a_large_review_is_given_up_in_time_and_its_thread_is_the_only_one
         return judge(kind, decoded, context)
 
     monkeypatch.setattr("webhook.workloads.judge", slow)
-    hurried = f"{WORKLOADS}?timeout=1s"
+    hurried, clock = f"{WORKLOADS}?timeout=50s", LoopClock()
     async with house() as served, served.peer() as first, served.peer() as second, served.peer() as small:
         answers = [asyncio.create_task(peer.ask(LARGE, hurried)) for peer in (first, second)]
         await _busy(served, until=True)
         assert allowed(await small.ask())
+        await eventually(lambda: threads and served.intake.beside._free._waiters)
+        # Less than these clients wait for.
+        clock.forward(45)
         for answer in answers:
             assert (await answer)[0] == 504
         assert len(threads) == 1

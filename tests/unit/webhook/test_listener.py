@@ -9,13 +9,15 @@ import logging
 import socket
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
+from tests.faulty import eventually
+from tests.loop_clock import LoopClock
 from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster
 from tests.unit.webhook.reviews import Reader, knowing, review
 from webhook.certificates import issue, server_context
@@ -35,7 +37,9 @@ OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid":
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")
 BODY = as_json(review(MEMBER)).encode()
 # For what must happen, and for who is impatient in a test; seconds.
-SOON, QUICK = 10.0, 0.1
+SOON, QUICK = 60.0, 0.1
+# For who may take his time: a busy machine is none of what is tested.
+LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000)
 
 
 @dataclass
@@ -135,15 +139,20 @@ async def house(
 ) -> AsyncIterator[House]:
     reader = reader or Reader()
     reader.objects["rayclusters/demo"] = ray_cluster()
-    intake = Intake(limits or Limits())
+    intake = Intake(limits or LIMITS)
     handler = make_handler(knowing(reader), DEFAULTS, Metrics(CollectorRegistry()), intake)
     context = server_context(CERTIFICATES.pair)
-    listener = Listener(handler, intake, lambda: context, connections=connections, patience=patience or Patience())
+    listener = Listener(handler, intake, lambda: context, connections=connections, patience=patience or PATIENCE)
     _, port = await listener.start("127.0.0.1", 0)
     try:
         yield House(listener, intake, port)
     finally:
         await listener.drain(0)
+
+
+def owing(served: House) -> int:
+    """How many connections owe the head of a request."""
+    return sum(one.waiting_since < float("inf") for one in served.listener._connections)
 
 
 def allowed(answer: tuple[int, dict[str, str], bytes]) -> bool:
@@ -195,19 +204,22 @@ async def test_http_2_is_not_spoken() -> None:
 
 
 async def test_who_opens_a_connection_and_says_nothing_is_shown_out() -> None:
-    async with house(patience=Patience(head=QUICK)) as served, served.peer() as peer:
+    async with house(patience=replace(PATIENCE, head=QUICK)) as served, served.peer() as peer:
         assert await peer.closed()
 
 
 async def test_a_head_that_does_not_end_is_shown_out_also_on_a_kept_connection() -> None:
-    async with house(patience=Patience(head=QUICK)) as served, served.peer() as peer:
+    clock = LoopClock()
+    async with house(patience=replace(PATIENCE, head=5)) as served, served.peer() as peer:
         assert allowed(await peer.ask())
         await peer.send(b"POST /mutate/pods HTTP/1.1\r\nHost: ")
+        await eventually(lambda: owing(served) == 1)
+        clock.forward(10)
         assert await peer.closed()
 
 
 async def test_a_handshake_that_does_not_end_is_cut_off() -> None:
-    async with house(patience=Patience(handshake=QUICK)) as served:
+    async with house(patience=replace(PATIENCE, handshake=QUICK)) as served:
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
         async with asyncio.timeout(SOON):
             assert await reader.read() == b""
@@ -216,8 +228,11 @@ async def test_a_handshake_that_does_not_end_is_cut_off() -> None:
 
 async def test_a_kept_connection_that_is_idle_stays() -> None:
     """Apiservers expect theirs to be there for 90 seconds."""
-    async with house(patience=Patience(head=QUICK)) as served, served.peer() as kept, served.peer() as silent:
+    clock = LoopClock()
+    async with house(patience=replace(PATIENCE, head=5)) as served, served.peer() as kept, served.peer() as silent:
         assert allowed(await kept.ask())
+        await eventually(lambda: owing(served) == 1)
+        clock.forward(10)
         assert await silent.closed()
         assert allowed(await kept.ask())
 
@@ -239,7 +254,7 @@ async def test_a_large_body_is_refused_before_it_comes() -> None:
 
 
 async def test_few_large_bodies_are_taken_at_once_and_small_ones_beside_them() -> None:
-    async with house(limits=Limits(large_reviews=2)) as served:
+    async with house(limits=replace(LIMITS, large_reviews=2)) as served:
         large = as_json(review(pod("", owner=OWNER, annotations={"a": "x" * 2**20}))).encode()
         async with served.peer() as first, served.peer() as second, served.peer() as third, served.peer() as small:
             for peer in (first, second):
@@ -284,8 +299,11 @@ async def test_when_all_have_asked_the_one_that_is_idle_for_longest_gives_way() 
             assert allowed(await first.ask())
 
 
-async def test_a_rush_of_more_than_there_may_be_is_served_one_after_the_other() -> None:
+async def test_a_rush_of_more_than_there_may_be_is_served_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody who has just come is closed for another who comes."""
+    # On a busy machine these clients of ours would have been silent for that moment.
+    for seconds in ("_SILENT_SECONDS", "_IDLE_SECONDS"):
+        monkeypatch.setattr(f"webhook.listener.{seconds}", SOON)
     async with house(connections=3) as served:
         answers = await asyncio.gather(*(ask_once(served) for _ in range(30)))
     assert all(allowed(answer) for answer in answers)
@@ -323,7 +341,8 @@ async def test_what_is_no_http_is_400_and_neither_echoed_nor_logged(
     assert "secret" not in caplog.text
 
 
-async def test_at_the_end_what_is_under_way_is_answered_and_told_to_close() -> None:
+async def test_at_the_end_what_is_under_way_is_answered_and_told_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.listener._TELLING_SECONDS", SOON)
     slow = Slow()
     async with house(slow) as served, served.peer() as busy, served.peer() as idle:
         slow.answers.set()
@@ -372,7 +391,7 @@ async def test_at_the_end_nobody_is_waited_for_too_long() -> None:
         await slow.asked.acquire()
         await body.send(head(len(BODY)) + BODY[:9])
         await asks.send(b"POST /")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON):
             await served.listener.drain(QUICK)
         for peer in (busy, body, asks):
             assert await peer.closed()

@@ -84,7 +84,7 @@ async def test_files_that_change_are_served_to_new_connections(
     mount(tmp_path, made)
     one = mounted(places, tmp_path)
     task = asyncio.create_task(one.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await one.loaded.wait()
         async with listening(one) as port:
             assert await presented(port) == made.pair.certificate
