@@ -8,6 +8,7 @@ import logging
 import sys
 import time
 import uuid
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,21 @@ def main() -> None:
         sys.exit(f"muster-controller: {lost.exceptions[0]}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What lasts as long as the process, whether it leads or not; `instance` names it in events."""
+
+    client: Client
+    cluster: Cluster
+    queue: WorkQueue[GangKey]
+    elector: LeaseElector
+    metrics: Metrics
+    term: Term
+    instance: str
+    defaults: Defaults
+    bound_by_nodes: bool
+
+
 async def _run(arguments: argparse.Namespace) -> None:
     own = identity()
     stop = stop_signal()
@@ -67,62 +83,28 @@ async def _run(arguments: argparse.Namespace) -> None:
         cluster = Cluster()
         registry = new_registry("controller")
         metrics = Metrics(registry)
-        timing = LeaseTiming(
-            lease=arguments.lease_duration,
-            renew=arguments.renew_deadline,
-            retry=arguments.retry_period,
-        )
         elector = LeaseElector(
             client,
             namespace=own.namespace,
             name=arguments.lease,
             identity=f"{own.name}_{uuid.uuid4()}",
-            timing=timing,
+            timing=LeaseTiming(
+                lease=arguments.lease_duration,
+                renew=arguments.renew_deadline,
+                retry=arguments.retry_period,
+            ),
         )
-
-        term = Term(cluster, arguments.lease, elector.is_valid, registry)
-        queue: WorkQueue[GangKey] = WorkQueue(cap=_LONGEST_RETRY, waited=metrics.queue_wait.observe)
-
-        async def lead() -> None:
-            logger.info("leading")
-            # Until its lease has run out nobody else may have begun, even when it cannot be renewed any more.
-            writer = Writer(client, lambda: elector.remaining() + timing.margin if elector.is_valid() else 0.0)
-            announcer = Announcer(writer, own.name)
-            reconciler = Reconciler(
-                writer,
-                cluster,
-                queue,
-                Defaults(queue=arguments.default_queue, gate=arguments.gate),
-                announcer,
-                jobs=partial(short_jobs, client),
-                metrics=metrics,
-                clock=time.monotonic,
-                wall=time.time,
-            )
-            term.begins(queue, announcer)
-            cluster.subscribe(gang=queue.add, queue=reconciler.queue_changed)
-            reconciler.prime(await cluster.list_pod_groups(client))
-            nodes = NodeWatch(client)
-            always = arguments.bound == "nodes"
-            try:
-                # Nothing is decided before it is known how much there is.
-                await _bound(reconciler, nodes, always=always)
-                async with asyncio.TaskGroup() as tasks:
-                    beside = [
-                        tasks.create_task(_tick(reconciler, nodes, always=always)),
-                        tasks.create_task(announcer.run()),
-                    ]
-                    await work(queue, metrics.measured(reconciler.reconcile), _WORKERS)
-                    for task in beside:
-                        task.cancel()
-            finally:
-                await nodes.stop()
-
-        async def take_part() -> None:
-            await cluster.wait_synced()
-            logger.info("all stores synced; standing for leader")
-            await elector.run(lead)
-
+        parts = _Parts(
+            client,
+            cluster,
+            WorkQueue(cap=_LONGEST_RETRY, waited=metrics.queue_wait.observe),
+            elector,
+            metrics,
+            Term(cluster, arguments.lease, elector.is_valid, registry),
+            own.name,
+            Defaults(queue=arguments.default_queue, gate=arguments.gate),
+            arguments.bound == "nodes",
+        )
         reflectors = cluster.reflectors(client)
         Watches(reflectors, registry)
 
@@ -134,16 +116,58 @@ async def _run(arguments: argparse.Namespace) -> None:
             asyncio.TaskGroup() as group,
         ):
             tasks = [group.create_task(reflector.run()) for reflector in reflectors]
-            taking_part = group.create_task(take_part())
+            taking_part = group.create_task(_take_part(parts))
             tasks.append(taking_part)
             await stop.wait()
             logger.info("stopping")
-            queue.shut_down()
+            parts.queue.shut_down()
             if elector.is_valid():
                 # What was begun is finished, and the lease given back, before the stores end.
                 await asyncio.wait({taking_part}, timeout=_DRAIN)
             for task in reversed(tasks):
                 task.cancel()
+
+
+async def _take_part(parts: _Parts) -> None:
+    await parts.cluster.wait_synced()
+    logger.info("all stores synced; standing for leader")
+    await parts.elector.run(partial(_lead, parts))
+
+
+async def _lead(parts: _Parts) -> None:
+    """Work as the leader, until the lease is lost or the queue is shut down and worked off."""
+    logger.info("leading")
+    cluster = parts.cluster
+    writer = Writer(parts.client, parts.elector.alone_for)
+    announcer = Announcer(writer, parts.instance)
+    reconciler = Reconciler(
+        writer,
+        cluster,
+        parts.queue,
+        parts.defaults,
+        announcer,
+        jobs=partial(short_jobs, parts.client),
+        metrics=parts.metrics,
+        clock=time.monotonic,
+        wall=time.time,
+    )
+    parts.term.begins(parts.queue, announcer)
+    cluster.subscribe(gang=parts.queue.add, queue=reconciler.queue_changed)
+    reconciler.prime(await cluster.list_pod_groups(parts.client))
+    nodes = NodeWatch(parts.client)
+    try:
+        # Nothing is decided before it is known how much there is.
+        await _bound(reconciler, nodes, always=parts.bound_by_nodes)
+        async with asyncio.TaskGroup() as tasks:
+            beside = [
+                tasks.create_task(_tick(reconciler, nodes, always=parts.bound_by_nodes)),
+                tasks.create_task(announcer.run()),
+            ]
+            await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
+            for task in beside:
+                task.cancel()
+    finally:
+        await nodes.stop()
 
 
 async def _bound(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> None:

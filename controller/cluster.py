@@ -104,10 +104,10 @@ class Cluster:
         """Whether everything was listed once."""
         return all(watched.store.synced for watched in self.watched())
 
-    async def wait_synced(self, poll: float = 0.05) -> None:
+    async def wait_synced(self) -> None:
         """Wait until everything was listed once: before that, what is missing may only be unread."""
-        while not self.synced:  # noqa: ASYNC110 - eight stores, once in the life of the process
-            await asyncio.sleep(poll)
+        while not self.synced:  # noqa: ASYNC110 - some stores, once in the life of the process
+            await asyncio.sleep(0.05)
 
     @staticmethod
     async def list_pod_groups(client: Client) -> list[PodGroup]:

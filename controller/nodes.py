@@ -59,8 +59,11 @@ class NodeRoom:
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         for pod in (change.old, change.new):
-            if pod is not None:
-                self._held.get(pod.spec.node_name, {}).pop(pod.metadata.uid, None)
+            if pod is not None and (there := self._held.get(pod.spec.node_name)) is not None:
+                there.pop(pod.metadata.uid, None)
+                if not there:
+                    # Where nodes come and go, each has another name.
+                    del self._held[pod.spec.node_name]
         pod = change.new
         if pod is not None and pod.spec.node_name and pod.living:
             with contextlib.suppress(InvalidObjectError):  # the apiserver has checked the quantities of what is a pod

@@ -38,7 +38,6 @@ _WARNINGS = frozenset(
         State.INVALID,
         State.FOREIGN_POD_GROUP,
         State.DEADLINE_NEAR,
-        State.DEADLINE_PASSED,
         State.REQUEUED,
     },
 )

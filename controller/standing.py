@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from controller.gates import Opening
     from controller.podgroups import Wanted
     from controller.view import View
+    from muster.gang import Role
     from muster.intent import Intent
+    from muster.objects import PodGroupSpec
     from muster.resources import Resources
 
 __all__ = ["Look", "Phase", "Standing", "beside", "candidate", "enter", "passed_since", "queue_held"]
@@ -269,40 +271,25 @@ def _aside(view: View) -> Phase | None:
 
 
 def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
-    (gang, intent), group = _known(view), view.pod_group
-    roles, now = gang.roles, look.now
     # What stands in the PodGroup may be anybody's: of that only what muster wrote counts, and what the workload says.
-    wanted = desired(view, admitted=True) if view.terms is None and group is not None else None
-    said = wanted.group.spec if wanted is not None else view.terms
-    if said is not None:
-        queue, base, urgency = said.queue, claim_of(said), said.priority_class_name
-        # It was admitted for these minimums; what the workload has come to want since is growth, and growth needs room.
-        owed = said.min_task_member
-        roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in roles)
-    else:
-        queue, base, urgency = intent.queue, gang.min_resources, intent.priority_class
+    wanted = desired(view, admitted=True) if view.terms is None and view.pod_group is not None else None
+    grant = _grant(view, wanted.group.spec if wanted is not None else view.terms)
+    queue, now = grant.queue, look.now
     lost = not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=False)
-    if gate is GateMode.OFF:
-        roles = tuple(replace(role, together=False) for role in roles)
+    wave_key = beside(view.key)[2]
+
+    def may_hold(claim: Resources) -> bool:
+        if lost or not look.grow:
+            return False
+        return gate is not GateMode.QUEUE or ledger.fits_more(view.key, queue, claim, now, wave_key)
+
     if view.evicted:
-        plan = plan_pause(view.members, base)
+        plan = plan_pause(view.members, grant.claim)
     else:
-        plan = plan_opening(
-            view.members,
-            roles,
-            base,
-            lambda claim: (
-                look.grow
-                and not lost
-                and (gate is not GateMode.QUEUE or ledger.fits_more(view.key, queue, claim, now, beside(view.key)[2]))
-            ),
-            view.ended,
-            outgrown=said is not None and outgrown(view, said),
-        )
-    admitted_at = seconds_of(view.mark.admitted_at)
-    admitted_at = seconds_of(look.mark.admitted_at) if admitted_at is None else admitted_at
-    unused_since = max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
+        roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
+        plan = plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
+    unused_since = _unused_since(view, look)
     if plan.grows and unused_since is not None:
         # What it is given now it could not have used before.
         unused_since = now
@@ -310,17 +297,49 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     soft = softens is not None and softens <= now
     after = view.requeue_after
     requeues = None if unused_since is None or after is None else unused_since + after
-    priority = priority_value(urgency, look.priorities)
+    priority = priority_value(grant.priority_class, look.priorities)
     changed = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view), soft=soft)
     wave = None
     if plan.next_claim and gate is GateMode.QUEUE and not lost:
         # It is as much of the work as the first one, and has its place in line; a soft claim is nothing to begin with.
         need = plan.next_claim if soft else minus(plan.next_claim, plan.claim)
         passed = seconds_of(passed_since(view, look.mark, queue))
-        wave = Candidate(beside(view.key)[2], queue, priority, _since(view), need, passed_since=passed, begun=True)
+        wave = Candidate(wave_key, queue, priority, _since(view), need, passed_since=passed, begun=True)
     return Standing(
         Phase.ADMITTED, changed, plan, softens=softens, soft=soft, requeues=requeues, wanted=wanted, wave=wave
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    """What a gang was admitted for: where, with which claim and urgency, and with which minimums of its roles.
+
+    `outgrown` tells that its templates ask for more by now.
+    """
+
+    queue: str
+    claim: Resources
+    priority_class: str
+    roles: tuple[Role, ...]
+    outgrown: bool = False
+
+
+def _grant(view: View, said: PodGroupSpec | None) -> _Grant:
+    """The grant by what muster `said` in the PodGroup, or by the workload where it has said nothing yet."""
+    gang, intent = _known(view)
+    if said is None:
+        return _Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
+    # It was admitted for these minimums; what the workload has come to want since is growth, and growth needs room.
+    owed = said.min_task_member
+    roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in gang.roles)
+    return _Grant(said.queue, claim_of(said), said.priority_class_name, roles, outgrown(view, said))
+
+
+def _unused_since(view: View, look: Look) -> float | None:
+    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows."""
+    known = (seconds_of(view.mark.admitted_at), seconds_of(look.mark.admitted_at))
+    admitted_at = next((moment for moment in known if moment is not None), None)
+    return max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
 
 
 def _known(view: View) -> tuple[Gang, Intent]:

@@ -31,7 +31,7 @@ async def main(kubeconfig: str, namespace: str, identity: str, *times: str) -> N
     timing = LeaseTiming(*map(float, times))
     async with await Client.connect(kubeconfig=kubeconfig, user_agent=identity) as client:
         elector = LeaseElector(client, namespace=namespace, name="faults", identity=identity, timing=timing)
-        writer = Writer(client, lambda: elector.remaining() + timing.margin if elector.is_valid() else 0.0)
+        writer = Writer(client, elector.alone_for)
         count = itertools.count()
 
         async def lead() -> None:
