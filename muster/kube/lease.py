@@ -142,7 +142,7 @@ class LeaseElector:
     """Runs work only while this process holds the lease `namespace`/`name`.
 
     `identity` must be unique to this process's life: pod name and a UUID. Check `is_valid` before each call that
-    changes something, and give the call no more than `alone_for()` seconds.
+    changes something, and give the call no more than `remaining() + timing.margin` seconds.
     """
 
     def __init__(
@@ -174,11 +174,6 @@ class LeaseElector:
     def remaining(self) -> float:
         """Seconds for which we may act as the leader without another renewal."""
         return self._rules.valid_for(_now())
-
-    def alone_for(self) -> float:
-        """Seconds for which nobody else can have begun, even if the lease is not renewed any more; 0 without it."""
-        remaining = self.remaining()
-        return remaining + self._rules.timing.margin if remaining > 0 else 0.0
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` while it is held, and return when that returns.
@@ -269,7 +264,8 @@ class LeaseElector:
             left = self.remaining()
             if left <= 0:
                 raise LeaseLost(f"not renewed in {timing.renew:g} s: {trouble or 'the event loop stood still'}")
-            deadline = min(timing.retry, left)
+            # An apiserver that is slow, and not away, is given time; one that answers no more is asked anew.
+            deadline = min(max(timing.retry, left / 2), left)
             try:
                 # Straight from the record we wrote; only when somebody touched it is it read again.
                 if not await self._write(deadline) and not await self._try(deadline) and not self._ours():
