@@ -241,46 +241,53 @@ def _seen(
     if found is None:
         return View(key, group, tuple(_orphans(cluster, pods, opened)))
     kind, decoded = found
-    members = []
-    error = ""
     own = {pod.metadata.uid for pod in pods if _belongs(pod, kind, decoded)}
     strangers = [pod for pod in pods if pod.metadata.uid not in own and owner_of(pod)]
-    former = total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held)
-    queue = next((pod.metadata.labels[QUEUE_LABEL] for pod in strangers if QUEUE_LABEL in pod.metadata.labels), "")
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
-        role = kind.role_of(pod)
-        if role is None or pod.metadata.uid not in own:
-            continue
-        try:
-            requests = cluster.requests_of(pod)
-        except InvalidObjectError as problem:
-            error = f"pod {pod.metadata.name}: {problem}"
-            continue
-        members.append(Member(pod, role, requests, _held(pod, opened)))
-    namespace = cluster.namespace(key.namespace)
-    around = cluster.around(kind, decoded)
+    members, error = _members(cluster, kind, [pod for pod in pods if pod.metadata.uid in own], opened)
     view = View(
         *(key, group, tuple(members), kind, decoded),
         error=error,
-        former=former,
-        former_queue=queue,
+        former=total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held),
+        former_queue=next(
+            (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
+        ),
         outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
         rivals=tuple(_rivals(key, cluster, strangers)),
-        gate=gate_mode(None, namespace.annotations, defaults.gate),
+        gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
     )
-    if error or not speaks(decoded.metadata, kind.policy(decoded), around):
+    return view if error else _read(view, kind, decoded, cluster, defaults)
+
+
+def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collection[str]) -> tuple[list[Member], str]:
+    """Those of a workload's pods that have a role, by name; and what is wrong with the requests of one, or ""."""
+    members, error = [], ""
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        role = kind.role_of(pod)
+        if role is None:
+            continue
+        try:
+            members.append(Member(pod, role, cluster.requests_of(pod), _held(pod, opened)))
+        except InvalidObjectError as problem:
+            error = f"pod {pod.metadata.name}: {problem}"
+    return members, error
+
+
+def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
+    """The view with what the workload asks for; as it is where that is nothing."""
+    around = cluster.around(kind, decoded)
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
         return view
     try:
         workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
         intent = find_intent(workload, defaults, around)
         # A plain pod, which speaks for its gang, has been given already what it gets.
-        additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(key.namespace)
+        additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
         gang = gang_of(workload, intent, cluster.priorities(), additions) if intent else None
     except InvalidObjectError as problem:
         return replace(view, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
         # They need not be alike: what those ask for that are there says more than one of them.
-        first = sorted(members, key=lambda member: _age(member.pod))[: gang.min_member]
+        first = sorted(view.members, key=lambda member: _age(member.pod))[: gang.min_member]
         gang = replace(gang, min_resources=total(member.requests for member in first))
     return replace(view, workload=workload, intent=intent, gang=gang)
 
