@@ -18,36 +18,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 when all is well, 1 when something is refused, 2 for want of answer or input."""
     parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    plan = commands.add_parser(
-        "plan",
-        help="show, without a cluster, what muster makes of manifests",
-        description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
-        "Queues, PriorityClasses, Namespaces, LimitRanges, RuntimeClasses and the TrainJobs' runtimes in the input are "
-        "taken into account; without any Queue nothing is judged by room.",
-    )
-    plan.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="manifest, folder of manifests, or - for standard input; may be repeated",
-    )
-    plan.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    _installed(plan)
-    plan.add_argument("--cluster", action="store_true", help="take these from the cluster too")
-    plan.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
-    release = commands.add_parser(
-        "release",
-        help="emergency: open muster's gates, whatever the queues say",
-        description="Take muster's scheduling gate off the pods of gangs, so that the scheduler may place them. "
-        "Needs nothing but the apiserver and the rights to list and patch pods, no process of muster or Volcano.",
-    )
-    release.add_argument("gang", nargs="*", metavar="GANG", help="name of a gang's PodGroup")
-    release.add_argument("--all", action="store_true", help="every gang, of the namespace given or of all of them")
-    release.add_argument("-n", "--namespace", help='of the gangs; else "default", and with --all everywhere')
-    release.add_argument("--dry-run", action="store_true", help="have everything checked and nothing changed")
-    release.add_argument("--kubeconfig", help="path of the kubeconfig; else as kubectl finds it")
+    _plan(commands)
+    _release(commands)
     _withdraw(commands)
     _explain(commands)
     _queues(commands)
@@ -83,6 +55,42 @@ def _runner(command: str) -> Callable[[argparse.Namespace], int]:
         case _:
             from muster.cli.plan import run  # noqa: PLC0415
     return run
+
+
+def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="show, without a cluster, what muster makes of manifests",
+        description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
+        "Queues, PriorityClasses, Namespaces, LimitRanges, RuntimeClasses and the TrainJobs' runtimes in the input are "
+        "taken into account; without any Queue nothing is judged by room.",
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="manifest, folder of manifests, or - for standard input; may be repeated",
+    )
+    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    _installed(parser)
+    parser.add_argument("--cluster", action="store_true", help="take these from the cluster too")
+    parser.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
+
+
+def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "release",
+        help="emergency: open muster's gates, whatever the queues say",
+        description="Take muster's scheduling gate off the pods of gangs, so that the scheduler may place them. "
+        "Needs nothing but the apiserver and the rights to list and patch pods, no process of muster or Volcano.",
+    )
+    parser.add_argument("gang", nargs="*", metavar="GANG", help="name of a gang's PodGroup")
+    parser.add_argument("--all", action="store_true", help="every gang, of the namespace given or of all of them")
+    parser.add_argument("-n", "--namespace", help='of the gangs; else "default", and with --all everywhere')
+    parser.add_argument("--dry-run", action="store_true", help="have everything checked and nothing changed")
+    parser.add_argument("--kubeconfig", help="path of the kubeconfig; else as kubectl finds it")
 
 
 def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

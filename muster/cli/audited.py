@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TextIO
 
-import yaml
-
+from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
 from muster.findings import Severity
 from muster.texts import printable
@@ -22,11 +20,7 @@ _WORDS = {Severity.DENY: ("  refused", _RED), Severity.WARN: ("  warning", _YELL
 
 def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
     """Print a report: as json, as yaml, or for people with its sum at the end."""
-    if form == "json":
-        print(json.dumps(report, indent=2), file=out)
-    elif form == "yaml":
-        print(yaml.safe_dump(dict(report), sort_keys=False, allow_unicode=True), end="", file=out)
-    else:
+    if not print_data(report, form, out):
         colour = out.isatty()
         for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
             _print_entry(entry, out, colour=colour)

@@ -7,18 +7,16 @@ more (what it decided a moment ago), and a user may not see all that it sees.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from controller.standing import candidate
 from controller.view import Mark, View, observe
-from controller.words import in_the_way, left_alone
+from controller.words import at_rest, in_the_way, left_alone
 from muster.cli.explained import print_explained
+from muster.cli.output import print_data
 from muster.cli.picture import Books, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, parse_name
 from muster.gang import Gang, gang_of
@@ -53,11 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ApiError, ConfigError, UnknownSubjectError, InvalidObjectError) as error:
         print(f"muster explain: {error}", file=sys.stderr)
         return _CANNOT_ASK
-    if arguments.output == "json":
-        print(json.dumps(entries, indent=2))
-    elif arguments.output == "yaml":
-        print(yaml.safe_dump(entries, sort_keys=False), end="")
-    else:
+    if not print_data(entries, arguments.output, sys.stdout):
         print_explained(entries, sys.stdout, time.time())
     return 0
 
@@ -163,11 +157,7 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     if view.outsiders:
         return left_alone(view)
     if not workload.active:
-        return (
-            (State.FINISHED, "the workload has ended")
-            if workload.finished
-            else (State.SUSPENDED, "the workload is suspended")
-        )
+        return at_rest(workload)
     if not living:
         return State.ASSEMBLING, "it has no pods yet; its operator makes them, and says in its events why not"
     if lost is not None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 import msgspec
-import yaml
 
 from muster.admission import Context, Verdict, judge
 from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
+from muster.cli.output import print_data
 from muster.cli.table import print_table
 from muster.injection import inject, is_free
 from muster.intent import Defaults
@@ -41,15 +41,6 @@ _GENERATED = "xxxxx"
 _LONGEST_PREFIX = 58
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes what stands twice twice, as people would."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """No value gets a name of its own."""
-        del data
-        return True
-
-
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
     try:
@@ -73,10 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(entries: list[dict[str, Any]], form: str) -> None:
     if form == "json":
+        # Of thousands of manifests: json would take ten times as long.
         print(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode())
-    elif form == "yaml":
-        print(yaml.dump(entries, Dumper=_Dumper, sort_keys=False, allow_unicode=True), end="")
-    else:
+    elif not print_data(entries, form, sys.stdout):
         print_table(entries, sys.stdout)
 
 
@@ -127,29 +117,34 @@ def _entry(document: Document, kind: Kind, known: Known, defaults: Defaults) -> 
         _note(f'{document.source}: queue "{queue}" is not open to {where} ({NAMESPACE_SELECTOR})')
     if verdict.workload and verdict.intent and verdict.gang:
         entry["intent"] = _intent(verdict.intent)
-        manifest = SCHEDULERS[verdict.intent.scheduler].pod_group(verdict.gang, verdict.intent, verdict.workload)
-        for owner in manifest["metadata"].get("ownerReferences", ()):
-            if not owner["uid"]:
-                # Nobody knows it before the workload exists.
-                del owner["uid"]
-        entry["podGroup"] = manifest
-        specs = {spec.name: spec for spec in verdict.workload.roles}
-        gate = context.gate(verdict.intent)
-        patches = {
-            name: _patch(spec, verdict.workload, verdict.gang, verdict.intent, context) for name, spec in specs.items()
-        }
-        entry["roles"] = [
-            {
-                "name": role.name,
-                "replicas": role.replicas,
-                "minMember": role.minimum,
-                "gated": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
-                "requests": as_text(role.requests),
-                "patch": patches[role.name] or [],
-            }
-            for role in verdict.gang.roles
-        ]
+        entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, verdict.intent)
+        entry["roles"] = _roles(verdict.workload, verdict.gang, verdict.intent, context)
     return entry
+
+
+def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:
+    manifest = SCHEDULERS[intent.scheduler].pod_group(gang, intent, workload)
+    for owner in manifest["metadata"].get("ownerReferences", ()):
+        if not owner["uid"]:
+            # Nobody knows it before the workload exists.
+            del owner["uid"]
+    return manifest
+
+
+def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
+    gate = context.gate(intent)
+    patches = {spec.name: _patch(spec, workload, gang, intent, context) for spec in workload.roles}
+    return [
+        {
+            "name": role.name,
+            "replicas": role.replicas,
+            "minMember": role.minimum,
+            "gated": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
+            "requests": as_text(role.requests),
+            "patch": patches[role.name] or [],
+        }
+        for role in gang.roles
+    ]
 
 
 def _metadata(document: Document) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from muster.cli.columns import aligned
+from muster.cli.output import print_data
 from muster.cli.picture import Books, Picture, look
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -45,11 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"muster queues: {error}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.books(time.time()), whole=picture.whole)
-    if arguments.output == "json":
-        print(json.dumps({"queues": entries, "unknown": picture.missing}, indent=2))
-    elif arguments.output == "yaml":
-        print(yaml.safe_dump({"queues": entries, "unknown": picture.missing}, sort_keys=False), end="")
-    else:
+    if not print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
         print("\n".join(queue_lines(entries)))
         problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
         for said in (*problems, *picture.missing):

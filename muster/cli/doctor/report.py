@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TextIO
-
-import yaml
 
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
@@ -14,6 +11,7 @@ from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
+from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
 from muster.texts import printable
 
@@ -72,11 +70,7 @@ def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
 
 def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
     """Print it: as json, as yaml, or for people with its sum at the end."""
-    if form == "json":
-        print(json.dumps(said, indent=2), file=out)
-    elif form == "yaml":
-        print(yaml.safe_dump(dict(said), sort_keys=False, allow_unicode=True), end="", file=out)
-    else:
+    if not print_data(said, form, out):
         _print_table(said["diagnoses"], out)
         level = (
             Level.PROBLEM if said["problems"] else Level.WARNING if said["warnings"] or said["unknown"] else Level.OK
