@@ -142,7 +142,7 @@ class LeaseElector:
     """Runs work only while this process holds the lease `namespace`/`name`.
 
     `identity` must be unique to this process's life: pod name and a UUID. Check `is_valid` before each call that
-    changes something, and give the call no more than `remaining() + timing.margin` seconds.
+    changes something, and give the call no more than `alone_for()` seconds.
     """
 
     def __init__(
@@ -174,6 +174,11 @@ class LeaseElector:
     def remaining(self) -> float:
         """Seconds for which we may act as the leader without another renewal."""
         return self._rules.valid_for(_now())
+
+    def alone_for(self) -> float:
+        """Seconds for which nobody else can have begun, even if the lease is not renewed any more; 0 without it."""
+        remaining = self.remaining()
+        return remaining + self._rules.timing.margin if remaining > 0 else 0.0
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` while it is held, and return when that returns.

@@ -199,12 +199,13 @@ async def test_leads_renews_and_releases_on_cancellation(client: Client, leases:
     async with leading(mine) as (task, work):
         await eventually(lambda: leases.holders.count("me") >= 3)
         assert mine.is_valid()
+        assert UNHURRIED.margin < mine.alone_for() <= UNHURRIED.lease
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not work.running
     assert leases.holder == ""
-    assert not mine.is_valid()
+    assert (mine.is_valid(), mine.alone_for()) == (False, 0.0)
 
 
 async def test_a_lease_that_was_won_at_the_last_moment_is_given_back(
