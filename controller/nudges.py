@@ -20,7 +20,7 @@ from muster.kube.listing import list_all
 from muster.kube.resource import JOBS
 from muster.kube.workloads import resource_of
 from muster.names import NUDGE
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
 from muster.times import text_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Job(LocalObject, frozen=True):
     @property
     def short(self) -> bool:
         """Whether it has fewer pods than it may have, and would make more."""
-        ended = any(one.type in ("Complete", "Failed") and one.status == "True" for one in self.status.conditions)
+        ended = is_true(self.status.conditions, "Complete", "Failed")
         idle = ended or self.spec.suspend or self.metadata.deletion_timestamp
         return not idle and self.status.active < self.spec.parallelism
 

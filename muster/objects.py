@@ -7,9 +7,12 @@ the module that decoded it.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "Condition",
@@ -38,6 +41,7 @@ __all__ = [
     "TemplateMeta",
     "convert",
     "decode",
+    "is_true",
 ]
 
 # A quantity as it stands in a manifest: custom resources keep integers and floats as the user wrote them.
@@ -163,6 +167,11 @@ class Condition(LocalObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+
+
+def is_true(conditions: Iterable[Condition], *types: str) -> bool:
+    """Whether a condition of one of these types holds."""
+    return any(one.type in types and one.status == "True" for one in conditions)
 
 
 class ContainerStatus(LocalObject, frozen=True):
@@ -318,8 +327,7 @@ class Node(LocalObject, frozen=True):
     @property
     def takes_pods(self) -> bool:
         """Whether it is Ready and nobody has cordoned it."""
-        ready = any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
-        return ready and not self.spec.unschedulable
+        return is_true(self.status.conditions, "Ready") and not self.spec.unschedulable
 
 
 class PriorityClass(LocalObject, frozen=True):

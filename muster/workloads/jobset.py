@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate, TemplateMeta
+from muster.objects import (
+    Condition,
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    Pod,
+    PodTemplate,
+    TemplateMeta,
+    is_true,
+)
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 
 if TYPE_CHECKING:
@@ -188,8 +197,7 @@ def _read(job_set: JobSet) -> Workload:
         time_limits=time_limits(job_set.spec, "spec"),
         policy=SchedulingPolicy(),
         suspended=job_set.spec.suspend,
-        finished=bool(job_set.status.terminal_state)
-        or any(item.type in _FINAL and item.status == "True" for item in job_set.status.conditions),
+        finished=bool(job_set.status.terminal_state) or is_true(job_set.status.conditions, *_FINAL),
     )
 
 

@@ -17,6 +17,7 @@ from muster.objects import (
     Pod,
     PodTemplate,
     ResourceRequirements,
+    is_true,
 )
 from muster.times import seconds_of
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
@@ -81,13 +82,12 @@ class JobStatus(LocalObject, frozen=True):
         It begins when the first pods are made, and anew when a suspended job is resumed; until the operator has seen
         that, the old time still stands there (common/job.go and core/job.go of 1.9.3).
         """
-        resuming = any(condition.type == "Suspended" and condition.status == "True" for condition in self.conditions)
-        return None if resuming else seconds_of(self.start_time)
+        return None if is_true(self.conditions, "Suspended") else seconds_of(self.start_time)
 
     @property
     def finished(self) -> bool:
         """Whether the job has ended, well or not."""
-        return any(condition.type in _FINAL and condition.status == "True" for condition in self.conditions)
+        return is_true(self.conditions, *_FINAL)
 
 
 class _ElasticPolicy(LocalObject, frozen=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.names import GANG, GANG_SIZE, is_object_name
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate, is_true
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _read_job(job: PlainJob) -> Workload:
         # To be in a gang is to say something.
         policy=SchedulingPolicy(min_available=size),
         suspended=job.spec.suspend,
-        finished=any(item.type in _FINAL and item.status == "True" for item in job.status.conditions),
+        finished=is_true(job.status.conditions, *_FINAL),
         template=template.metadata,
         time_limits=time_limits_of(job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds"),
     )

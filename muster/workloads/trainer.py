@@ -24,6 +24,7 @@ from muster.objects import (
     ResourceRequirements,
     SchedulingGate,
     TemplateMeta,
+    is_true,
 )
 from muster.resources import parse_resources
 from muster.topology import MODES, Topology
@@ -230,7 +231,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
         policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",
         suspended=job.spec.suspend,
-        finished=any(item.type in _FINAL and item.status == "True" for item in job.status.conditions),
+        finished=is_true(job.status.conditions, *_FINAL),
         topology=_topology(policy, workload.runtime_name),
     )
 
