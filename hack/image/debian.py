@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from hack.apt import apt
 from hack.image.errors import ImageError, run
 from hack.image.machine import PYTHON
 from hack.image.places import image_cache
@@ -95,8 +96,7 @@ def resolved() -> list[Package]:
         except ImageError:
             # Old lists name what a mirror has no more, and a fresh machine has none: both are cured by new lists.
             continue
-    lists.mkdir(parents=True, exist_ok=True)
-    run(["apt-get", *_options(lists), "update"])
+    _apt("apt-get", lists, "update")
     return _fetch_all(_candidates(lists), lists)
 
 
@@ -178,24 +178,13 @@ def _licences(text: bytes) -> list[str]:
     return sorted({name.strip() for name in _LICENCE.findall(text.decode(errors="replace"))})
 
 
-def _options(lists: Path) -> list[str]:
-    """Make apt look at nothing that is installed here, write nothing of the machine's, and need no root."""
-    home = image_cache() / "apt"
-    home.mkdir(parents=True, exist_ok=True)
-    status = home / "status"
-    status.touch()
-    facts = {
-        "Dir::State::status": status,
-        "Dir::State::lists": lists,
-        "Dir::Cache": home,
-        "APT::Sandbox::User": "",
-        "Acquire::Retries": 3,
-    }
-    return [word for name, value in facts.items() for word in ("-o", f"{name}={value}")]
+def _apt(program: str, lists: Path, *words: str, cwd: Path | None = None) -> bytes:
+    """Return what apt says where nothing counts as installed, so that every package is fetched."""
+    return run([*apt(program, image_cache() / "apt", lists=lists, installed=False), *words], cwd=cwd)
 
 
 def _candidates(lists: Path) -> list[Package]:
-    shown = run(["apt-cache", *_options(lists), "show", "--no-all-versions", *PACKAGES]).decode()
+    shown = _apt("apt-cache", lists, "show", "--no-all-versions", *PACKAGES).decode()
     found: dict[str, Package] = {}
     for paragraph in shown.strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if re.match(r"[A-Za-z0-9-]+: ", line))
@@ -217,7 +206,7 @@ def _fetch_all(packages: list[Package], lists: Path) -> list[Package]:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
             wanted = [f"{package.name}={package.version}" for package in missing]
-            run(["apt-get", *_options(lists), "download", *wanted], cwd=Path(folder))
+            _apt("apt-get", lists, "download", *wanted, cwd=Path(folder))
             for deb in Path(folder).glob("*.deb"):
                 deb.rename(home / f"{hashlib.sha256(deb.read_bytes()).hexdigest()}.deb")
     strangers = [package.name for package in missing if not fetched(package).exists()]

@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.apt import apt
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.paths import cache_root, locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TextIO
 
 __all__ = ["Debian"]
 
@@ -73,22 +75,15 @@ class Debian:
     def _fill(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
         archives, lists = self.root / "archives", self.root / "lists"
-        (archives / "partial").mkdir(parents=True)
-        (lists / "partial").mkdir(parents=True)
         log = cache_root() / "logs" / "debian.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        # apt knows what is installed and what depends on what, and writes nothing outside of these folders.
-        where = [f"Dir::Cache::archives={archives}/", "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache="]
-        where += ["Debug::NoLocking=1", "APT::Sandbox::User=root"]
-        fresh = [f"Dir::State::lists={lists}/"]
-        fetch = ("--yes", "--download-only", "--no-install-recommends", "install", *self._packages)
+        known, fresh = apt("apt-get", self.root), apt("apt-get", self.root, lists=lists)
+        fetch = ["--yes", "--download-only", "--no-install-recommends", "install", *self._packages]
         with log.open("w") as stream:
-            done = _apt(where, fetch, stream.fileno())
-            if done:
-                # A machine that has never asked what there is, or long ago.
-                done = _apt([*where, *fresh], ("update",), stream.fileno()) or _apt(
-                    [*where, *fresh], fetch, stream.fileno()
-                )
+            # Or new lists, on a machine that has never asked what there is, or long ago.
+            done = _call([*known, *fetch], stream) and (
+                _call([*fresh, "update"], stream) or _call([*fresh, *fetch], stream)
+            )
         if done:
             raise TestbedError(f"apt-get cannot download {', '.join(self._packages)}; {log_tail(log, 4)}")
         for package in sorted(archives.glob("*.deb")):
@@ -98,6 +93,5 @@ class Debian:
         (self.root / ".finished").touch()
 
 
-def _apt(options: list[str], command: tuple[str, ...], log: int) -> int:
-    argv = ["apt-get", "--quiet", *(part for option in options for part in ("-o", option)), *command]
-    return subprocess.run(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False).returncode
+def _call(command: list[str], log: TextIO) -> int:
+    return subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False).returncode
