@@ -54,6 +54,7 @@ __all__ = [
     "pytorch_pod",
     "queue",
     "ray_cluster",
+    "ray_owner",
     "ray_pod",
     "read",
     "runtime_class",
@@ -203,6 +204,11 @@ def pod(
     }
 
 
+def ray_owner(name: str = "demo", uid: str = "", **more: object) -> JSON:
+    """The reference to a RayCluster; its UID is like its name, unless told otherwise."""
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": uid or f"uid-{name}", **more}
+
+
 def ray_pod(
     name: str,
     role: str = "workers",
@@ -216,7 +222,7 @@ def ray_pod(
     group = f"ray-{cluster}-pg"
     return pod(
         name,
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster, "uid": owner_uid, "controller": True},
+        owner=ray_owner(cluster, owner_uid, controller=True),
         labels={"ray.io/cluster": cluster, "ray.io/group": role, GANG: group, QUEUE_LABEL: "q"},
         annotations={GROUP_NAME: group},
         schedulingGates=[{"name": GATE}] if held else [],
@@ -272,7 +278,7 @@ def pod_group(
     **spec: object,
 ) -> JSON:
     """The PodGroup that muster makes for `ray_cluster()`, unless told otherwise."""
-    owner = owner or {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": owner_uid}
+    owner = owner or ray_owner(uid=owner_uid)
     return {
         "metadata": {
             "name": name,

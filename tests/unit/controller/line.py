@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.unit.builders import JSON, pod_group, queue, ray_cluster, ray_pod, workers
+from muster.names import PASSED_IN, PASSED_SINCE
+from muster.times import text_of
+from tests.unit.builders import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 from tests.unit.controller.recording import Scene
 
 if TYPE_CHECKING:
@@ -46,9 +48,22 @@ def running(name: str, cpus: int) -> tuple[tuple[JSON, list[JSON]], JSON]:
     """A gang that was admitted before, and its PodGroup."""
     return gang(name, cpus, held=False, created="2026-11-21T09:00:00Z"), pod_group(
         f"ray-{name}-pg",
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"},
+        owner=ray_owner(name),
         admitted=f"uid-{name}",
         minResources={"cpu": str(cpus)},
         minMember=cpus,
         minTaskMember={"headgroup": 1, "workers": cpus - 1},
     )
+
+
+def passed(queue: str = "q") -> JSON:
+    """The PodGroup of the large gang, passed in that queue for longer than anybody's patience."""
+    return pod_group(LARGE, owner=ray_owner("large"), annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: queue})
+
+
+def small_behind_large(*groups: JSON, annotations: Mapping[str, str] | None = None) -> Scene:
+    """Half of the queue is free: the large gang, which is first, needs more, and the small one behind it does not."""
+    runs, group = running("runs", 2)
+    large = gang("large", 3, created="2026-11-21T10:00:00Z")
+    small = gang("small", 1, created="2026-11-21T11:00:00Z")
+    return scene(runs, large, small, groups=[group, *groups], annotations=annotations)

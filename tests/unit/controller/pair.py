@@ -43,3 +43,10 @@ def again(scene: Scene) -> None:
     """What the work queue does after a failure."""
     for key in list(scene.cluster.gangs()):
         scene.queue.add(key)
+
+
+def pods_go(scene: Scene) -> None:
+    """The pods of the first gang are deleted, and the watch shows it."""
+    for pod in members():
+        del scene.client.pods[pod["metadata"]["name"]]
+    scene.watch()

@@ -19,11 +19,12 @@ from tests.unit.builders import (
     pytorch_pod,
     queue,
     ray_cluster,
+    ray_owner,
     ray_pod,
     workers,
     workload_store,
 )
-from tests.unit.controller.pair import SMALL, again, demo, members, two
+from tests.unit.controller.pair import SMALL, again, demo, members, pods_go, two
 from tests.unit.controller.recording import Scene
 
 NAMES = ("demo", "other")
@@ -33,9 +34,7 @@ async def test_the_next_gang_starts_when_the_first_is_gone() -> None:
     scene = two()
     await scene.settle()
     workload_store(scene.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
-    for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        del scene.client.pods[name]
-    scene.watch()
+    pods_go(scene)
     await scene.settle()
     assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
@@ -69,9 +68,7 @@ async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
     await scene.settle()
     suspended = ray_cluster(suspend=True)
     workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, suspended))
-    for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        del scene.client.pods[name]
-    scene.watch()
+    pods_go(scene)
     await scene.settle()
     assert ADMITTED not in scene.annotations(GROUP)
     assert scene.annotations(GROUP)[STATE] == "Suspended"
@@ -83,9 +80,7 @@ async def test_a_resumed_workload_queues_again() -> None:
     await scene.settle()
     store = workload_store(scene.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        del scene.client.pods[name]
-    scene.watch()
+    pods_go(scene)
     await scene.settle()
     store.apply("modified", made(RayCluster, ray_cluster()))
     scene.client.pods |= {item["metadata"]["name"]: item for item in members()}
@@ -229,9 +224,7 @@ async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     scene.watch()
     await scene.settle()
     assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
-    for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        del scene.client.pods[name]
-    scene.watch()
+    pods_go(scene)
     await scene.settle()
     assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
@@ -268,9 +261,7 @@ async def test_the_room_of_a_suspended_workload_is_free_when_its_mark_is_gone() 
     await scene.settle()
     store = workload_store(scene.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        del scene.client.pods[name]
-    scene.watch()
+    pods_go(scene)
     scene.client.fails[f"muster-ledger {GROUP}"] = [ApiError(500, "", "broken")]
     with pytest.raises(ApiError):
         await scene.settle()
@@ -307,10 +298,7 @@ async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(gro
         for pod, role in (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
     ]
     surplus = ray_pod(f"{grown}-w-2", cluster=grown, owner_uid=f"uid-{grown}")
-    groups = []
-    for name in NAMES:
-        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
-        groups.append(pod_group(f"ray-{name}-pg", owner=owner, admitted=f"uid-{name}"))
+    groups = [pod_group(f"ray-{name}-pg", owner=ray_owner(name), admitted=f"uid-{name}") for name in NAMES]
     scene = Scene(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
     await scene.settle()
     assert f"{grown}-w-2" not in scene.open_pods()

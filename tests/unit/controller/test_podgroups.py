@@ -21,6 +21,7 @@ from tests.unit.builders import (
     made,
     pod_group,
     ray_cluster,
+    ray_owner,
     template,
     workers,
 )
@@ -50,9 +51,7 @@ def test_what_is_there_is_what_is_wanted() -> None:
         pytest.param({"minResources": {"cpu": "3"}}, id="minResources lack one"),
         pytest.param({"minResources": {"cpu": "three"}}, id="minResources that nobody can read"),
         pytest.param({"queue": "other"}, id="queue"),
-        pytest.param(
-            {"owner": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "x"}}, id="owner"
-        ),
+        pytest.param({"owner": ray_owner(uid="x")}, id="owner"),
         pytest.param({"ours": False}, id="label"),
     ],
 )

@@ -9,19 +9,12 @@ from muster.ledger import GangKey
 from muster.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
 from muster.times import text_of
 from tests.unit.builders import JSON, amounts, pod_group, priority_class, queue, ray_pod
-from tests.unit.controller.line import LARGE, RUNS, SMALL, gang, running, scene
+from tests.unit.controller.line import LARGE, RUNS, SMALL, gang, passed, running, scene, small_behind_large
 from tests.unit.controller.recording import Scene
 
 
 async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_its_patience_is_over() -> None:
-    first, group = running("runs", 2)
-    world = scene(
-        first,
-        gang("large", 3, created="2026-11-21T10:00:00Z"),
-        gang("small", 1, created="2026-11-21T11:00:00Z"),
-        groups=[group],
-        annotations={"patience": "10m"},
-    )
+    world = small_behind_large(annotations={"patience": "10m"})
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "Admitted"
     assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
@@ -29,18 +22,7 @@ async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_i
 
 
 async def test_nobody_passes_a_gang_whose_patience_is_over_not_even_after_a_restart() -> None:
-    first, group = running("runs", 2)
-    waits = pod_group(
-        LARGE,
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
-        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "q"},
-    )
-    world = scene(
-        first,
-        gang("large", 3, created="2026-11-21T10:00:00Z"),
-        gang("small", 1, created="2026-11-21T11:00:00Z"),
-        groups=[group, waits],
-    )
+    world = small_behind_large(passed())
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert (
@@ -52,18 +34,7 @@ async def test_nobody_passes_a_gang_whose_patience_is_over_not_even_after_a_rest
 
 async def test_in_another_queue_the_patience_of_a_gang_begins_anew() -> None:
     """Also for a leader who comes when the PodGroup has moved, and its mark still stands as it was."""
-    waits = pod_group(
-        LARGE,
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
-        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "before"},
-    )
-    first, group = running("runs", 2)
-    world = scene(
-        first,
-        gang("large", 3, created="2026-11-21T10:00:00Z"),
-        gang("small", 1, created="2026-11-21T11:00:00Z"),
-        groups=[group, waits],
-    )
+    world = small_behind_large(passed("before"))
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "Admitted"
     assert (world.annotations(LARGE)[PASSED_SINCE], world.annotations(LARGE)[PASSED_IN]) == (text_of(world.now), "q")
@@ -90,13 +61,7 @@ async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_passed()
     ],
 )
 async def test_a_start_that_is_refused_has_passed_nobody(error: ApiError, counts: bool) -> None:  # noqa: FBT001
-    first, group = running("runs", 2)
-    world = scene(
-        first,
-        gang("large", 3, created="2026-11-21T10:00:00Z"),
-        gang("small", 1, created="2026-11-21T11:00:00Z"),
-        groups=[group],
-    )
+    world = small_behind_large()
     world.client.fails[f"mark {SMALL}"] = [error]
     with pytest.raises(ApiError):
         await world.settle()
@@ -105,14 +70,7 @@ async def test_a_start_that_is_refused_has_passed_nobody(error: ApiError, counts
 
 
 async def test_in_a_strict_queue_nobody_passes() -> None:
-    first, group = running("runs", 2)
-    world = scene(
-        first,
-        gang("large", 3, created="2026-11-21T10:00:00Z"),
-        gang("small", 1, created="2026-11-21T11:00:00Z"),
-        groups=[group],
-        annotations={"queueing": "strict"},
-    )
+    world = small_behind_large(annotations={"queueing": "strict"})
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (LARGE, SMALL)] == ["WaitingForQuota", "WaitingForQuota"]
     assert PASSED_SINCE not in world.annotations(LARGE)
@@ -121,14 +79,9 @@ async def test_in_a_strict_queue_nobody_passes() -> None:
 async def test_growth_waits_behind_a_gang_whom_nobody_passes() -> None:
     """The surplus of a running gang is like a small gang: it passes until the other's patience is over."""
     first, group = running("runs", 2)
-    waits = pod_group(
-        LARGE,
-        owner={"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "large", "uid": "uid-large"},
-        annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: "q"},
-    )
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
     urgent = gang("large", 3, created="2026-11-21T08:00:00Z")
-    world = scene((first[0], [*first[1], more]), urgent, groups=[group, waits])
+    world = scene((first[0], [*first[1], more]), urgent, groups=[group, passed()])
     await world.settle()
     assert "runs-2" not in world.open_pods()
     assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.names import GATE_MODE, NAMESPACE_SELECTOR
-from tests.unit.builders import DEFAULTS, JSON, namespace, pod, queue, ray_cluster, template
+from tests.unit.builders import DEFAULTS, JSON, namespace, pod, queue, ray_cluster, ray_owner, template
 from tests.unit.webhook.reviews import answered, knowing, patch_of, request
 from webhook.pods import review_pod
 from webhook.workloads import review_workload
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TEAMS = [namespace(labels={"team": "web"})]
 KEPT = queue(cpu="4", state="Closed", annotations={NAMESPACE_SELECTOR: "team=ml", GATE_MODE: "off"})
-OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
+OWNER = ray_owner(controller=True)
 VOLCANO_JOB: JSON = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.faulty import eventually
 from tests.loop_clock import LoopClock
-from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster
+from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
 from tests.unit.webhook.reviews import Reader, knowing, review
 from webhook.certificates import issue, server_context
 from webhook.intake import Intake, Limits
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HOST = "muster-webhook.muster-system.svc"
 CERTIFICATES = issue([HOST], dt.datetime.now(dt.UTC))
-OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
+OWNER = ray_owner(controller=True)
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")
 BODY = as_json(review(MEMBER)).encode()
 # For what must happen, and for who is impatient in a test; seconds.

@@ -22,6 +22,7 @@ from tests.unit.builders import (
     pytorch_pod,
     queue,
     ray_cluster,
+    ray_owner,
     workers,
 )
 from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.knowledge import Knowledge
     from webhook.review import Answer
 
-RAY_OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
+RAY_OWNER = ray_owner(controller=True)
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
 
 
@@ -269,7 +270,7 @@ async def test_a_workload_that_makes_no_gang_refuses_no_pod_while_it_is_left_alo
     assert (await reviewed(new_pod(), knowing(workloads=[broken], pods=[old_pod("demo-w-0")]))).allowed
 
 
-CLAIM = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "other", "uid": "uid-other", "controller": True}
+CLAIM = ray_owner("other", controller=True)
 BINDING = {"scheduling.k8s.io/group-name": "ray-other-pg", "volcano.sh/task-spec": "workers"}
 MARKS = {**BINDING, "muster.dev/workload": as_json(CLAIM)}
 

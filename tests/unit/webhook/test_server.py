@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from muster.kube.errors import ApiError, Unreachable
 from muster.logs import FORMATS
 from tests.loop_clock import LoopClock
-from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster
+from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
 from tests.unit.webhook.reviews import Reader, knowing, review
 from webhook.intake import Intake, Limits
 from webhook.metrics import Metrics
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Http = TestClient[web.BaseRequest, None]
 
-OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
+OWNER = ray_owner(controller=True)
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")
 
 

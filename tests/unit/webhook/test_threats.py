@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from muster.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS
-from tests.unit.builders import DEFAULTS, JSON, as_json, pod, pytorch_job, queue, ray_cluster, template
+from tests.unit.builders import DEFAULTS, JSON, as_json, pod, pytorch_job, queue, ray_cluster, ray_owner, template
 from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request, review
 from webhook.metrics import Metrics
 from webhook.pods import review_pod
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.knowledge import Knowledge
     from webhook.review import Answer, Request
 
-OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "uid-demo", "controller": True}
+OWNER = ray_owner(controller=True)
 LABELS = {"ray.io/cluster": "demo", "ray.io/group": "workers"}
 # What is large has so many times the size of what it is compared with. Both are a part of the 3 MiB that the apiserver
 # takes: steps are counted, and it is their number that grows.

@@ -27,6 +27,7 @@ from tests.unit.builders import (
     priority_class,
     queue,
     ray_cluster,
+    ray_owner,
     ray_pod,
     workers,
 )
@@ -49,7 +50,7 @@ def gang(name: str, *, held: bool, **rest: Any) -> list[JSON]:  # noqa: ANN401 -
 
 
 def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
-    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
+    owner = ray_owner(name)
     return pod_group(f"ray-{name}-pg", owner=owner, **rest)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster.cli.picture import Picture
 from muster.cli.queues import queue_entries, queue_lines, screen
 from muster.names import MESSAGE, STATE
-from tests.unit.builders import JSON, filled, pod_group, queue, ray_cluster, ray_pod
+from tests.unit.builders import JSON, filled, pod_group, queue, ray_cluster, ray_owner, ray_pod
 
 NOW = 1_800_000_000.0
 
@@ -27,7 +27,7 @@ def tree() -> Picture:
     labels = {"volcano.sh/queue-name": "q"}
     groups = []
     for name, state in (("demo", "Running"), ("other", "WaitingForQuota")):
-        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}"}
+        owner = ray_owner(name)
         said = {STATE: state, MESSAGE: f"about {name}"}
         admitted = "uid-demo" if name == "demo" else ""
         groups.append(pod_group(f"ray-{name}-pg", owner=owner, annotations=said, admitted=admitted))
