@@ -6,6 +6,11 @@ Deadlines can so be long enough for any machine, and whatever must come before o
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["LoopClock"]
 
@@ -22,3 +27,13 @@ class LoopClock:
     def forward(self, seconds: float) -> None:
         """Let so many seconds pass: what is due by then happens when the loop has its next turn."""
         self._ahead += seconds
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let no time pass for the loop while the body, which keeps it from all else, does something slow."""
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        try:
+            yield
+        finally:
+            self._ahead -= loop.time() - before

@@ -52,6 +52,11 @@ class ApiError(Exception):
         return self.status == 410 or self.reason == "Expired"  # noqa: PLR2004
 
     @property
+    def timed_out(self) -> bool:
+        """No whole answer came within the deadline."""
+        return self.status == 0 and self.reason == "Timeout"
+
+    @property
     def refused(self) -> bool:
         """The server understood and said no (4xx but 429): nothing was changed, and the same again is in vain."""
         return 400 <= self.status < 500 and self.status != 429  # noqa: PLR2004

@@ -6,6 +6,7 @@ worth nothing: the list begins anew.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.kube.resource import Resource
 
-__all__ = ["Listing", "list_all", "list_objects"]
+__all__ = ["Listing", "Pages", "list_all", "list_objects"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 # Whoever twice needs longer for the pages than a version is kept (5 minutes) asks for all at once, as client-go does.
 _ATTEMPTS_IN_PAGES = 2
+# A page that does not come in time is the next time so much smaller; one that takes so small a part of its time lets
+# the next one be twice as large, which then still comes in time.
+_SMALLER, _QUICK = 4, 1 / 8
 
 
 class Listing(NamedTuple, Generic[T]):
@@ -35,6 +39,27 @@ class Listing(NamedTuple, Generic[T]):
 
     items: list[T]
     resource_version: str
+
+
+class Pages:
+    """How many objects to ask for at once: `most`, but fewer while they do not come in time.
+
+    Else a list whose first page takes longer than its deadline, for its objects are large or the way is slow, would
+    never come. Kept from one list to the next.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.size = most
+
+    def late(self) -> None:
+        """The page did not come in time."""
+        self.size = max(1, self.size // _SMALLER)
+
+    def came(self, part: float) -> None:
+        """The page took this part of its time."""
+        if part < _QUICK:
+            self.size = min(self._most, self.size * 2)
 
 
 class _ListMeta(LocalObject, frozen=True):
@@ -55,7 +80,7 @@ async def list_all(
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
-    page: int = 500,
+    page: int | Pages = 500,
     deadline: float = 60.0,
 ) -> Listing[T]:
     """List everything, in requests of `page` objects and `deadline` seconds at most.
@@ -63,24 +88,30 @@ async def list_all(
     `read` decodes one object, or gives None to leave it out; it is also called for objects that do not come into the
     result. Raises ApiError, and what `read` raises.
     """
+    pages = page if isinstance(page, Pages) else Pages(page)
+    clock = asyncio.get_running_loop().time
     items: list[T] = []
     continue_, attempt = "", 1
     while True:
+        began = clock()
         try:
             body = await client.list_page(
                 resource,
                 namespace=namespace,
                 label_selector=label_selector,
                 field_selector=field_selector,
-                limit=page if attempt <= _ATTEMPTS_IN_PAGES else 0,
+                limit=pages.size if attempt <= _ATTEMPTS_IN_PAGES else 0,
                 continue_=continue_,
                 deadline=deadline,
             )
         except ApiError as error:
+            if error.timed_out:
+                pages.late()
             if not (error.gone and continue_):
                 raise
             items, continue_, attempt = [], "", attempt + 1
             continue
+        pages.came((clock() - began) / deadline)
         try:
             decoded = decode(body, _Page)
         except InvalidObjectError as error:

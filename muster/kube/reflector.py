@@ -16,7 +16,7 @@ import msgspec
 
 from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
-from muster.kube.listing import list_all
+from muster.kube.listing import Pages, list_all
 from muster.kube.progress import Progress
 from muster.kube.store import HasMetadata, Store, is_version
 from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
@@ -87,7 +87,7 @@ class Reflector(Generic[T]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._namespace = namespace
-        self._page = page
+        self._pages = Pages(page)
         self._watch_seconds = watch_seconds
         self._silence = silence
         self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
@@ -175,7 +175,7 @@ class Reflector(Generic[T]):
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            page=self._page,
+            page=self._pages,
         )
         self._lists += 1
         self._progress.listed(resource_version)

@@ -6,11 +6,14 @@ import msgspec
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.listing import list_all
+from muster.kube.listing import Pages, list_all
 from muster.kube.resource import PODS
 from tests.faulty import FaultyApiserver, failure, html, listing, manifest, reply
+from tests.loop_clock import LoopClock
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from muster.kube.client import Client
 
 FIRST = reply(listing(5, manifest("a", 1), continue_="more"))
@@ -72,3 +75,27 @@ async def test_json_that_is_no_list_is_an_error(server: FaultyApiserver, client:
     server.on("LIST", reply({"items": 5}))
     with pytest.raises(Unreachable, match="not a list"):
         await list_all(client, PODS, name)
+
+
+async def test_pages_that_do_not_come_in_time_become_smaller_until_they_do(
+    server: FaultyApiserver, client: Client
+) -> None:
+    """A slow way carries eight objects within the deadline: the list comes in more pages, until the way is quick."""
+    clock, pages, objects = LoopClock(), Pages(64), [manifest(f"o-{number}", number) for number in range(100)]
+    seconds_each = 7.0
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        first, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+        clock.forward(min(limit, len(objects) - first) * seconds_each)
+        rest = str(first + limit) if first + limit < len(objects) else ""
+        return await reply(listing(5, *objects[first : first + limit], continue_=rest))(request)
+
+    server.on("LIST", slow)
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="no answer in 60 s"):
+            await list_all(client, PODS, name, page=pages)
+    assert len((await list_all(client, PODS, name, page=pages)).items) == 100
+    assert [int(request.query["limit"]) for request in server.requests][:4] == [64, 16, 4, 4]
+    seconds_each = 0.001
+    assert len((await list_all(client, PODS, name, page=pages)).items) == 100
+    assert pages.size == 64
