@@ -17,7 +17,7 @@ from webhook.beside import Beside
 from webhook.deadline import in_time
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from aiohttp import StreamReader, web
 
 __all__ = ["Intake", "Limits", "Refused"]
 
@@ -89,16 +89,25 @@ class Intake:
 
     async def body(self, http: web.BaseRequest) -> bytes | bytearray:
         """The whole body; raises Refused when it is larger than any review, TimeoutError when it takes too long."""
-        content = http.content
-        if content.is_eof():
-            return content.read_nowait()
+        content, length = http.content, http.content_length
+        if not content.is_eof():
+            if http.transport is None:
+                # Since its head came; nobody else would say so.
+                raise ConnectionResetError("the connection is gone")
+            async with in_time():
+                if length is None or length > content.get_read_buffer_limits()[0]:
+                    return await self._in_parts(content)
+                # As a whole: each turn of the event loop costs.
+                await content.wait_eof()
+        return content.read_nowait()
+
+    async def _in_parts(self, content: StreamReader) -> bytearray:
         # Not a list of chunks: a client may send them byte by byte.
         body = bytearray()
-        async with in_time():
-            while chunk := await content.readany():
-                body += chunk
-                if len(body) > self.limits.largest_body:
-                    raise self._too_large()
+        while chunk := await content.readany():
+            body += chunk
+            if len(body) > self.limits.largest_body:
+                raise self._too_large()
         return body
 
     def is_large(self, length: int) -> bool:

@@ -1,15 +1,22 @@
-"""Bodies that are refused, or whose sender goes away: nothing of them stays."""
+"""Bodies that are refused, or whose sender goes away: nothing of them stays, and nobody waits for them."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import tracemalloc
 
 import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from tests.unit.builders import DEFAULTS
+from tests.unit.webhook.reviews import knowing
 from tests.unit.webhook.test_listener import QUICK, SOON, head, house
-from webhook.intake import Limits
+from webhook.intake import Intake, Limits
+from webhook.metrics import Metrics
+from webhook.server import make_handler
 
 LARGE = 3 * 2**20
 OF_UNKNOWN_LENGTH = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
@@ -45,3 +52,25 @@ async def test_a_body_is_let_go_at_once(sent: bytes, status: int | None, caplog:
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+class Line(asyncio.Transport):
+    """A transport that leads nowhere."""
+
+    def close(self) -> None:
+        """Be closed."""
+
+
+async def test_who_goes_away_before_its_body_is_waited_for_holds_no_place() -> None:
+    registry = CollectorRegistry()
+    intake = Intake(Limits())
+    connection = web.Server(make_handler(knowing(), DEFAULTS, Metrics(registry), intake))()
+    connection.connection_made(Line())
+    await asyncio.sleep(0)
+    connection.data_received(head(100))
+    # The server has the head, and its handler has not begun.
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert intake.reviews == 0
+    assert registry.get_sample_value("muster_webhook_errors_total", {"webhook": "pods", "code": "499"}) == 1
