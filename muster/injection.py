@@ -8,6 +8,8 @@ children; never a `test`; a second round over the patched pod adds nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from muster.schedulers import GangScheduler
     from muster.workloads import RoleSpec
 
-__all__ = ["Operation", "disown", "inject", "is_free", "opening"]
+__all__ = ["Membership", "Operation", "disown", "inject", "is_free", "membership", "opening"]
 
 Operation = dict[str, Any]
 
@@ -49,36 +51,45 @@ def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
 
 
-def inject(
-    pod: Pod,
-    role: RoleSpec,
-    gang: Gang,
-    intent: Intent,
-    scheduler: GangScheduler,
-    *,
-    gate: GateMode,
-    workload: OwnerReference | None = None,
-) -> list[Operation]:
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What all pods of one role of a gang get; `defaults` are annotations for those that say nothing of them."""
+
+    role: RoleSpec
+    intent: Intent
+    scheduler: GangScheduler
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    defaults: Mapping[str, str]
+
+
+def membership(role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
+    """What makes the pods of that role members of the gang."""
+    binding = scheduler.binding(gang, intent, role.name)
+    labels = {**binding.labels, GANG: gang.label}
+    return Membership(role, intent, scheduler, labels, binding.annotations, binding.defaults)
+
+
+def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:
     """The patch that makes a new pod a held member of the gang; empty when it is one already.
 
     A pod of a role that comes when the gang runs is bound, but not held; nor is any where the gate is off. `workload`
     is written down for pods that a Job of the workload controls.
     """
-    binding = scheduler.binding(gang, intent, role.name)
-    operations = _missing("/metadata/labels", pod.metadata.labels, {**binding.labels, GANG: gang.label})
+    operations = _missing("/metadata/labels", pod.metadata.labels, member.labels)
     said = (pod.metadata.labels, pod.metadata.annotations)
-    unsaid = {key: text for key, text in binding.defaults.items() if not any(key in texts for texts in said)}
-    annotations = {**binding.annotations, **unsaid}
+    unsaid = {key: text for key, text in member.defaults.items() if not any(key in texts for texts in said)}
+    annotations = {**member.annotations, **unsaid}
     if workload is not None:
         annotations[WORKLOAD] = msgspec.json.encode(workload).decode()
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
     if workload is None and WORKLOAD in pod.metadata.annotations:
         # Nobody but muster says whose a pod is.
         operations.append(_remove("/metadata/annotations", WORKLOAD))
-    if pod.spec.scheduler_name != scheduler.name:
-        operations.append(_add("/spec/schedulerName", scheduler.name))
-    operations += _priority(pod, role, intent)
-    if role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
+    if pod.spec.scheduler_name != member.scheduler.name:
+        operations.append(_add("/spec/schedulerName", member.scheduler.name))
+    operations += _priority(pod, member.role, member.intent)
+    if member.role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
         held = {"name": GATE}
         if pod.spec.scheduling_gates:
             operations.append(_add("/spec/schedulingGates/-", held))
@@ -146,6 +157,7 @@ def _remove(parent: str, key: str) -> Operation:
     return {"op": "remove", "path": f"{parent}/{_escape(key)}"}
 
 
+@lru_cache(maxsize=64)
 def _escape(key: str) -> str:
     """A key as a segment of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

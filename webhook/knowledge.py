@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from muster.admission import Context
 from muster.gang import priority_values
+from muster.injection import membership
 from muster.intent import Surroundings
 from muster.kube.added import Added
 from muster.kube.errors import ApiError
@@ -25,6 +26,7 @@ from muster.names import is_object_name
 from muster.objects import InvalidObjectError, Job, Namespace, ObjectMeta, PodGroup, PriorityClass, Queue, decode
 from muster.queues import QueueTree, labels_of
 from muster.resources import parse_resources
+from muster.schedulers import SCHEDULERS
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from webhook.deadline import in_time
 from webhook.memo import Memo
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.gang import Gang
+    from muster.injection import Membership
     from muster.intent import Defaults, Intent
     from muster.kube.client import Client
     from muster.objects import OwnerReference
@@ -73,6 +76,16 @@ class Common:
     workload: Workload
     intent: Intent
     gang: Gang
+    _members: dict[str, Membership] = field(default_factory=dict)
+
+    def member(self, name: str) -> Membership | None:
+        """What those of the role of that name have in common, too; None where there is no such role."""
+        if name not in self._members:
+            role = self.workload.role(name)
+            if role is None:
+                return None
+            self._members[name] = membership(role, self.gang, self.intent, SCHEDULERS[self.intent.scheduler])
+        return self._members[name]
 
 
 class Knowledge:

@@ -13,30 +13,28 @@ from muster.injection import disown, inject, is_free
 from muster.intent import find_intent, speaks
 from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
 from muster.objects import InvalidObjectError, Pod, decode
-from muster.schedulers import SCHEDULERS
 from muster.workloads import PLAIN_POD
 from webhook.beside import beside
 from webhook.knowledge import Behind, Common
-from webhook.review import Answer, InvalidReviewError, allow, deny
+from webhook.review import Answer, InvalidReviewError, PodRequest, Request, allow, deny
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.intent import Defaults, Surroundings
     from webhook.knowledge import Knowledge
-    from webhook.review import Request
 
 __all__ = ["left_alone", "review_pod"]
 
 
-async def review_pod(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaults: Defaults) -> Answer:
     """The answer for a new pod.
 
     Raises ApiError when the pod's owner cannot be read, InvalidReviewError or InvalidObjectError when it is no pod.
     """
     if (request.kind.api_version, request.kind.kind) != ("v1", "Pod"):
         raise InvalidReviewError(f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
-    pod = await beside(decode, request.object, Pod)
+    pod = request.object if isinstance(request, PodRequest) else await beside(decode, request.object, Pod)
     if not pod.spec.containers:
         # The apiserver refuses it by itself; where it has no specification at all, a patch of that would not apply.
         return allow()
@@ -84,12 +82,13 @@ async def _decide(
         return _untouched(pod, plain=plain)
     if isinstance(found, Answer):
         return found
-    workload, intent, gang = found.workload, found.intent, found.gang
     name = kind.role_of(pod)
-    role = workload.role(name or "")
-    if role is None:
-        return _untouched(pod, plain=plain) if name is None else None
-    scheduler = SCHEDULERS[intent.scheduler]
+    if name is None:
+        return _untouched(pod, plain=plain)
+    member = found.member(name)
+    if member is None:
+        return None
+    scheduler = member.scheduler
     if not is_free(pod, scheduler):
         named = pod.spec.scheduler_name
         other = named not in (*UNNAMED_SCHEDULERS, scheduler.name)
@@ -98,8 +97,8 @@ async def _decide(
     reference, controller = behind.reference, pod.metadata.controller
     if reference is not None and controller is not None and reference.uid == controller.uid:
         reference = None
-    gate = knowledge.gate(intent, around)
-    return allow(await beside(inject, pod, role, gang, intent, scheduler, gate=gate, workload=reference))
+    gate = knowledge.gate(found.intent, around)
+    return allow(await beside(inject, pod, member, gate=gate, workload=reference))
 
 
 def _untouched(pod: Pod, *, plain: bool = False) -> Answer:

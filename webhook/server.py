@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiohttp import web
 
@@ -22,7 +22,17 @@ from webhook.intake import Intake, Refused
 from webhook.listener import heard
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue
-from webhook.review import Answer, InvalidReviewError, Request, allow, decode_review, encode_answer
+from webhook.review import (
+    Answer,
+    Asked,
+    InvalidReviewError,
+    PodRequest,
+    Request,
+    allow,
+    decode_pod_review,
+    decode_review,
+    encode_answer,
+)
 from webhook.workloads import review_workload
 
 if TYPE_CHECKING:
@@ -36,6 +46,8 @@ __all__ = ["make_handler"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T", bound=Asked)
+
 
 def make_handler(
     knowledge: Knowledge, defaults: Defaults, metrics: Metrics, intake: Intake
@@ -45,16 +57,24 @@ def make_handler(
     It is for aiohttp's plain server: the router of an application costs a third of a review (hack/bench/admission).
     """
 
-    def path(name: str, review: Callable[[Request, Knowledge, Defaults], Awaitable[Answer]]) -> _Path:
-        return _Path(lambda request: review(request, knowledge, defaults), metrics.of(name), intake)
+    def path(
+        name: str,
+        read: Callable[[bytes | bytearray], T],
+        review: Callable[[T, Knowledge, Defaults], Awaitable[Answer]],
+    ) -> _Path[T]:
+        return _Path(read, lambda request: review(request, knowledge, defaults), metrics.of(name), intake)
 
-    paths = {
-        "/mutate/pods": path("pods", review_pod),
-        "/validate/workloads": path("workloads", review_workload),
-        "/validate/queues": path("queues", review_queue),
-        "/validate/podgroups": path("podgroups", review_pod_group),
-        "/validate/pods": path("queues-of-pods", review_named_queue),
-        "/validate/reach": path("reach", _reached),
+    def read_pod(body: bytes | bytearray) -> Request | PodRequest:
+        # A large pod is not for the event loop.
+        return decode_review(body) if intake.is_large(len(body)) else decode_pod_review(body)
+
+    paths: dict[str, _Path[Any]] = {
+        "/mutate/pods": path("pods", read_pod, review_pod),
+        "/validate/workloads": path("workloads", decode_review, review_workload),
+        "/validate/queues": path("queues", decode_review, review_queue),
+        "/validate/podgroups": path("podgroups", decode_review, review_pod_group),
+        "/validate/pods": path("queues-of-pods", decode_review, review_named_queue),
+        "/validate/reach": path("reach", decode_review, _reached),
     }
 
     async def handle(http: web.BaseRequest) -> web.Response:
@@ -75,10 +95,17 @@ async def _reached(request: Request, knowledge: Knowledge, defaults: Defaults) -
     return allow()
 
 
-class _Path:
+class _Path(Generic[T]):
     """What is done with a request of one path."""
 
-    def __init__(self, review: Callable[[Request], Awaitable[Answer]], reviews: Reviews, intake: Intake) -> None:
+    def __init__(
+        self,
+        read: Callable[[bytes | bytearray], T],
+        review: Callable[[T], Awaitable[Answer]],
+        reviews: Reviews,
+        intake: Intake,
+    ) -> None:
+        self._read = read
         self._review = review
         self._reviews = reviews
         self._intake = intake
@@ -109,7 +136,7 @@ class _Path:
                 response.force_close()
             return response
 
-    async def _decide(self, http: web.BaseRequest) -> tuple[Request, Answer, bytes]:
+    async def _decide(self, http: web.BaseRequest) -> tuple[T, Answer, bytes]:
         seconds = self._intake.seconds(http)
         answer_within(seconds)
         request = None
@@ -118,7 +145,7 @@ class _Path:
                 body = await self._intake.body(http)
                 # A connection's next review has the same context.
                 offered.set(self._intake.beside if self._intake.is_large(len(body)) else None)
-                request = decode_review(body)
+                request = self._read(body)
                 review_uid.set(request.uid)
                 answer = await self._review(request)
                 return request, answer, await beside(encode_answer, request.uid, answer)
@@ -162,7 +189,7 @@ def _forget_body(error: Exception) -> None:
     error.__traceback__ = None
 
 
-def _log(request: Request, answer: Answer) -> None:
+def _log(request: Asked, answer: Answer) -> None:
     if answer.patch or not answer.allowed:
         logger.info(
             "%s %s %s/%s: %s",

@@ -21,7 +21,7 @@ import yaml
 
 from muster.admission import Context, judge
 from muster.gang import gang_of
-from muster.injection import inject
+from muster.injection import inject, membership
 from muster.intent import Defaults, find_intent
 from muster.modes import GateMode
 from muster.objects import Pod, decode
@@ -86,14 +86,14 @@ def main() -> None:
     gang = gang_of(workload, intent, {})
     role = workload.roles[1]
     pod = Pod(spec=role.template.spec)
-    scheduler = SCHEDULERS[intent.scheduler]
+    member = membership(role, gang, intent, SCHEDULERS[intent.scheduler])
 
     plain = _microseconds(lambda: json.loads(text))
     figures = {
         "standard library: decode into dicts": plain,
         "decode into projections": _microseconds(lambda: decode(text, RayCluster)),
         "decide (intent, gang, verdict)": _microseconds(lambda: judge(RAY_CLUSTER, decoded, context)),
-        "patch of one pod": _microseconds(lambda: inject(pod, role, gang, intent, scheduler, gate=GateMode.QUEUE)),
+        "patch of one pod": _microseconds(lambda: inject(pod, member, gate=GateMode.QUEUE)),
     }
     print(f"a RayCluster of five groups, {len(text)} bytes")
     for name, microseconds in figures.items():

@@ -14,7 +14,7 @@ from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.output import print_data
 from muster.cli.table import print_table
-from muster.injection import inject, is_free
+from muster.injection import inject, is_free, membership
 from muster.intent import Defaults
 from muster.modes import GateMode
 from muster.names import GATE, NAMESPACE_SELECTOR, is_object_name
@@ -226,11 +226,12 @@ def _patch(
         return None
     gate = context.gate(intent)
     held = spec.gated and gate is not GateMode.OFF
-    operations = inject(pod, spec, gang, intent, scheduler, gate=gate)
+    member = membership(spec, gang, intent, scheduler)
+    operations = inject(pod, member, gate=gate)
     # By way of JSON, as the apiserver has it: a patch appends to lists, not to tuples.
     document = msgspec.json.decode(msgspec.json.encode(pod))
     patched = msgspec.convert(jsonpatch.apply_patch(document, operations, in_place=True), Pod)
-    if patched.gated(GATE) != held or inject(patched, spec, gang, intent, scheduler, gate=gate):
+    if patched.gated(GATE) != held or inject(patched, member, gate=gate):
         raise AssertionError(
             f"the patch for {spec.name} does not do what it should: please report this, with the manifest"
         )

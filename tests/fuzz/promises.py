@@ -15,7 +15,7 @@ from muster.names import GANG, GATE
 from muster.objects import InvalidObjectError, Pod, convert
 from muster.schedulers import SCHEDULERS
 from webhook.pods import review_pod
-from webhook.review import InvalidReviewError, decode_review, encode_answer
+from webhook.review import InvalidReviewError, decode_pod_review, decode_review, encode_answer
 
 if TYPE_CHECKING:
     import asyncio
@@ -67,6 +67,9 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
         return "no answer"
     # As often as it is asked, whatever it was asked before.
     assert raw == ask()[1], "another answer to the same question"
+    if question.review is review_pod:
+        asked = decode_pod_review(question.body)
+        assert raw == encode_answer(asked.uid, runner.run(review_pod(asked, knowledge, question.world.defaults)))
     response = _response(raw, request)
     if question.review is not review_pod:
         assert "patch" not in response, "nothing but pods is ever changed"

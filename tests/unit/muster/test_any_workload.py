@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from muster.admission import Context, Verdict
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.injection import inject, is_free
+from muster.injection import inject, is_free, membership
 from muster.intent import Defaults, Intent
 from muster.modes import GateMode
 from muster.names import GATE
@@ -139,10 +139,11 @@ def test_the_patch_of_every_role_applies_to_any_pod_and_once_is_enough(manifest:
         pod = convert(new, Pod)
         if not is_free(pod, scheduler):
             continue
-        patch = inject(pod, role, gang, intent, scheduler, gate=GateMode.QUEUE)
+        member = membership(role, gang, intent, scheduler)
+        patch = inject(pod, member, gate=GateMode.QUEUE)
         result = jsonpatch.apply_patch(new, patch)
         patched = convert(result, Pod)
-        assert inject(patched, role, gang, intent, scheduler, gate=GateMode.QUEUE) == []
+        assert inject(patched, member, gate=GateMode.QUEUE) == []
         assert is_free(patched, scheduler)
         assert patched.gated(GATE) or not role.gated
         assert scheduler.bound_to(patched)
@@ -187,6 +188,7 @@ def test_a_hostile_pod_is_refused_by_its_field_or_patched_like_any_other(manifes
     except InvalidObjectError:
         return
     if is_free(pod, scheduler):
-        patch = inject(pod, workload.roles[0], gang, intent, scheduler, gate=GateMode.QUEUE)
+        member = membership(workload.roles[0], gang, intent, scheduler)
+        patch = inject(pod, member, gate=GateMode.QUEUE)
         patched = convert(jsonpatch.apply_patch(new, patch), Pod)
-        assert inject(patched, workload.roles[0], gang, intent, scheduler, gate=GateMode.QUEUE) == []
+        assert inject(patched, member, gate=GateMode.QUEUE) == []

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.injection import Operation, inject, is_free
+from muster.injection import Operation, inject, is_free, membership
 from muster.modes import GateMode
 from muster.objects import Pod
 from muster.schedulers import SCHEDULERS
@@ -31,7 +31,7 @@ def workload(priority: str = "", own: str = "") -> JSON:
 def patch_for(new: JSON, job: JSON, gate: GateMode = GateMode.QUEUE, role: str = "worker") -> list[Operation]:
     spec = read(job).role(role)
     assert spec is not None
-    return inject(made(Pod, new), spec, *gang_and_intent(job), VOLCANO, gate=gate)
+    return inject(made(Pod, new), membership(spec, *gang_and_intent(job), VOLCANO), gate=gate)
 
 
 def patched(new: JSON, job: JSON, role: str = "worker") -> JSON:

@@ -7,9 +7,19 @@ import json
 import pytest
 
 from muster.findings import Finding, Reason
-from tests.unit.builders import as_json, pod, ray_cluster
+from muster.objects import Pod, decode
+from tests.unit.builders import JSON, as_json, pod, ray_cluster
 from tests.unit.webhook.reviews import answered, patch_of, review
-from webhook.review import InvalidReviewError, allow, decode_review, deny, encode_answer
+from webhook.review import (
+    InvalidReviewError,
+    PodRequest,
+    Request,
+    allow,
+    decode_pod_review,
+    decode_review,
+    deny,
+    encode_answer,
+)
 
 WHOLE = as_json(review(pod("a")))
 
@@ -58,9 +68,31 @@ def test_a_pod_with_a_generated_name_comes_without_any() -> None:
     ],
 )
 def test_a_body_that_is_no_review_is_refused(body: bytes, found: str) -> None:
-    with pytest.raises(InvalidReviewError) as refused:
-        decode_review(body)
-    assert str(refused.value).startswith(found)
+    for read in (decode_review, decode_pod_review):
+        with pytest.raises(InvalidReviewError) as refused:
+            read(body)
+        assert str(refused.value).startswith(found)
+
+
+def test_a_new_pod_is_read_with_its_review() -> None:
+    alone, together = decode_review(WHOLE.encode()), decode_pod_review(WHOLE.encode())
+    assert isinstance(together, PodRequest)
+    assert together.object == decode(alone.object, Pod)
+    assert (together.uid, together.kind, together.namespace) == (alone.uid, alone.kind, alone.namespace)
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [
+        pytest.param({"spec": 1}, id="no pod"),
+        pytest.param({"metadata": {"labels": None}}, id="a null that means absent"),
+        pytest.param(None, id="no object"),
+    ],
+)
+def test_what_cannot_be_read_as_a_pod_at_once_is_left_as_it_came(instead: JSON | None) -> None:
+    asked = decode_pod_review(as_json(review(instead)).encode())
+    assert isinstance(asked, Request)
+    assert json.loads(bytes(asked.object)) == instead
 
 
 def test_an_answer_carries_the_uid_and_no_patch_where_nothing_changes() -> None:
