@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hack.image.bytecode import add_bytecode
 from hack.image.debian import Package, debian_tree, resolved
 from hack.image.errors import ImageError, run
+from hack.image.licences import licences
 from hack.image.machine import Machine, this_machine
 from hack.image.oci import Image, Layer, image, layer
 from hack.image.places import appearing, forget_all_but_newest, image_cache, key_of
@@ -140,9 +141,9 @@ def _muster(wheel: Wheel, commit: str, sbom: bytes, interpreter: Path, machine: 
 
 def _debian(key: str, packages: list[Package], machine: Machine, progress: Callable[[str], None]) -> _Kept:
     progress("making the layer of Debian's Python")
-    tree, licences = debian_tree(packages, machine)
+    tree, copyrights = debian_tree(packages, machine)
     add_bytecode(tree, _interpreter(key, packages, machine), machine)
-    components = [debian_component(package, licences[package.name]) for package in packages]
+    components = [debian_component(package, licences(package.name, copyrights[package.name])) for package in packages]
     versions = " ".join(f"{one.name}={one.version}" for one in packages)
     return _Kept(layer(tree, f"files of Debian packages: {versions}"), components)
 

@@ -69,7 +69,6 @@ _LEFT_OUT = re.compile(
 )
 # Debian's folders of old are links to those below usr.
 _MERGED = ("bin", "lib", "lib64", "sbin")
-_LICENCE = re.compile(r"^License:[ \t]*(\S[^\n]*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,10 +104,10 @@ def fetched(package: Package) -> Path:
     return image_cache() / "debs" / f"{package.sha256}.deb"
 
 
-def debian_tree(packages: list[Package], machine: Machine) -> tuple[Tree, dict[str, list[str]]]:
-    """Return the layer's files, without bytecode, and each package's licences as its own copyright file names them."""
+def debian_tree(packages: list[Package], machine: Machine) -> tuple[Tree, dict[str, bytes]]:
+    """Return the layer's files, without bytecode, and each package's copyright file, which may be another's."""
     tree = Tree()
-    licences: dict[str, list[str]] = {}
+    copyrights: dict[str, bytes] = {}
     for package in packages:
         deb = fetched(package)
         with tarfile.open(fileobj=io.BytesIO(run(["dpkg-deb", "--fsys-tarfile", deb]))) as archive:
@@ -117,9 +116,9 @@ def debian_tree(packages: list[Package], machine: Machine) -> tuple[Tree, dict[s
         # Where scanners of images look for packages that no dpkg installed.
         tree.file(f"var/lib/dpkg/status.d/{package.name}", run(["dpkg-deb", "--field", deb]))
     for package in packages:
-        licences[package.name] = _licences(_copyright(tree, package.name))
+        copyrights[package.name] = _copyright(tree, package.name)
     _furnish(tree)
-    return tree, licences
+    return tree, copyrights
 
 
 def _furnish(tree: Tree) -> None:
@@ -169,13 +168,6 @@ def _copyright(tree: Tree, name: str) -> bytes:
     if entry is None or entry.data is None:
         raise ImageError(f"{name} comes without its copyright file: name the package that has it in PACKAGES")
     return entry.data
-
-
-def _licences(text: bytes) -> list[str]:
-    """Names in the `License:` fields of a machine-readable copyright file; none where it is free text."""
-    if not text.startswith(b"Format:"):
-        return []
-    return sorted({name.strip() for name in _LICENCE.findall(text.decode(errors="replace"))})
 
 
 def _apt(program: str, lists: Path, *words: str, cwd: Path | None = None) -> bytes:

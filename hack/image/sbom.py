@@ -20,13 +20,13 @@ def rfc3339(epoch: int) -> str:
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def debian_component(package: Package, licences: list[str]) -> dict[str, Any]:
-    """Return a Debian package, with licences by the names that Debian gives them, which are not always SPDX's."""
+def debian_component(package: Package, licences: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a Debian package, with its licences as CycloneDX writes them."""
     name, version = (quote(text, safe="") for text in (package.name, package.version))
     purl = f"pkg:deb/debian/{name}@{version}?arch={package.architecture}&distro=debian-12"
     one = _component(package.name, package.version, purl, package.sha256)
     if licences:
-        one["licenses"] = [{"license": {"name": name}} for name in licences]
+        one["licenses"] = licences
     return one
 
 

@@ -12,6 +12,7 @@ import pytest
 import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, source
 from hack.image.debian import PACKAGES
+from hack.image.licences import READ, licences
 from hack.image.wheels import SITE
 
 if TYPE_CHECKING:
@@ -132,12 +133,24 @@ def test_the_bill_of_materials_is_the_locked_requirements_and_debians_packages(s
 
 
 def test_every_part_has_its_licence(sbom: dict[str, Any], image_tree: Tree) -> None:
-    """In the document where it is machine-readable; the texts are in the image."""
-    nameless = {one["name"] for one in sbom["components"] if "licenses" not in one}
-    assert nameless <= set(PACKAGES), "wheels say their licence"
+    """As it says itself, or as it was read where that is free text; the texts are in the image."""
+    assert [one["name"] for one in sbom["components"] if "licenses" not in one] == []
+    concluded = {one["name"] for one in sbom["components"] if "acknowledgement" in one["licenses"][0]}
+    assert concluded == READ.keys()
     wheels = {path.split("/")[-2] for path in image_tree.entries if path.endswith(".dist-info/METADATA")}
     texts = {part for path in image_tree.entries for part in path.split("/") if part.endswith(".dist-info")}
     assert wheels == texts
+
+
+def test_a_copyright_file_that_says_something_else_by_now_says_nothing() -> None:
+    said = READ["libc6"].words.replace(" ", "\n    ").encode()
+    assert licences("libc6", said) == [{"expression": "LGPL-2.1-or-later", "acknowledgement": "concluded"}]
+    assert licences("libc6", said.replace(b"2.1", b"3")) == []
+    assert licences("unknown", said) == []
+    assert licences("libc6", b"Format: x\nLicense: B\n text\nLicense: A\n") == [
+        {"license": {"name": "A"}},
+        {"license": {"name": "B"}},
+    ]
 
 
 def test_the_bill_of_materials_is_in_the_image(image: Built, image_tree: Tree) -> None:
