@@ -36,7 +36,7 @@ image: setup ## Build the image into dist/image, without Docker or root (Debian 
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
 
-test: lint build-all image ## Lint, then every test, in four parts side by side; MUSTER_WITHOUT_NODE=1 leaves the real node out
+test: lint build-all image ## Lint, then every test, four pytests side by side; MUSTER_WITHOUT_NODE=1 leaves the real node out
 	@$(BIN)/python -m hack.check $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter

@@ -1,9 +1,9 @@
 """Runs all tests: `python -m hack.check [pytest arguments]`.
 
-Four pytests side by side, for most tests wait for clusters most of the time. The tests of whole clusters are in three
-of them, such that all take about as long. What needs the MPI operator, which has a port compiled in, is all in one.
-Every line says whose it is; the last ones name every test that failed, for of a long log people see its end. The exit
-code is 0 when all have passed.
+A few pytests side by side, for most tests wait for clusters most of the time. The tests of whole clusters are in three
+of them, such that all take about as long; the short ones begin where another has ended. What needs the MPI operator,
+which has a port compiled in, is all in one. Every line says whose it is; the last ones name every test that failed, for
+of a long log people see its end. The exit code is 0 when all have passed.
 
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
 at the end; where CI is set it is an error.
@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,8 @@ __all__ = ["LEFT_OUT", "Part", "main", "parts", "run"]
 
 _TESTS = Path("tests")
 _CLUSTERS = _TESTS / "e2e"
+_APISERVER = _TESTS / "apiserver"
+_FAULTS = _TESTS / "faults"
 _OPERATORS = (_TESTS / "conformance", _TESTS / "image", _TESTS / "testbed")
 _NODE = _TESTS / "node"
 _SWITCH = "MUSTER_WITHOUT_NODE"
@@ -39,6 +41,8 @@ _WITH_NODE = (
 _WITH_OPERATORS = ("test_kind_*.py", "test_story_*.py", "test_nudge.py", "test_requeue.py")
 # Of a reason, which pytest does not cut where CI is set, in characters.
 _LONGEST = 400
+# Each has a control plane most of the time: more would only take cores and memory from each other.
+_AT_ONCE = 4
 
 
 @dataclass(slots=True)
@@ -74,7 +78,10 @@ class Part:
 
 
 def parts(more: Sequence[str] = (), *, node: bool = True) -> list[Part]:
-    """Return the pytests, each with the arguments `more`; together they run every test, but for the node's, if so."""
+    """Return the pytests, the long ones first, each with the arguments `more`.
+
+    Together they run every test, but for the node's, if so.
+    """
     left_out = set() if node else {_NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
     left = set(_CLUSTERS.glob("test_*.py"))
@@ -82,11 +89,14 @@ def parts(more: Sequence[str] = (), *, node: bool = True) -> list[Part]:
     for names in (_WITH_NODE, _WITH_OPERATORS):
         taken[names] = sorted(path for path in left if any(map(path.match, names)))
         left.difference_update(taken[names])
+    whole = {_CLUSTERS, _NODE, *_OPERATORS, _APISERVER, _FAULTS}
     paths = {
         "clusters": sorted(left),
         "operators": [*_OPERATORS, *taken[_WITH_OPERATORS]],
-        "others": sorted(folders - {_CLUSTERS, _NODE, *_OPERATORS}),
         "node": [*sorted(folders & {_NODE}), *taken[_WITH_NODE]],
+        "apiserver": [_APISERVER],
+        "faults": [_FAULTS],
+        "others": sorted(folders - whole),
     }
     # One line for each test where some take a minute.
     return [Part(name, [*([] if name == "others" else ["-v"]), *map(str, paths[name]), *more]) for name in paths]
@@ -101,13 +111,11 @@ def _with_node(environment: Mapping[str, str]) -> bool:
 
 
 def run(chosen: Sequence[Part]) -> bool:
-    """Run these parts side by side, print what failed, and return whether all passed."""
+    """Run these parts in this order, a few at a time; print what failed, and return whether all passed."""
     started = time.monotonic()
-    threads = [threading.Thread(target=part.run) for part in chosen]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(Part.run, chosen):
+            pass
     for part in chosen:
         for line in part.failed:
             print(f"{part.name:<9}| {line}")
