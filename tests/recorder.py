@@ -38,6 +38,8 @@ DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
 _ALWAYS = (PODS, POD_GROUPS, EVENTS)
+# Seconds: for a watch to begin, for an answer, and between two attempts.
+_BEGINS, _ANSWERS, _PAUSE = 120.0, 120.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class State:
 class Recorder:
     """Watches one namespace until closed; `history` is what happened, `now` what is there.
 
-    A watch that is cut is a failure, unless there is `patience`: then it goes on where it was, within so many seconds.
+    Once made, it misses nothing. A watch that is cut is a failure, unless there is `patience`: then it goes on where it
+    was, within so many seconds.
     """
 
     def __init__(
@@ -73,6 +76,8 @@ class Recorder:
         self._watches = [_Watch(testbed, resource, namespace, self._record, patience) for resource in self.kinds]
         for watch in self._watches:
             watch.start()
+        for watch in self._watches:
+            watch.await_begin()
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +113,7 @@ class Recorder:
                 return state
         raise AssertionError(f"{self.namespace}: no {resource.kind} ever had {what}")
 
-    def settle(self, timeout: float = 60) -> None:
+    def settle(self, timeout: float = _ANSWERS) -> None:
         """Wait until the watches have shown everything that had happened when this was called."""
         for watch in self._watches:
             watch.catch_up(timeout)
@@ -168,29 +173,44 @@ class _Watch(threading.Thread):
         self._address = (address.hostname or "", address.port or 0)
         self._context = ssl.create_default_context(cafile=str(testbed.ca_file))
         self._pause = threading.Event()
-        self._seen_at = time.monotonic()
+        # When it was last open; at first, when it was made.
+        self._open_at = time.monotonic()
         self._expired = False
         self._there: dict[str, Manifest] = {}
+        self._begun = threading.Event()
         self._connection = http.client.HTTPSConnection(*self._address, context=self._context)
-        self._socket: socket.socket
-        self._ask()
+        self._socket: socket.socket | None = None
 
     def run(self) -> None:
         """Read until closed; what ends it early is kept in `failure`, unless there is patience to go on from there."""
-        ended = self._read()
-        while not self._closed:
-            if self._patience is None or time.monotonic() > self._seen_at + self._patience:
+        while True:
+            ended = self._watch()
+            if self._closed:
+                return
+            if time.monotonic() >= self._open_at + self._until_given_up():
                 self.failure = f"{self._path}: {ended}"
                 return
-            self._pause.wait(0.2)
-            try:
-                if self._expired:
-                    self._list_anew()
-                self._ask(f"&resourceVersion={self._latest}")
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                ended = repr(error)
-            else:
-                ended = self._read()
+            self._pause.wait(_PAUSE)
+
+    def _until_given_up(self) -> float:
+        if self._patience is not None:
+            return self._patience
+        # Before it has begun nothing can be missed: a kind whose CRD is new may be refused for a while (429).
+        return 0.0 if self._begun.is_set() else _BEGINS
+
+    def await_begin(self) -> None:
+        """Wait until whatever happens from now on is seen."""
+        wait_for(f"{self.name} to begin", lambda: self.failure or self._begun.is_set(), _BEGINS)
+
+    def _watch(self) -> str:
+        """Watch once, from where it ended before, and say how it ended."""
+        try:
+            if self._expired:
+                self._list_anew()
+            self._ask(f"&resourceVersion={self._latest}" if self._latest else "")
+        except (OSError, http.client.HTTPException, TestbedError) as error:
+            return repr(error)
+        return self._read()
 
     def _read(self) -> str:
         """Read one answer to its end, and say what that was."""
@@ -199,9 +219,12 @@ class _Watch(threading.Thread):
                 if response.status != http.HTTPStatus.OK:
                     self._expired = response.status == http.HTTPStatus.GONE
                     return f"{response.status} {response.read().decode(errors='replace')}"
-                for line in response:
-                    self._take(json.loads(line))
-                    self._seen_at = time.monotonic()
+                self._begun.set()
+                try:
+                    for line in response:
+                        self._take(json.loads(line))
+                finally:
+                    self._open_at = time.monotonic()
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             return repr(error)
         return "the watch ended"
@@ -217,14 +240,15 @@ class _Watch(threading.Thread):
         """End the watch."""
         self._closed = True
         self._pause.set()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
         self.join(10)
         self._connection.close()
 
     def catch_up(self, timeout: float) -> None:
         """Wait until everything that a fresh list shows has been seen, and what it does not show any more has gone."""
-        answer = self._list(timeout)
+        answer = wait_for(f"a list for {self.name}", lambda: self._list(timeout), timeout)
         asked, names = int(answer["metadata"]["resourceVersion"]), {one["metadata"]["name"] for one in answer["items"]}
         newest = max((int(item["metadata"]["resourceVersion"]) for item in answer["items"]), default=0)
 
@@ -258,14 +282,16 @@ class _Watch(threading.Thread):
         try:
             connection.request("GET", self._path, headers=self._headers)
             answer: Manifest = json.loads(connection.getresponse().read())
+        except (http.client.HTTPException, ValueError) as error:
+            raise TestbedError(f"{self._path}: {error!r}") from error
         finally:
             connection.close()
         if "items" not in answer:
-            raise ValueError(str(answer))
+            raise TestbedError(f"{self._path}: {answer}")
         return answer
 
     def _list_anew(self) -> None:
-        answer = self._list(10)
+        answer = self._list(_ANSWERS)
         version = int(answer["metadata"]["resourceVersion"])
         names = {item["metadata"]["name"] for item in answer["items"]}
         for name in [name for name in self._there if name not in names]:

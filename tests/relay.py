@@ -39,7 +39,7 @@ class Relay:
                 writer.transport.abort()
             return len(broken) // 2
 
-        return asyncio.run_coroutine_threadsafe(abort(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(abort(), self._loop).result(60)
 
     def run(self, listening: threading.Event) -> None:
         """Serve until `end`, in the thread that calls this."""
@@ -92,9 +92,9 @@ def relay_to(server: str) -> Iterator[Relay]:
     relay, listening = Relay(server), threading.Event()
     thread = threading.Thread(target=relay.run, args=(listening,), name="relay", daemon=True)
     thread.start()
-    assert listening.wait(10), "the relay does not listen"
+    assert listening.wait(60), "the relay does not listen"
     try:
         yield relay
     finally:
         relay.end()
-        thread.join(10)
+        thread.join(60)

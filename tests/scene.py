@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
-PATIENCE = 100.0
+PATIENCE = 120.0
 
 
 def gates(pod: Manifest) -> list[str]:
@@ -202,14 +202,22 @@ class Scene:
 
     def await_state(self, gang: str, wanted: str) -> Manifest:
         """Wait until muster says this of the gang and return the PodGroup."""
-        self.wait(f"gang {gang} to be {wanted}", lambda: state(self.pod_group(gang)) == wanted)
-        return self.pod_group(gang)
+        group: Manifest = {}
+
+        def there() -> bool:
+            group.clear()
+            group.update(self.pod_group(gang))
+            return state(group) == wanted
+
+        self.wait(f"gang {gang} to be {wanted}", there)
+        return group
 
     def await_running(self, gang: str, pods: int) -> list[Manifest]:
-        """Wait until so many pods of the gang run and Volcano and muster both say so; return the pods."""
+        """Wait until so many pods of the gang run and Volcano and muster both say so; return these pods."""
+        members: list[Manifest] = []
 
         def runs() -> bool:
-            members = [pod for pod in self.pods(gang) if alive(pod)]
+            members[:] = [pod for pod in self.pods(gang) if alive(pod)]
             group = self.pod_group(gang)
             return (
                 len(members) == pods
@@ -219,15 +227,18 @@ class Scene:
             )
 
         self.wait(f"gang {gang} to run with {pods} pods", runs)
-        return self.pods(gang)
+        return members
 
     def await_gated(self, gang: str, pods: int) -> list[Manifest]:
         """Wait until so many pods of the gang exist, all held by muster's gate; return them."""
-        self.wait(
-            f"{pods} gated pods of {gang}",
-            lambda: len(self.pods(gang)) == pods and all(gates(pod) == [GATE] for pod in self.pods(gang)),
-        )
-        return self.pods(gang)
+        members: list[Manifest] = []
+
+        def held() -> bool:
+            members[:] = self.pods(gang)
+            return len(members) == pods and all(gates(pod) == [GATE] for pod in members)
+
+        self.wait(f"{pods} gated pods of {gang}", held)
+        return members
 
     def events(self, workload: str, reason: str) -> list[str]:
         """Return the notes of muster's events on a workload with that reason; its PodGroup has the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import time
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Api", "NotFoundError", "answers"]
 
 _NOT_FOUND, _BUSY = 404, 429
-_TRIES, _BUSY_SECONDS = 20, 0.5
+_TRIES, _BUSY_SECONDS = 120, 0.5
 # A CRD of a megabyte takes long on a busy machine.
 _ANSWER_SECONDS = 120
 
@@ -77,7 +78,7 @@ class Api:
                 text = error.read().decode(errors="replace")
             kind = {_NOT_FOUND: NotFoundError, _BUSY: _BusyError}.get(error.code, TestbedError)
             raise kind(f"{method} {path}: {error.code} {_message(text)}") from error
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise TestbedError(f"{method} {path}: {error}") from error
 
 
@@ -90,7 +91,7 @@ def answers(url: str, ca_file: Path) -> bool:
     except urllib.error.HTTPError as error:
         error.close()
         return False
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
 
 

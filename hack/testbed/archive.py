@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PAUSE", "import_image", "pack", "pause_archive"]
 
 PAUSE = "testbed.muster.dev/pause:1"
-_IMPORT_SECONDS = 120
+_IMPORT_SECONDS = 300
 
 
 def pack(archive: Path, name: str, layer: bytes, config: Mapping[str, Any]) -> None:

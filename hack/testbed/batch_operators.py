@@ -25,12 +25,21 @@ if TYPE_CHECKING:
 
     from hack.testbed.site import Site
 
-__all__ = ["jobset", "mpi", "prepare_jobset", "prepare_mpi", "prepare_trainer", "trainer"]
+__all__ = [
+    "jobset",
+    "jobset_serves",
+    "mpi",
+    "prepare_jobset",
+    "prepare_mpi",
+    "prepare_trainer",
+    "trainer",
+    "trainer_serves",
+]
 
 _MPI_NAMESPACE = "mpi-operator"
 # Compiled into the MPI operator, and bound on every address.
 _MPI_HEALTH = 8080
-_MPI_WAIT_SECONDS = 120
+_MPI_WAIT_SECONDS = 300
 _JOBSET_NAMESPACE = "jobset-system"
 _TRAINER_NAMESPACE = "kubeflow-system"
 
@@ -99,6 +108,22 @@ def jobset(site: Site) -> Launch:
     )
 
 
+def jobset_serves(site: Site) -> bool:
+    """Tell whether JobSet's webhooks take JobSets, which may come a moment after it says that it is ready."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
+    job_set = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "probe"},
+        "spec": {"replicatedJobs": [{"name": "work", "template": {"spec": {"template": {"spec": pod}}}}]},
+    }
+    try:
+        site.api.create("/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets?dryRun=All", job_set)
+    except TestbedError:
+        return False
+    return True
+
+
 def prepare_trainer(site: Site) -> None:
     """Create Trainer's configuration file, Service and webhook configuration."""
     configurations = _documents(module_dir("github.com/kubeflow/trainer/v2") / "manifests/base/webhook/manifests.yaml")
@@ -127,6 +152,21 @@ def trainer(site: Site) -> Launch:
         health=f"http://{_trainer_health(site)}/readyz",
         environment=_environment(site, "trainer"),
     )
+
+
+def trainer_serves(site: Site) -> bool:
+    """Tell whether Trainer's webhooks answer: this TrainJob they refuse, for its runtime does not exist."""
+    job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "probe"},
+        "spec": {"runtimeRef": {"name": "nowhere"}},
+    }
+    try:
+        site.api.create("/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs?dryRun=All", job)
+    except TestbedError as error:
+        return "denied the request" in str(error)
+    return False
 
 
 def _trainer_health(site: Site) -> str:

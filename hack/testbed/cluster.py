@@ -134,7 +134,7 @@ class Testbed:
         *args: str,
         input: str | None = None,  # noqa: A002 (as subprocess names it)
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = 180,
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator. Raises CommandError when it fails (if `check`) or takes too long."""
         return self._run("kubectl", args, input, timeout, check=check)
@@ -144,7 +144,7 @@ class Testbed:
         *args: str,
         input: str | None = None,  # noqa: A002 (as subprocess names it)
         check: bool = True,
-        timeout: float = 120,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run helm as the administrator. Raises CommandError as `kubectl` does."""
         return self._run("helm", args, input, timeout, check=check)
@@ -179,6 +179,7 @@ class Testbed:
         lifecycle.await_ready(
             self._site, part, *lifecycle.start_process(self._site, part, self.program(name), extra_args)
         )
+        lifecycle.await_settled(self._site, part)
 
     def restart_part(self, name: str, *, extra_args: Sequence[str] = (), kill: bool = False) -> None:
         """Stop a part and start it again, perhaps with other arguments."""

@@ -23,7 +23,7 @@ _CHECKOUT = Path(__file__).parents[2]
 _HOOK = "helm.sh/hook"
 
 
-def before_uninstall(testbed: Testbed, release: str, namespace: str, *, timeout: float = 120) -> str:
+def before_uninstall(testbed: Testbed, release: str, namespace: str, *, timeout: float = 300) -> str:
     """Run the release's pre-delete hooks as helm would, and return what the Job's command prints.
 
     Raises TestbedError, with what it says, when the command fails.

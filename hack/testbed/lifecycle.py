@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed.api import answers
@@ -20,15 +22,15 @@ from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from hack.testbed.part import Launch, Part
 
-__all__ = ["await_ready", "bring_up", "create_objects", "start_process", "take_down", "users"]
+__all__ = ["await_ready", "await_settled", "bring_up", "create_objects", "start_process", "take_down", "users"]
 
 # Seconds that a step may take: the CRDs of all operators took 63 where fourteen programs wanted two cores.
 _READY_SECONDS = 180
 _STOP_SECONDS = 3
+_CHECKOUT = Path(__file__).parents[2]
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _DISCOVERED = dict[str, Any]
@@ -61,7 +63,7 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
                 part.ready(site)
             progress(f"{part.name} is ready")
     for part in parts:
-        _await_settled(site, part)
+        await_settled(site, part)
 
 
 def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str] = ()) -> tuple[Process, Launch]:
@@ -73,6 +75,9 @@ def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str
     launch = part.launch(site)
     environment = {"TMPDIR": str(site.state / "tmp"), **launch.environment}
     argv = [str(binary), *launch.arguments, *extra_args]
+    if part.restarts:
+        argv = [sys.executable, "-m", "hack.testbed.again", *argv]
+        environment["PYTHONPATH"] = str(_CHECKOUT)
     if site.real_node:
         argv = [*enter_argv(site, wholly=part.enclosed), *argv]
     else:
@@ -175,7 +180,8 @@ def _served(site: Site) -> set[str]:
     }
 
 
-def _await_settled(site: Site, part: Part) -> None:
+def await_settled(site: Site, part: Part) -> None:
+    """Wait for what must be true of a part beyond its health, or raise TestbedError with the end of its log."""
     settled = part.settled
     if settled is None:
         return

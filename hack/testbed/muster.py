@@ -32,6 +32,8 @@ __all__ = ["MusterInstall", "Program", "install"]
 _CHECKOUT = Path(__file__).parents[2]
 _NO_VALUES: Mapping[str, str] = {}
 _UNPRIVILEGED_PORT = 9443
+# Seconds: on a busy machine processes of Python begin in dozens of them, and end in some.
+_READY, _ENDED = 180, 60
 # By this condition of the chart a webhook is not called before it has been reached.
 _CLOSED = "muster-has-been-reached"
 
@@ -74,13 +76,20 @@ class MusterInstall:
     def stop_webhooks(self) -> None:
         """End all webhook processes with SIGTERM."""
         while self.webhooks:
-            self.webhooks.pop().stop()
+            self.webhooks.pop().stop(_ENDED)
 
     def kill_controller(self) -> None:
         """End the controller that was started first with SIGKILL."""
         self.controllers.pop(0).kill()
 
-    def wait_ready(self, timeout: float = 30) -> None:
+    def free_lease(self) -> None:
+        """Take away the lease of controllers that were killed: the next one leads at once, not when it has expired."""
+        if any(process.alive() for process in self.controllers):
+            raise TestbedError("a controller runs that may hold the lease: it is free when that has ended")
+        lease = (f"{self.release}-controller", f"--namespace={self.namespace}", "--ignore-not-found")
+        self.testbed.kubectl("delete", "lease", *lease)
+
+    def wait_ready(self, timeout: float = _READY) -> None:
         """Wait, `timeout` seconds, until every running process answers on /readyz. Raises TestbedError with its log."""
         for process in (*self.webhooks, *self.controllers):
             url = self.url(process, "/readyz")
@@ -127,7 +136,7 @@ class MusterInstall:
         said = before_uninstall(self.testbed, self.release, self.namespace) if hooks else ""
         self.stop_webhooks()
         while self.controllers:
-            self.controllers.pop().stop()
+            self.controllers.pop().stop(_ENDED)
         named = (self.release, "--namespace", self.namespace, "--no-hooks", "--ignore-not-found")
         self.testbed.helm("uninstall", *named)
         return said

@@ -43,6 +43,8 @@ class Part:
     """Add-ons that cannot be on the same control plane."""
     enclosed: bool = False
     """Whether it shares mounts and processes with the containers of a real node, not its network alone."""
+    restarts: bool = False
+    """Whether it ends by itself where it cannot go on, and is started again then, as a kubelet would."""
     user: str = ""
     """The name under which the apiserver knows it."""
     namespace: str = ""

@@ -137,6 +137,7 @@ _TABLE = (
         crds=("manifests/base/crds/kubeflow.org_*.yaml",),
         prepare=operators.prepare_training,
         launch=operators.training_mpi,
+        settled=operators.training_serves,
     ),
     Part(
         name="mpi",
@@ -150,6 +151,8 @@ _TABLE = (
         crds=("manifests/base/kubeflow.org_mpijobs.yaml",),
         prepare=batch_operators.prepare_mpi,
         launch=batch_operators.mpi,
+        # It ends when it could not renew its lease for 5 s, which cannot be chosen.
+        restarts=True,
     ),
     Part(
         name="jobset",
@@ -162,6 +165,7 @@ _TABLE = (
         crds=("config/components/crd/bases/*.yaml",),
         prepare=batch_operators.prepare_jobset,
         launch=batch_operators.jobset,
+        settled=batch_operators.jobset_serves,
     ),
     Part(
         name="trainer",
@@ -175,6 +179,7 @@ _TABLE = (
         crds=("manifests/base/crds/trainer*.yaml",),
         prepare=batch_operators.prepare_trainer,
         launch=batch_operators.trainer,
+        settled=batch_operators.trainer_serves,
     ),
     Part(
         name="containerd",

@@ -18,11 +18,11 @@ __all__ = ["check_free", "free_port", "service_range"]
 
 _FIRST, _LAST = 28672, 32767
 # A program started with a port has bound it long before this many seconds have passed.
-_HELD_SECONDS = 120
+_HELD_SECONDS = 600
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on and that no testbed was given within the last two minutes."""
+    """Return a TCP port that nobody listens on and that no testbed was given within the last ten minutes."""
     ledger = cache_root() / "ports.json"
     with locked(cache_root() / "ports.lock"):
         try:

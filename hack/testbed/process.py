@@ -25,7 +25,7 @@ from hack.testbed.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Process", "marked", "recorded", "spawn", "stop_all"]
+__all__ = ["Process", "die_with_me", "marked", "recorded", "spawn", "stop_all"]
 
 MARK = "MUSTER_TESTBED_STATE"
 _PR_SET_PDEATHSIG = 1
@@ -64,7 +64,7 @@ class Process:
     def kill(self) -> None:
         """End it with SIGKILL and wait until it is gone."""
         self.signal(signal.SIGKILL)
-        wait_for(f"{self.name} to die", lambda: not self.alive(), 10, interval=0.01)
+        wait_for(f"{self.name} to die", lambda: not self.alive(), 60, interval=0.01)
 
     def stop(self, grace: float = 5) -> None:
         """End it with SIGTERM, and with SIGKILL after `grace` seconds."""
@@ -90,7 +90,7 @@ def spawn(name: str, argv: Sequence[str], *, state: Path, env: Mapping[str, str]
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 env=os.environ | env | {MARK: str(state)},
-                preexec_fn=_die_with(os.getpid()) if tied else None,  # noqa: PLW1509 (two prepared system calls)
+                preexec_fn=die_with_me() if tied else None,  # noqa: PLW1509 (two prepared system calls)
             )
     except OSError as error:
         raise TestbedError(f"{name} cannot be started: {error}") from error
@@ -140,7 +140,10 @@ def stop_all(processes: Iterable[Process], grace: float) -> None:
             process.kill()
 
 
-def _die_with(parent: int) -> Callable[[], None]:
+def die_with_me() -> Callable[[], None]:
+    """Return what a child calls before it becomes a program, so that the kernel kills it when this thread ends."""
+    parent = os.getpid()
+
     def hook() -> None:
         _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the call above

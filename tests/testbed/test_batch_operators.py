@@ -74,7 +74,10 @@ def test_trainer_makes_a_jobset_of_its_shipped_runtime(batch: Testbed) -> None:
         "metadata": {"name": "train"},
         "spec": {"runtimeRef": {"name": runtime["metadata"]["name"]}, "trainer": {"numNodes": 2}},
     }
-    batch.kubectl("apply", "-n", _NAMESPACE, "-f", "-", input=json.dumps(job))
+    text = json.dumps(job)
+    trial = ("create", "--dry-run=server", "-n", _NAMESPACE, "-f", "-")
+    wait_for("the Trainer to know of the runtime", lambda: batch.kubectl(*trial, input=text), PATIENCE)
+    batch.kubectl("apply", "-n", _NAMESPACE, "-f", "-", input=text)
     wait_for("the TrainJob to complete", lambda: "Complete" in _conditions(batch, "trainjobs", "train"), PATIENCE)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from hack.testbed import Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.ports import check_free
-from hack.testbed.process import marked, spawn
+from hack.testbed.process import Process, marked, spawn
 from tests.scene import PATIENCE
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ sys.stdin.read()
 
 def _cli(*args: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "hack.testbed", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, cwd=_ROOT)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False, cwd=_ROOT)
 
 
 def test_down_leaves_no_process_and_keeps_the_logs(tmp_path: Path) -> None:
@@ -82,9 +82,17 @@ def test_testbeds_side_by_side_share_nothing(own_testbed: OwnTestbed, testbed: T
     assert testbed.kubectl("get", "--raw=/readyz").stdout == "ok"
 
 
-def test_stop_twice_is_stop_once(own_testbed: OwnTestbed) -> None:
-    one = own_testbed(parts=[])
-    one.stop()
+@pytest.fixture(scope="module")
+def stopped() -> tuple[Testbed, Process]:
+    """A testbed that was stopped while it had a further process."""
+    with Testbed.start(parts=[], progress=print) as one:
+        process = one.spawn("sleeper", ["sleep", "600"], env={"WHO": "me"})
+        assert b"WHO=me" in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    return one, process
+
+
+def test_stop_twice_is_stop_once(stopped: tuple[Testbed, Process]) -> None:
+    one, _ = stopped
     one.stop()
     assert marked(one.state) == []
 
@@ -120,11 +128,8 @@ def test_volcanos_webhooks_answer_when_asked_for(own_testbed: OwnTestbed) -> Non
     wait_for("the refusal", lambda: '"validatequeue.volcano.sh" denied the request' in refusal(), PATIENCE)
 
 
-def test_spawned_processes_end_with_the_testbed(own_testbed: OwnTestbed) -> None:
-    one = own_testbed(parts=[])
-    process = one.spawn("sleeper", ["sleep", "600"], env={"WHO": "me"})
-    assert b"WHO=me" in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
-    one.stop()
+def test_spawned_processes_end_with_the_testbed(stopped: tuple[Testbed, Process]) -> None:
+    _, process = stopped
     assert not process.alive()
 
 
