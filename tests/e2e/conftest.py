@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
-from tests.scene import Scene, open_scene
+from tests.node.stream import admitted
+from tests.scene import PATIENCE, Scene, open_scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hack.testbed import Testbed
-
-__all__ = ["QUICK_LEASE", "VALUES", "muster", "scene", "urgent"]
+__all__ = ["QUICK_LEASE", "VALUES", "InstallOnBare", "bare", "install_on_bare", "muster", "scene", "urgent"]
 
 WEBHOOKS, CONTROLLERS = 1, 2
 
 # A lease so short that a test of takeover takes seconds, and so long that no leader of a full machine loses it: it ends
-# then, and no kubelet starts it again. Everything else is as the chart has it.
+# then, and no kubelet starts it again. Reviews may take as long as Kubernetes allows, for what is late is refused.
+# Everything else is as the chart has it.
 VALUES = {
     "image.repository": "muster",
     "webhook.shutdownDelaySeconds": "0",
-    "controller.lease.durationSeconds": "12",
-    "controller.lease.renewDeadlineSeconds": "9",
+    "webhook.timeoutSeconds": "30",
+    "controller.lease.durationSeconds": "20",
+    "controller.lease.renewDeadlineSeconds": "16",
     "controller.lease.retryPeriodSeconds": "1",
 }
 # Where a controller that ended is started again, and that often.
 QUICK_LEASE = {
-    "controller.lease.durationSeconds": "4",
-    "controller.lease.renewDeadlineSeconds": "3",
+    "controller.lease.durationSeconds": "8",
+    "controller.lease.renewDeadlineSeconds": "6",
     "controller.lease.retryPeriodSeconds": "0.5",
 }
 
@@ -55,8 +58,45 @@ def muster(muster_of_session: MusterInstall) -> MusterInstall:
         installed.start_webhook()
     while len(installed.controllers) < CONTROLLERS:
         installed.start_controller()
-    installed.wait_ready(90)
+    installed.wait_ready()
     return installed
+
+
+@pytest.fixture(scope="session")
+def bare() -> Iterator[Testbed]:
+    """A second testbed, on which muster is not, but for as long as a test has it there by `install_on_bare`."""
+    with Testbed.start(progress=print) as running:
+        yield running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have those that need the second testbed run last, one after another: nobody else is to run beside it."""
+    items.sort(key=lambda item: "bare" in getattr(item, "fixturenames", ()))
+
+
+class InstallOnBare(Protocol):
+    """Installs muster, with the values of these tests and some more, and waits until it is ready."""
+
+    def __call__(self, **values: str) -> MusterInstall:
+        """Return it; dots in the names of values are double underscores here."""
+
+
+@pytest.fixture
+def install_on_bare(bare: Testbed) -> Iterator[InstallOnBare]:
+    """Muster on the testbed that has none, until the test has ended."""
+    installed: list[MusterInstall] = []
+
+    def start(**values: str) -> MusterInstall:
+        more = {name.replace("__", "."): value for name, value in values.items()}
+        installed.append(install(bare, values={**VALUES, **more}))
+        installed[-1].wait_ready()
+        return installed[-1]
+
+    yield start
+    for one in installed:
+        one.uninstall(hooks=False)
+    api = Api(bare.server, bare.admin_token, bare.ca_file)
+    wait_for("nobody to be asked any more", lambda: admitted(api, gang=True) == "gates []", PATIENCE)
 
 
 @pytest.fixture

@@ -78,8 +78,9 @@ def test_killed_at_the_worst_moment(
     given = _marked(scene)
     scene.apply(ray_cluster("other").label(QUEUE_LABEL, queue).label(PRIORITY_CLASS_LABEL, urgent).workers(1))
     scene.await_gated("ray-other-pg", 2)
+    muster.free_lease()
     muster.start_controller()
-    muster.wait_ready(90)
+    muster.wait_ready()
     if not given:
         scene.await_running("ray-other-pg", 2)
         scene.delete(RAY_CLUSTERS, "other")
@@ -129,8 +130,8 @@ def test_stopped_leader_gives_its_lease_back(scene: Scene, muster: MusterInstall
     leader = _leader(scene, muster)
     for process in muster.controllers:
         if process != leader:
-            process.stop()
-    leader.stop()
+            process.stop(PATIENCE)
+    leader.stop(PATIENCE)
     assert _holder(scene, muster) == ""
 
 
@@ -143,6 +144,7 @@ def test_controllers_may_come_and_go_while_gangs_wait(scene: Scene, muster: Must
     scene.await_gated("ray-one-pg", 2)
     scene.await_gated("ray-two-pg", 2)
     assert not scene.pod_group("ray-one-pg")["metadata"]
+    muster.free_lease()
     muster.start_controller()
     scene.wait("the older to run", lambda: "Running" in _states(scene))
     scene.wait("the younger to wait", lambda: "WaitingForQuota" in _states(scene))

@@ -21,9 +21,9 @@ def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:
     queue = scene.queue(cpu="2")
     scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
     scene.await_running("ray-holder-pg", 2)
-    job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": 10})
+    job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": 20})
     said = scene.kubectl("apply", "-f-", text=json.dumps(job.manifest())).stderr
-    assert "spec.runPolicy.activeDeadlineSeconds: 10 s are counted while the gang waits for room" in said
+    assert "spec.runPolicy.activeDeadlineSeconds: 20 s are counted while the gang waits for room" in said
 
     assert "and the gang still waits" in scene.await_event("late", "DeadlineNear")
     assert "deadline has passed" in scene.await_event("late", "DeadlinePassed")

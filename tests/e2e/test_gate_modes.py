@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
+from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests import builders
 from tests.builders import ray_cluster
 from tests.recorder import RAY_CLUSTERS
@@ -48,6 +48,11 @@ def test_assemble_opens_a_whole_gang_and_leaves_room_to_the_scheduler(scene: Sce
 def test_off_binds_and_never_holds(scene: Scene) -> None:
     """The pods are in their queue and their PodGroup, which is there with the first of them; no gate is ever seen."""
     queue = queue_of_mode(scene, "off", cpu="3")
+    probe = builders.pod("probe")
+    probe["metadata"] |= {"labels": {GANG: "probe", QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: "1"}}
+    trial = f"{PODS.path(scene.namespace)}?dryRun=All"
+    # Where it does not know the queue yet it holds pods, to be on the safe side.
+    scene.wait("the webhook to know of the queue", lambda: not gates(scene.api.create(trial, probe)))
     scene.apply(ray_cluster("free").label(QUEUE_LABEL, queue).workers(2))
     pods = scene.await_running("ray-free-pg", 3)
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"volcano"}

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed, wait_for
+from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.kube.workloads import resource_of
 from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
+from tests.awaiting import await_accepted
 from tests.builders import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.e2e.batches import job_set, replicated, runtime, train_job, trainer
 from tests.e2e.conftest import VALUES
 from tests.lifecycle import goes_through_its_life
+from tests.nudged import assert_soon, nudges, version_now
 from tests.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tests.recorder import Manifest
     from tests.scene import Scene
 
-# Seconds: of an outage, after which the Job controller would wait half a minute more; and what it may last by then.
-_OUTAGE, _SOON = 45.0, 5.0
+# In vain, half a minute long: by then the Job controller would wait for as long again.
+_NUDGES = 12
 _KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
 
 
@@ -42,11 +42,11 @@ def installation() -> Iterator[tuple[Scene, MusterInstall]]:
     ):
         queue = scene.queue(cpu="4")
         scene.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
-        scene.apply(train_job("train", "plain", {QUEUE_LABEL: queue}))
+        _apply_train_job(scene, train_job("train", "plain", {QUEUE_LABEL: queue}))
         for name in ("set", "train"):
             _await_of(scene, name, old=2)
         installed = install(running, values=VALUES)
-        installed.wait_ready(PATIENCE)
+        installed.wait_ready()
         yield scene, installed
 
 
@@ -67,6 +67,12 @@ def batch(operators: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]
     """A scene in which JobSets and TrainJobs are on record."""
     with open_scene(operators, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
         yield scene
+
+
+def _apply_train_job(scene: Scene, job: Manifest) -> None:
+    """When the Trainer knows its runtime, which was made a moment before: it refuses those of others."""
+    await_accepted(scene, job)
+    scene.apply(job)
 
 
 def _of(scene: Scene, name: str) -> list[Manifest]:
@@ -141,7 +147,7 @@ def test_labelled_and_taken_out_again_while_they_run(batch: Scene) -> None:
     unlabelled = job_set("set", queue, replicated("work", replicas=2))
     del unlabelled["metadata"]["labels"]
     batch.apply(unlabelled, runtime("plain", trainer()))
-    batch.apply(train_job("train", "plain", {}))
+    _apply_train_job(batch, train_job("train", "plain", {}))
     ran = {name: _await_of(batch, name, old=2) for name in ("set", "train")}
     _label(batch, QUEUE_LABEL, queue)
     for name, before in ran.items():
@@ -269,6 +275,7 @@ def test_a_train_job_is_the_gang_of_its_jobset(batch: Scene) -> None:
     """The JobSet says nothing of its own; the PodGroup is the TrainJob's."""
     queue = batch.queue(cpu="5")
     batch.apply(runtime("plain", trainer()))
+    await_accepted(batch, train_job("any", "plain", {}))
     goes_through_its_life(batch, lambda name: train_job(name, "plain", {QUEUE_LABEL: queue}, nodes=3), pods=3)
 
 
@@ -276,6 +283,7 @@ def test_a_train_job_that_is_too_large_is_refused(batch: Scene) -> None:
     """It is counted with its runtime; the webhook may meet that a moment after it was made."""
     queue = batch.queue(cpu="4")
     batch.apply(runtime("plain", trainer()))
+    await_accepted(batch, train_job("any", "plain", {}))
     said = batch.try_apply(train_job("large", "plain", {QUEUE_LABEL: queue}, nodes=5))
     assert f'gang "large" needs cpu 5, queue "{queue}" has capability cpu 4' in said
 
@@ -284,6 +292,7 @@ def test_a_runtime_speaks_for_its_train_jobs(batch: Scene) -> None:
     """Volcano's own annotation on the runtime's template names the queue of all that run in it."""
     queue = batch.queue(cpu="2")
     batch.apply(runtime("queued", trainer(), metadata={"annotations": {QUEUE_ANNOTATION: queue}}))
+    await_accepted(batch, train_job("silent", "queued", {}))
     batch.create(train_job("silent", "queued", {}))
     batch.await_running("silent", 2)
     assert batch.pod_group("silent")["spec"]["queue"] == queue
@@ -299,7 +308,7 @@ def test_the_nodes_of_a_train_job_join_when_its_initializer_is_done(batch: Scene
             replicated("node", step="trainer", dependsOn=after),
         )
     )
-    batch.apply(train_job("steps", "steps", {QUEUE_LABEL: queue}, nodes=3))
+    _apply_train_job(batch, train_job("steps", "steps", {QUEUE_LABEL: queue}, nodes=3))
     batch.await_running("steps", 1)
     _end_role(batch, "steps", "dataset-initializer")
     batch.wait("the nodes to run", lambda: [phase(pod) for pod in _of_role(batch, "steps", "node")] == ["Running"] * 3)
@@ -309,35 +318,34 @@ def test_the_nodes_of_a_train_job_join_when_its_initializer_is_done(batch: Scene
 
 
 def test_pods_come_soon_after_a_long_outage_of_the_webhook(
-    batch: Scene, installation: tuple[Scene, MusterInstall], capsys: pytest.CaptureFixture[str]
+    batch: Scene, installation: tuple[Scene, MusterInstall]
 ) -> None:
     """It is the Job controller that waits, and it hears of Jobs only: those that lack pods are touched."""
     _, muster = installation
     queue = batch.queue(cpu="4")
     batch.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
-    batch.apply(train_job("train", "plain", {QUEUE_LABEL: queue}))
+    _apply_train_job(batch, train_job("train", "plain", {QUEUE_LABEL: queue}))
     gangs = {name: {pod["metadata"]["uid"] for pod in batch.await_running(name, 2)} for name in ("set", "train")}
 
     muster.stop_webhooks()
-    down = time.monotonic()
+    down = version_now(batch)
     for name in gangs:
         batch.delete(PODS, batch.pods(name)[0]["metadata"]["name"], wait=False)
     batch.wait("the Job controller to be refused for both", lambda: len(_refused(batch)) == len(gangs))
-    wait_for("the outage to have lasted", lambda: time.monotonic() - down > _OUTAGE, _OUTAGE + 10)
+    kinds = dict(zip(gangs, _KINDS, strict=True))
+    batch.wait(
+        "both workloads to be nudged while nobody answers",
+        lambda: all(
+            sum(at > down for at in nudges(batch, kind, name).values()) >= _NUDGES for name, kind in kinds.items()
+        ),
+        2 * PATIENCE,
+    )
     muster.start_webhook()
-    muster.wait_ready(90)
-    back = time.monotonic()
+    muster.wait_ready()
+    back = version_now(batch)
     for name, before in gangs.items():
-        batch.await_running(name, 2)
-        came = [seen.at for seen in batch.recorder.history(PODS) if _new_of(seen.object, name, before)]
-        delay = round(min(came) - back, 1)
-        with capsys.disabled():
-            sys.stdout.write(f" [{name} was whole {delay} s after an outage of {back - down:.0f} s]")
-        assert delay < _SOON
-
-
-def _new_of(pod: Manifest, gang: str, before: set[str]) -> bool:
-    return pod["metadata"].get("labels", {}).get(GANG) == gang and pod["metadata"]["uid"] not in before
+        uids = {pod["metadata"]["uid"] for pod in batch.await_running(name, 2)}
+        assert_soon(batch, kinds[name], name, back, uids - before, long=True)
 
 
 def _refused(scene: Scene) -> set[str]:

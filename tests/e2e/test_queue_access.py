@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from tests.awaiting import await_accepted, await_said
 from tests.builders import ray_cluster
 from tests.scene import gates, message, phase, state
 
@@ -20,7 +21,9 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     queue = scene.queue(cpu="2")
     scene.kubectl("label", "namespace", name, "team=ml")
     scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team in (ml, vision)"}}})
-    scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
+    holder = ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1)
+    await_accepted(scene, holder)
+    scene.apply(holder)
     scene.await_running("ray-holder-pg", 2)
     scene.apply(ray_cluster("waiter").label(QUEUE_LABEL, queue).workers(1))
     scene.await_state("ray-waiter-pg", "WaitingForQuota")
@@ -29,6 +32,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     group = scene.await_state("ray-waiter-pg", "QueueNotFound")
     assert message(group) == f'queue "{queue}" does not exist'
     late, lost = (ray_cluster("late").label(QUEUE_LABEL, to).workers(1) for to in (queue, f"{queue}-none"))
+    await_said(scene, late, "does not exist")
     assert scene.try_apply(late).replace(queue, "Q") == scene.try_apply(lost).replace(f"{queue}-none", "Q")
     assert state(scene.pod_group("ray-holder-pg")) == "Running"
     assert {phase(pod) for pod in scene.pods("ray-holder-pg")} == {"Running"}

@@ -6,24 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes
-from hack.testbed.muster import install
 from muster.kube.resource import POD_GROUPS
 from muster.names import QUEUE_LABEL
+from tests.awaiting import await_said
 from tests.builders import ray_cluster
-from tests.e2e.conftest import VALUES
 from tests.recorder import RAY_CLUSTERS
 from tests.scene import message, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
     from tests.builders import RayCluster
     from tests.scene import Scene
-    from tests.testbed_fixtures import OwnTestbed
-
-# The testbed and the chart of this test's own have to start first.
-pytestmark = pytest.mark.timeout(400)
 
 _CAPACITY = """\
 actions: "enqueue, allocate, backfill"
@@ -34,13 +29,24 @@ tiers:
 
 
 @pytest.fixture
-def tree(own_testbed: OwnTestbed) -> Iterator[Scene]:
-    """An organisation of 6 cpu: team-a, to which 2 are guaranteed, and team-b of two queues."""
-    testbed = own_testbed(nodes=Nodes(count=2))
+def hierarchy(testbed: Testbed) -> Iterator[None]:
+    """Volcano with hierarchical capacity, until the test has ended."""
+    before = testbed.volcano_conf.read_text()
     testbed.volcano_conf.write_text(_CAPACITY)
     testbed.restart_part("volcano-scheduler")
-    install(testbed, values=VALUES, webhooks=1, controllers=1).wait_ready(90)
+    yield
+    testbed.volcano_conf.write_text(before)
+    testbed.restart_part("volcano-scheduler")
+
+
+@pytest.fixture
+def tree(testbed: Testbed, muster: object, hierarchy: None) -> Iterator[Scene]:
+    """An organisation of 6 cpu: team-a, to which 2 are guaranteed, and team-b of two queues."""
+    del muster, hierarchy
     with open_scene(testbed, "tree") as scene:
+        # Those below others go first.
+        for name in ("b-one", "b-two", "team-a", "team-b", "org"):
+            scene.adopt_queue(name)
         scene.apply(_queue("org", capability={"cpu": "6"}))
         scene.apply(_queue("team-a", "org", guarantee={"resource": {"cpu": "2"}}, deserved={"cpu": "2"}))
         scene.apply(_queue("team-b", "org"))
@@ -65,8 +71,9 @@ def _cluster(name: str, queue: str, workers: int) -> RayCluster:
 
 def test_every_level_is_kept_and_what_is_guaranteed_stays_free(tree: Scene) -> None:
     """And Volcano schedules what muster admits, and muster admits no more than Volcano would."""
-    refusal = tree.try_apply(_cluster("too-large", "b-one", 4))
-    assert 'gang "ray-too-large-pg" needs cpu 5, queue "team-b" above "b-one" has capability cpu 4' in refusal
+    too_large = 'gang "ray-too-large-pg" needs cpu 5, queue "team-b" above "b-one" has capability cpu 4'
+    await_said(tree, _cluster("too-large", "b-one", 4), too_large)
+    assert too_large in tree.try_apply(_cluster("too-large", "b-one", 4))
     assert 'queue "team-b" has queues below it' in tree.try_apply(_cluster("inner", "team-b", 1))
 
     tree.apply(_cluster("first", "b-one", 2))
@@ -82,6 +89,7 @@ def test_every_level_is_kept_and_what_is_guaranteed_stays_free(tree: Scene) -> N
 
     tree.delete(RAY_CLUSTERS, "first")
     tree.await_running("ray-second-pg", 2)
+    tree.wait("the first's PodGroup to go", lambda: tree.recorder.get(POD_GROUPS, "ray-first-pg") is None)
     tree.recorder.settle()
     assert all(phase(group) == "Running" for group in tree.recorder.now(POD_GROUPS))
     tree.assert_never_above({"cpu": "6"})

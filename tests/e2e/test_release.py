@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.names import QUEUE_LABEL
 from tests.builders import ray_cluster
-from tests.scene import admitted, gates, phase
+from tests.scene import PATIENCE, admitted, gates, message, phase, state
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
@@ -30,20 +30,23 @@ def test_released_gangs_run_and_stay_released(testbed: Testbed, muster: MusterIn
 
     command = (sys.executable, "-m", "muster.cli", "release", f"--kubeconfig={testbed.kubeconfig}")
     done = subprocess.run(
-        [*command, "-n", scene.namespace, "ray-waiting-pg"], capture_output=True, text=True, check=False, timeout=60
+        [*command, "-n", scene.namespace, "ray-waiting-pg"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout) == (0, f"{scene.namespace}/ray-waiting-pg: 2 pods opened\n"), done.stderr
     # Volcano knows the queue's capability as well; whoever releases a gang is to see to its room.
     scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "4"}}}')
     scene.wait("it to run", lambda: [phase(pod) for pod in scene.pods("ray-waiting-pg")] == ["Running", "Running"])
 
+    muster.free_lease()
     muster.start_webhook()
     muster.start_controller()
-    muster.wait_ready(90)
+    muster.wait_ready()
     group = scene.await_state("ray-waiting-pg", "Running")
     assert admitted(group)
     assert [gates(pod) for pod in scene.pods("ray-waiting-pg")] == [[], []]
-    assert (
-        "cpu 0 free of cpu 4"
-        in scene.await_state("ray-other-pg", "WaitingForQuota")["metadata"]["annotations"]["muster.dev/message"]
-    )
+    scene.wait("word of that", lambda: "cpu 0 free of cpu 4" in message(scene.pod_group("ray-other-pg")))
+    assert state(scene.pod_group("ray-other-pg")) == "WaitingForQuota"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
+from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.builders import pytorch_job, ray_cluster
-from tests.scene import admitted, gates, node_of
+from tests.scene import admitted, gates, node_of, state
 
 if TYPE_CHECKING:
     from tests.builders import PyTorchJob, RayCluster
+    from tests.recorder import Manifest
     from tests.scene import Scene
 
 
@@ -23,14 +24,12 @@ def test_a_place_that_cannot_be_used_goes_to_who_waits(scene: Scene, kind: str) 
     queue = scene.queue(cpu="100001")
     gang, stuck = _too_large(kind, queue)
     scene.apply(stuck)
-    scene.await_state(gang, "Admitted")
-    first = {pod["metadata"]["uid"] for pod in scene.pods(gang)}
+    scene.wait("it to be admitted", lambda: _once(scene, gang, "Admitted"))
     scene.apply(ray_cluster("small").label(QUEUE_LABEL, queue).workers(1))
     scene.await_event("stuck", "Requeued")
     scene.await_running("ray-small-pg", 2)
 
     scene.await_state(gang, "WaitingForQuota")
-    scene.wait("new pods", lambda: not first & {pod["metadata"]["uid"] for pod in scene.pods(gang)})
     assert [gates(pod) for pod in scene.await_gated(gang, 2)] == [[GATE], [GATE]]
     group = scene.pod_group(gang)
     assert (admitted(group), REQUEUED_AT in group["metadata"]["annotations"]) == ("", True)
@@ -40,9 +39,12 @@ def test_a_place_that_cannot_be_used_goes_to_who_waits(scene: Scene, kind: str) 
         POD_GROUPS,
         lambda item: item["metadata"]["name"] == gang and REQUEUED_AT in item["metadata"].get("annotations", {}),
     ).version
-    history = [seen for seen in scene.recorder.history(PODS) if seen.object["metadata"]["uid"] in first]
+    history = [seen for seen in scene.recorder.history(PODS) if _is_of(seen.object, gang)]
+    opened = {seen.object["metadata"]["uid"] for seen in history if not gates(seen.object)}
+    history = [seen for seen in history if seen.object["metadata"]["uid"] in opened]
     gone = [seen.version for seen in history if seen.gone]
-    assert len(gone) == 2
+    # Where this machine was so slow that the other one came late, the place was given back more than once.
+    assert len(gone) == len(opened) >= 2
     assert min(gone) > unmarked, "the mark goes first"
     assert not any(node_of(seen.object) for seen in history)
 
@@ -56,6 +58,15 @@ def test_nothing_is_deleted_unless_it_is_asked_for(scene: Scene) -> None:
     scene.await_state("ray-stuck-pg", "Unschedulable")
     assert {pod["metadata"]["uid"] for pod in scene.pods("ray-stuck-pg")} == first
     assert [gates(pod) for pod in scene.pods("ray-stuck-pg")] == [[], []]
+
+
+def _once(scene: Scene, gang: str, wanted: str) -> bool:
+    """Whether muster has said this of the gang, be it no more so."""
+    return any(seen.name == gang and state(seen.object) == wanted for seen in scene.recorder.history(POD_GROUPS))
+
+
+def _is_of(pod: Manifest, gang: str) -> bool:
+    return bool(pod["metadata"]["labels"].get(GANG) == gang)
 
 
 def _too_large(kind: str, queue: str) -> tuple[str, RayCluster | PyTorchJob]:
