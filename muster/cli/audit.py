@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "run"]
 
 _REFUSED, _CANNOT_LOOK = 1, 2
-_FORBIDDEN = 403
 # Owners before what they own, for they speak for it. Plain pods are not workloads: none is ever judged again.
 _ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
 _LONGEST_CHAIN = 4
@@ -208,7 +207,7 @@ class Audit:
 
     def cannot_list(self, resource: Resource, error: ApiError) -> None:
         """Remember a right that is missing; raises what is no matter of rights."""
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise error
         self.unlisted.add(resource)
         self.note(f"may not list {resource.full_name}: {error}")

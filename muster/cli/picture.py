@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Books", "Picture", "look"]
 
-_FORBIDDEN, _NOT_FOUND = 403, 404
 _CONSEQUENCES = {
     "queues.scheduling.volcano.sh": "limits, and what is free, are unknown",
     "priorityclasses.scheduling.k8s.io": "priorities count as 0, so that positions may be wrong",
@@ -129,7 +128,7 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Pictu
                 # The kind is not installed: there are none.
                 watched.store.replace_all([])
                 return ""
-            if error.status != _FORBIDDEN:
+            if not error.forbidden:
                 raise
             continue
         watched.store.replace_all(found)
@@ -151,7 +150,7 @@ async def _one_namespace(client: Client, name: str, picture: Picture) -> bool:
     try:
         found = decode(await client.get(NAMESPACES, name), Namespace)
     except ApiError as error:
-        if error.status not in (_FORBIDDEN, _NOT_FOUND):
+        if not (error.forbidden or error.not_found):
             raise
         return False
     picture.cluster.namespaces.replace_all([found])
@@ -164,7 +163,7 @@ async def _nodes(client: Client, picture: Picture) -> Resources | None:
         room.nodes.replace_all(await list_objects(client, NODES, Node))
         room.others.replace_all(await list_objects(client, PODS, Pod, field_selector=OTHERS))
     except ApiError as error:
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise
         picture.note("may not list nodes, or pods in all namespaces: what the nodes can give is unknown")
         return None

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "Said", "Subject", "UnknownSubjectError", "find", "parse_name"]
 
-_FORBIDDEN = 403
 _GROUPS = ("podgroup", "podgroups", POD_GROUPS.full_name)
 
 
@@ -208,9 +207,7 @@ async def _allowed(
             field_selector=field_selector,
         )
     except ApiError as error:
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise
-        missing = f'may not list {resource.full_name} in "{namespace}": they are unknown'
-        if missing not in picture.missing:
-            picture.missing.append(missing)
+        picture.note(f'may not list {resource.full_name} in "{namespace}": they are unknown')
         return []

@@ -32,9 +32,14 @@ class ApiError(Exception):
         return f"{self.status} {self.reason}: {self.message}" if self.status else f"{self.reason}: {self.message}"
 
     @property
+    def forbidden(self) -> bool:
+        """Who asks has not the right, or a policy is against it."""
+        return self.status == 403  # noqa: PLR2004 - an HTTP status is its own name
+
+    @property
     def not_found(self) -> bool:
         """The object, or the whole resource, does not exist."""
-        return self.status == 404  # noqa: PLR2004 - an HTTP status is its own name
+        return self.status == 404  # noqa: PLR2004
 
     @property
     def conflict(self) -> bool:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["accounts_of", "served_kinds", "try_out"]
 
-_FORBIDDEN = 403
 _RBAC = "cannot create resource"
 
 
@@ -154,7 +153,7 @@ async def try_out(
     except InvalidObjectError as error:
         return Unseen(f"what {resource.full_name} are made into cannot be read: {error}", elsewhere)
     except ApiError as error:
-        if error.status == _FORBIDDEN and _RBAC in error.message:
+        if error.forbidden and _RBAC in error.message:
             return Unseen(
                 f"you may not create {resource.full_name} in namespace {namespace} (on trial, as a dry run)", elsewhere
             )

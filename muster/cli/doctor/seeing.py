@@ -23,8 +23,6 @@ __all__ = ["data_of", "listed", "read_all", "seen"]
 
 T = TypeVar("T")
 
-_FORBIDDEN = 403
-
 
 class _Data(LocalObject, frozen=True):
     data: dict[str, str] = msgspec.field(default_factory=dict)
@@ -37,7 +35,7 @@ async def seen(ask: Awaitable[T], verb: str, thing: str, missing: T | None) -> T
     except ApiError as error:
         if error.not_found:
             return missing
-        if error.status == _FORBIDDEN:
+        if error.forbidden:
             return Unseen(f"you may not {verb} {thing}")
         return Unseen(f"{thing}: {error}", "try again; the apiserver's log may say more")
     except InvalidObjectError as error:
