@@ -89,11 +89,18 @@ class ObjectMeta(LocalObject, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    creation_timestamp: str = ""
+    # Before Kubernetes 1.34 a null in each new object that a webhook is asked about; `decode` would take ten times as
+    # long for it.
+    created: str | None = msgspec.field(default=None, name="creationTimestamp")
     deletion_timestamp: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def creation_timestamp(self) -> str:
+        """When the apiserver made the object, "" before it has."""
+        return self.created or ""
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -152,7 +152,7 @@ def _made(parent: ObjectMeta, suffix: str) -> ObjectMeta:
         namespace=parent.namespace,
         labels=parent.labels,
         annotations=parent.annotations,
-        creation_timestamp=parent.creation_timestamp,
+        created=parent.creation_timestamp,
         deletion_timestamp=parent.deletion_timestamp,
     )
 

@@ -27,7 +27,7 @@ def knowing(*pods: JSON) -> Outsiders:
 
 
 def named(name: str = "demo", uid: str = "uid-demo", created: str = "") -> ObjectMeta:
-    return ObjectMeta(name=name, namespace=NAMESPACE, uid=uid, creation_timestamp=created)
+    return ObjectMeta(name=name, namespace=NAMESPACE, uid=uid, created=created)
 
 
 def names(found: list[Pod]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from muster.names import label_value
@@ -19,6 +20,13 @@ def test_null_means_absent_everywhere() -> None:
     assert decode(as_json(raw), Pod) == decode(
         '{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}}', Pod
     )
+
+
+def test_the_null_of_every_new_object_is_read_the_short_way() -> None:
+    """An apiserver before 1.34 sends one with each; to look for nulls takes ten times as long as to read a pod."""
+    new = msgspec.json.decode('{"metadata": {"creationTimestamp": null}}', type=Pod)
+    assert new.metadata.creation_timestamp == ""
+    assert new == Pod()
 
 
 def test_unknown_fields_are_passed_over() -> None:
