@@ -55,10 +55,12 @@ class Calls:
         self._here = threading.local()
         self._opened: list[http.client.HTTPSConnection] = []
 
-    def __call__(self, method: str, path: str, body: object = None, *, patch: str = "", user: str = "") -> Answer:
+    def __call__(
+        self, method: str, path: str, body: object = None, *, patch: str = "", user: str = "", head: bool = False
+    ) -> Answer:
         """Send `body`, an object or JSON bytes as they are; `patch` is the kind of a PATCH (`merge`).
 
-        `user` is whom the administrator impersonates.
+        `user` is whom the administrator impersonates; with `head` the answer's body, of a watch say, is not waited for.
         """
         data = body if isinstance(body, bytes) else b"" if body is None else _json(body)
         kind = f"application/{patch}-patch+json" if patch else "application/json"
@@ -74,6 +76,9 @@ class Calls:
             connection.close()
             connection.request(method, path, data, headers)
             response = connection.getresponse()
+        if head:
+            connection.close()
+            return Answer(response.status, {})
         text = response.read()
         # A path that is not served, of a CRD that is gone, is answered in plain text.
         plain = response.getheader("Content-Type", "").startswith("text/")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from hack.testbed.api import Api
 from tests.apiserver.calls import Calls
-from tests.faults.things import THINGS, Namespace, definition
+from tests.faults.things import THINGS, Namespace, definition, watched_from_now_on
 from tests.faulty import FaultyApiserver
 
 if TYPE_CHECKING:
@@ -50,10 +49,10 @@ def calls(cluster: Testbed) -> Iterator[Calls]:
 @pytest.fixture
 def namespace(cluster: Testbed, calls: Calls, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """A namespace of the test's own, in an apiserver that serves Things."""
+    del cluster
     if calls("GET", f"{_CRDS}/{THINGS.full_name}").status == 404:
         calls.done("POST", _CRDS, definition())
-    api = Api(cluster.server, cluster.admin_token, cluster.ca_file)
-    wait_for("Things to be served", lambda: api.get(THINGS.path()), 30)
+    wait_for("Things to be served", lambda: watched_from_now_on(calls), 120)
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
     name = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
     calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})

@@ -9,7 +9,8 @@ import shutil
 import socket
 import ssl
 import urllib.request
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,11 +20,13 @@ from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
-from tests.faults.things import THINGS, Namespace, definition, through, watching
+from tests.apiserver.calls import Calls
+from tests.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
 from tests.faulty import FaultyApiserver, eventually, reset
+from tests.loop_clock import LoopClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from aiohttp import web
@@ -39,13 +42,19 @@ def compact(cluster: Testbed, revision: str) -> None:
     """Have etcd forget everything before this revision."""
     body = json.dumps({"revision": revision, "physical": True}).encode()
     url = f"http://127.0.0.1:{cluster.port('etcd')}/v3/kv/compaction"
-    with urllib.request.urlopen(url, body, timeout=10):
+    with urllib.request.urlopen(url, body, timeout=60):
         pass
 
 
 def revision(namespace: Namespace) -> str:
     """The version of the cluster now."""
     return str(namespace.calls.done("GET", THINGS.path(namespace.name))["metadata"]["resourceVersion"])
+
+
+def restart(cluster: Testbed, namespace: Namespace) -> None:
+    """Start the apiserver anew, and wait until it takes watches of Things."""
+    cluster.restart_part("kube-apiserver")
+    wait_for("Things to be watched", lambda: watched_from_now_on(namespace.calls), PATIENCE)
 
 
 async def test_a_restart_is_survived_and_nothing_missed(
@@ -76,7 +85,7 @@ async def test_a_deletion_that_no_watch_can_tell_any_more_is_told(
         proxy.drop()
         namespace.delete("b")
         namespace.resize("c", 5)
-        cluster.restart_part("kube-apiserver")
+        restart(cluster, namespace)
         proxy.on("WATCH")
         await eventually(lambda: watched.sizes == {"a": 1, "c": 5}, PATIENCE)
         assert sorted(watched.changes[3:]) == [("deleted", "b"), ("modified", "c")]
@@ -88,7 +97,7 @@ async def test_a_page_that_expired_begins_the_list_anew(
 ) -> None:
     """Between two pages etcd forgets their version: what the first page said is not mixed with what is now."""
     namespace.create("a", "b", "c", "d")
-    release = asyncio.Event()
+    clock, release = LoopClock(), asyncio.Event()
 
     async def held(request: web.Request) -> web.StreamResponse:
         await release.wait()
@@ -99,7 +108,9 @@ async def test_a_page_that_expired_begins_the_list_anew(
         await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
         namespace.delete("a")
         compact(cluster, revision(namespace))
-        cluster.restart_part("kube-apiserver")
+        # However long it takes, the page that is held has its time.
+        with clock.stopped():
+            restart(cluster, namespace)
         release.set()
         await watched.reflector.wait_synced(PATIENCE)
         assert watched.changes == [("added", name) for name in "bcd"]
@@ -146,9 +157,10 @@ async def test_a_restored_etcd_is_noticed(
     for size in range(500):
         namespace.resize("kept", size)
     namespace.resize("kept", 9)
+    wait_for("Things to be watched", lambda: watched_from_now_on(namespace.calls), PATIENCE)
     async with through(proxy, cluster) as client, watching(client, namespace) as watched:
         # A watch that only begins when the cluster has gone back would notice nothing before it is silent for too long.
-        await eventually(lambda: watched.sizes == {"kept": 9, "lost": 1} and len(proxy.statuses) == 2, PATIENCE)
+        await eventually(lambda: watched.sizes == {"kept": 9, "lost": 1} and len(proxy.statuses) >= 2, PATIENCE)
         cluster.stop_part("kube-apiserver", kill=True)
         cluster.stop_part("etcd", kill=True)
         shutil.rmtree(cluster.state / "etcd")
@@ -228,8 +240,8 @@ async def test_odd_objects_stop_nobody(
     )
 
 
-@asynccontextmanager
-async def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> AsyncIterator[None]:
+@contextmanager
+def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> Iterator[None]:
     """Let the apiserver have room for one request of the namespace's ServiceAccounts, and hold it."""
     calls, name = namespace.calls, namespace.name
     limited = {
@@ -250,17 +262,34 @@ async def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str
         },
     }
     calls.done("POST", f"{_FLOW}/prioritylevelconfigurations", level)
-    calls.done("POST", f"{_FLOW}/flowschemas", flow)
-    address = urlsplit(cluster.server)
-    raw = socket.create_connection((address.hostname, address.port))
-    context = ssl.create_default_context(cafile=str(cluster.ca_file))
-    with context.wrap_socket(raw, server_hostname=address.hostname) as held:
-        # A body that never comes whole keeps its place.
-        head = f"POST {THINGS.path(name)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-        held.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{{".encode())
+    own = Calls(cluster, token)
+    with ExitStack() as held:
+        held.callback(own.close)
+        for kind in ("flowschemas", "prioritylevelconfigurations"):
+            held.callback(calls, "DELETE", f"{_FLOW}/{kind}/{name}")
+        calls.done("POST", f"{_FLOW}/flowschemas", flow)
+
+        def no_room() -> bool:
+            # What came before the apiserver had heard of them has a place of another level, and keeps that.
+            held.enter_context(_never_whole(cluster, namespace, token))
+            return own("GET", THINGS.path(name)).status == HTTPStatus.TOO_MANY_REQUESTS
+
+        wait_for("no room for another request", no_room, PATIENCE, interval=0.5)
         yield
-    calls("DELETE", f"{_FLOW}/flowschemas/{name}")
-    calls("DELETE", f"{_FLOW}/prioritylevelconfigurations/{name}")
+
+
+@contextmanager
+def _never_whole(cluster: Testbed, namespace: Namespace, token: str) -> Iterator[None]:
+    """A request whose body never comes whole keeps its place."""
+    address = urlsplit(cluster.server)
+    context = ssl.create_default_context(cafile=str(cluster.ca_file))
+    with (
+        socket.create_connection((address.hostname, address.port)) as raw,
+        context.wrap_socket(raw, server_hostname=address.hostname) as connection,
+    ):
+        head = f"POST {THINGS.path(namespace.name)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{{".encode())
+        yield
 
 
 async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
@@ -268,13 +297,6 @@ async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
 ) -> None:
     """The apiserver's own 429 with Retry-After: nobody asks again before that, and when there is room all goes on."""
     namespace.create("a")
-    cluster.kubectl(
-        "create",
-        "clusterrolebinding",
-        namespace.name,
-        "--clusterrole=cluster-admin",
-        f"--serviceaccount={namespace.name}:default",
-    )
     account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
     await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: namespace.calls("GET", account).ok, PATIENCE)
     token = cluster.kubectl("create", "token", "default", f"--namespace={namespace.name}").stdout.strip()
@@ -283,12 +305,24 @@ async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
         return f"Bearer {token}"
 
     async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:
-        async with serving_nobody_else(cluster, namespace, token), watching(client, namespace) as watched:
-            await eventually(lambda: proxy.statuses.count(429) >= 2, PATIENCE)
-            first, second = [r for r, s in zip(proxy.requests, proxy.statuses, strict=False) if s == 429][:2]
-            assert second.at - first.at >= 1.0
-            assert not watched.reflector.store.synced
-        async with watching(client, namespace) as watched:
-            await watched.reflector.wait_synced(PATIENCE)
-            assert watched.sizes == {"a": 1}
-    cluster.kubectl("delete", "clusterrolebinding", namespace.name)
+        with reading_things(cluster, namespace):
+            with serving_nobody_else(cluster, namespace, token):
+                async with watching(client, namespace) as watched:
+                    await eventually(lambda: proxy.statuses.count(429) >= 2, PATIENCE)
+                    first, second = [r for r, s in zip(proxy.requests, proxy.statuses, strict=False) if s == 429][:2]
+                    assert second.at - first.at >= 1.0
+                    assert not watched.reflector.store.synced
+            async with watching(client, namespace) as watched:
+                await watched.reflector.wait_synced(PATIENCE)
+                assert watched.sizes == {"a": 1}
+
+
+@contextmanager
+def reading_things(cluster: Testbed, namespace: Namespace) -> Iterator[None]:
+    """Let the namespace's ServiceAccount do everything."""
+    account = f"--serviceaccount={namespace.name}:default"
+    cluster.kubectl("create", "clusterrolebinding", namespace.name, "--clusterrole=cluster-admin", account)
+    try:
+        yield
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", namespace.name)

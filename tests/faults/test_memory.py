@@ -39,7 +39,7 @@ async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(
         tracemalloc.start()
         try:
             running = asyncio.create_task(reflector.run())
-            await reflector.wait_synced(60)
+            await reflector.wait_synced(120)
             gc.collect()
             kept, highest = tracemalloc.get_traced_memory()
         finally:

@@ -57,6 +57,19 @@ def definition() -> dict[str, Any]:
     }
 
 
+def watched_from_now_on(calls: Calls) -> bool:
+    """Whether a watch of Things that begins now is taken.
+
+    An apiserver that has begun to serve a kind a moment ago reads it anew by itself, and until it has a watch is
+    refused (429, or 410 where the list was older than what it has read).
+    """
+    listed = calls("GET", THINGS.path())
+    if not listed.ok:
+        return False
+    version = listed.body["metadata"]["resourceVersion"]
+    return calls("GET", f"{THINGS.path()}?watch=true&timeoutSeconds=1&resourceVersion={version}", head=True).ok
+
+
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """Where a test has its Things."""
