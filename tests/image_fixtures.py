@@ -58,7 +58,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
             env=self.outside(),
         )
         assert not check or done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def helm() -> Program:
     program = binaries([PARTS["helm"]], print)["helm"]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=120)
 
     return run
 
@@ -43,7 +43,7 @@ def render(helm: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         settings = [part for value in ("image.repository=own/muster", *values) for part in ("--set", value)]
         done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
         assert not done.returncode, done.stderr
-        found = Rendered([document for document in yaml.safe_load_all(done.stdout) if document])
+        found = Rendered([document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document])
         for document in found.documents:
             seen.setdefault(json.dumps(document), f"rendered with {list(values)}")
         return found

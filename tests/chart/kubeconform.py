@@ -36,7 +36,7 @@ def faults(renderings: Mapping[str, Sequence[JSON]], folder: Path, versions: Seq
     for version in versions:
         argv = [program, "-strict", "-output=json", f"-kubernetes-version={version}"]
         argv += [f"-schema-location={location}" for location in where]
-        done = subprocess.run([*argv, str(folder)], capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run([*argv, str(folder)], capture_output=True, text=True, check=False, timeout=240)
         for one in json.loads(done.stdout)["resources"]:
             name = known[int(one["filename"].rpartition("/")[2].partition(".")[0])]
             said = one["msg"].rpartition(".json#'")[2].strip(" -") or one["msg"]

@@ -81,7 +81,7 @@ def promtool() -> Program:
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         argv = [str(program), *map(str, arguments)]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
 
     return run
 
