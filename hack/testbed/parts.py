@@ -221,8 +221,9 @@ _TABLE = (
         asset=True,
     ),
     Part(name="helm", family="helm", package="helm.sh/helm/v4/cmd/helm"),
-    # Of the chart: `tests/chart` runs it.
+    # Of the chart: `tests/chart` runs both.
     Part(name="kubeconform", family="kubeconform", package="github.com/yannh/kubeconform/cmd/kubeconform"),
+    Part(name="cyclonus", family="cyclonus", package="github.com/mattfenwick/cyclonus/cmd/cyclonus"),
     Part(name="crane", family="registry", package="github.com/google/go-containerregistry/cmd/crane"),
 )
 

@@ -1,4 +1,7 @@
-"""The NetworkPolicies of the chart, read as Kubernetes documents them: no network plugin enforces them here."""
+"""The NetworkPolicies of the chart: what they say, and what they let through as cyclonus reads them.
+
+No network plugin enforces them here (docs/design-notes.md, NetworkPolicies).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.traffic import Call, Peer, let_through
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
     from tests.chart.rendered import Render, Rendered
+
+    Judge = Callable[[Rendered, Mapping[str, Call]], set[str]]
 
 _ON = "networkPolicy.enabled=true"
 _DNS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
 _APISERVER = [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}]
 _PEER = {"ipBlock": {"cidr": "10.0.0.0/28"}}
+_NARROW = (
+    "networkPolicy.reviewsFrom[0].ipBlock.cidr=10.0.0.0/28",
+    r"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring",
+    "networkPolicy.apiserverTo[0].ipBlock.cidr=10.0.0.0/28",
+    "networkPolicy.apiserverPorts={8443}",
+)
+_SERVER = Peer("10.0.0.5")  # the apiserver, of that range
+_WORLD = Peer("203.0.113.9")
+_TENANT = Peer("10.1.0.9", "team-a", {"app": "any"})
+_PROMETHEUS = Peer("10.1.0.8", "monitoring", {"app": "prometheus"})
 
 
 def policy(rendered: Rendered, component: str) -> dict[str, Any]:
@@ -60,3 +80,98 @@ def test_the_apiserver_may_be_named(render: Render) -> None:
     for component in ("webhook", "controller"):
         first = policy(render(_ON, *own), component)["egress"][0]
         assert first == {"to": [_PEER], "ports": [{"protocol": "TCP", "port": 8443}]}
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    """Which of these calls the policies of a rendering let through."""
+
+    def judged(rendered: Rendered, calls: Mapping[str, Call]) -> set[str]:
+        policies = [one for one in rendered.documents if one["kind"] == "NetworkPolicy"]
+        return let_through(policies, calls, tmp_path)
+
+    return judged
+
+
+def replica(rendered: Rendered, component: str) -> Peer:
+    """A pod of the Deployment of a component."""
+    deployment = rendered.one("Deployment", f"muster-{component}")
+    template = deployment["spec"]["template"]
+    return Peer.pod(template, namespace=deployment["metadata"]["namespace"], address="10.1.0.2")
+
+
+@pytest.mark.parametrize("component", ["webhook", "controller"])
+def test_whoever_calls_meets_the_ports_that_are_served_alone(
+    open_to_all: Rendered, judge: Judge, component: str
+) -> None:
+    own = replica(open_to_all, component)
+    ports = {*own.ports, 22, 443, 6443, 8081, 10250}
+    callers = {"server": _SERVER, "world": _WORLD, "tenant": _TENANT}
+    calls = {f"{name} {port}": Call(peer, own, port) for name, peer in callers.items() for port in ports}
+    calls |= {f"udp {port}": Call(_TENANT, own, port, "UDP") for port in ports}
+    assert judge(open_to_all, calls) == {f"{name} {port}" for name in callers for port in own.ports}
+
+
+@pytest.mark.parametrize("component", ["webhook", "controller"])
+def test_a_replica_reaches_apiserver_and_dns_alone(open_to_all: Rendered, judge: Judge, component: str) -> None:
+    own = replica(open_to_all, component)
+    calls = {
+        f"{protocol} {port}": Call(own, _SERVER, port, protocol)
+        for protocol in ("TCP", "UDP")
+        for port in (53, 80, 443, 2379, 5432, 6443, 8443, 10250)
+    }
+    assert judge(open_to_all, calls) == {"TCP 443", "TCP 6443", "TCP 53", "UDP 53"}
+
+
+def test_named_peers_alone_send_reviews_and_read_metrics(render: Render, judge: Judge) -> None:
+    """Each what it was named for, and no more."""
+    rendered = render(_ON, *_NARROW)
+    pods = {component: replica(rendered, component) for component in ("webhook", "controller")}
+    callers = {"server": _SERVER, "world": _WORLD, "tenant": _TENANT, "prometheus": _PROMETHEUS, **pods}
+    calls = {
+        f"{name} to {component} {own.ports[port]}": Call(peer, own, port)
+        for name, peer in callers.items()
+        for component, own in pods.items()
+        for port in own.ports
+    }
+    assert judge(rendered, calls) == {
+        "server to webhook reviews",
+        "prometheus to webhook health",
+        "prometheus to controller health",
+    }
+
+
+@pytest.mark.parametrize("component", ["webhook", "controller"])
+def test_out_go_calls_of_the_named_apiserver_and_dns_alone(render: Render, judge: Judge, component: str) -> None:
+    rendered = render(_ON, *_NARROW)
+    own = replica(rendered, component)
+    places = {"server": _SERVER, "world": _WORLD, "tenant": _TENANT}
+    calls = {f"{name} {port}": Call(own, peer, port) for name, peer in places.items() for port in (53, 443, 6443, 8443)}
+    assert judge(rendered, calls) == {"server 8443", *(f"{name} 53" for name in places)}
+
+
+def test_nobody_elses_pods_are_meant(open_to_all: Rendered, judge: Judge) -> None:
+    """Neither another release's beside, nor muster's own of `helm test` and uninstall, nor such labels elsewhere."""
+    webhook = replica(open_to_all, "webhook")
+    job = next(one for one in open_to_all.documents if one["kind"] == "Job")["spec"]["template"]
+    others = {
+        "neighbour": Peer("10.1.0.3", "muster-system", {"app": "any"}),
+        "another release": Peer(
+            "10.1.0.3", "muster-system", {**webhook.labels, "app.kubernetes.io/instance": "another"}
+        ),
+        "elsewhere": Peer("10.1.0.3", "team-a", webhook.labels),
+        "helm test": Peer.pod(open_to_all.one("Pod"), address="10.1.0.4"),
+        "uninstall": Peer.pod(job, namespace="muster-system", address="10.1.0.4"),
+    }
+    calls = {f"to {name}": Call(_WORLD, peer, 5432) for name, peer in others.items()}
+    calls |= {f"from {name}": Call(peer, _WORLD, 5432) for name, peer in others.items()}
+    calls["to muster's"], calls["from muster's"] = Call(_WORLD, webhook, 5432), Call(webhook, _WORLD, 5432)
+    assert calls.keys() - judge(open_to_all, calls) == {"to muster's", "from muster's"}
+
+
+def test_helm_test_is_let_in_unless_reviews_are_narrowed(render: Render, judge: Judge) -> None:
+    """As docs/operations.md says of it."""
+    for values, through in (((), {"asks"}), (_NARROW, set())):
+        rendered = render(_ON, *values)
+        tester = Peer.pod(rendered.one("Pod"), address="10.1.0.4")
+        assert judge(rendered, {"asks": Call(tester, replica(rendered, "webhook"), 9443)}) == through
