@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hack.testbed.cluster import Testbed
     from hack.testbed.process import Process
 
-__all__ = ["MusterInstall", "Program", "install"]
+__all__ = ["POD_NAME", "MusterInstall", "Program", "install"]
 
 _CHECKOUT = Path(__file__).parents[2]
 _NO_VALUES: Mapping[str, str] = {}
@@ -154,14 +154,14 @@ class MusterInstall:
             *arguments,
         ]
         environment = {"PYTHONPATH": str(_CHECKOUT), **program.environment, **env}
-        environment = {name: value.replace(_POD_NAME, pod) for name, value in environment.items()}
+        environment = {name: value.replace(POD_NAME, pod) for name, value in environment.items()}
         process = self.testbed.spawn(pod, argv, env=environment)
         self._health[process.pid] = port
         return process
 
 
 # Stands for the name of the pod, which every process has for its own.
-_POD_NAME = "<pod name>"
+POD_NAME = "<pod name>"
 
 
 def install(
@@ -206,7 +206,7 @@ def _program(testbed: Testbed, release: str, namespace: str, component: str, ove
     deployment = _get(testbed, namespace, "deployment", f"{release}-{component}")
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
-    fields = {"metadata.name": _POD_NAME, "metadata.namespace": namespace}
+    fields = {"metadata.name": POD_NAME, "metadata.namespace": namespace}
     environment = {item["name"]: _value(item, fields) for item in container.get("env", [])}
     return Program(
         module=component,

@@ -16,8 +16,8 @@ from hack.image.licences import READ, licences
 from hack.image.wheels import SITE
 
 if TYPE_CHECKING:
+    from hack.image.container import Container
     from hack.image.tree import Tree
-    from tests.image_fixtures import Container
 
 _PROMISED_BYTES = 90_000_000
 _STATUS = "var/lib/dpkg/status.d"

@@ -10,7 +10,7 @@ import muster
 from hack.image.build import CHECKOUT, source
 
 if TYPE_CHECKING:
-    from tests.image_fixtures import Container
+    from hack.image.container import Container
 
 _EXAMPLE = CHECKOUT / "docs" / "examples" / "raycluster.yaml"
 
