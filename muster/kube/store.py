@@ -126,8 +126,8 @@ class Store(Generic[T]):
             changes += self._remove(place)
         for place, item in fresh.items():
             old = self._objects.get(place)
-            # Nearly all of a long list, for which others wait.
-            if old is None or not is_version(old, item):
+            # The very same, or its version: nearly all of a long list, for which others wait.
+            if old is not item and (old is None or not is_version(old, item)):
                 changes += self._put(item)
         self._relists += 1
         self.synced = True
