@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,7 +17,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.objects import InvalidObjectError, LocalObject, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
@@ -67,9 +68,9 @@ class _ListMeta(LocalObject, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(LocalObject, frozen=True):
+class _Page(LocalObject, Generic[T], frozen=True):
     metadata: _ListMeta = _ListMeta()
-    items: tuple[msgspec.Raw, ...] | None = ()
+    items: tuple[T, ...] | None = ()
 
 
 async def list_all(
@@ -77,6 +78,8 @@ async def list_all(
     resource: Resource,
     read: Callable[[bytes], T | None],
     *,
+    type_: type[T] | None = None,
+    keep: Callable[[T], T] = lambda item: item,
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
@@ -86,7 +89,9 @@ async def list_all(
     """List everything, in requests of `page` objects and `deadline` seconds at most.
 
     `read` decodes one object, or gives None to leave it out; it is also called for objects that do not come into the
-    result. Raises ApiError, and what `read` raises.
+    result. Where there is a `type_`, a page of which each object can be decoded as that is not read one by one: that
+    takes half the time, and others wait meanwhile. `keep` gives what is kept of an object, or in its place. Raises
+    ApiError, and what `read` raises.
     """
     pages = page if isinstance(page, Pages) else Pages(page)
     clock = asyncio.get_running_loop().time
@@ -112,14 +117,24 @@ async def list_all(
             items, continue_, attempt = [], "", attempt + 1
             continue
         pages.came((clock() - began) / deadline)
-        try:
-            decoded = decode(body, _Page)
-        except InvalidObjectError as error:
-            raise Unreachable(f"not a list: {error}") from error
-        items += [item for item in (read(bytes(raw)) for raw in decoded.items or ()) if item is not None]
-        continue_ = decoded.metadata.continue_
+        meta, found = _read_page(body, read, type_)
+        items += map(keep, found)
+        continue_ = meta.continue_
         if not continue_:
-            return Listing(items, decoded.metadata.resource_version)
+            return Listing(items, meta.resource_version)
+
+
+def _read_page(body: bytes, read: Callable[[bytes], T | None], type_: type[T] | None) -> tuple[_ListMeta, Iterable[T]]:
+    page_of: Any = _Page
+    if type_ is not None:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            whole: _Page[T] = msgspec.json.decode(body, type=page_of[type_])
+            return whole.metadata, whole.items or ()
+    try:
+        page: _Page[msgspec.Raw] = decode(body, page_of[msgspec.Raw])
+    except InvalidObjectError as error:
+        raise Unreachable(f"not a list: {error}") from error
+    return page.metadata, [item for item in (read(bytes(raw)) for raw in page.items or ()) if item is not None]
 
 
 async def list_objects(

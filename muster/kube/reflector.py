@@ -171,7 +171,9 @@ class Reflector(Generic[T]):
         items, resource_version = await list_all(
             self._client,
             self._resource,
-            self._listed,
+            self._item,
+            type_=self._type,
+            keep=self._known,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
@@ -222,10 +224,7 @@ class Reflector(Generic[T]):
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
         self._progress.moved(decode(raw, _Bare).metadata.resource_version)
 
-    def _listed(self, raw: bytes) -> T | None:
-        item = self._item(raw)
-        if item is None:
-            return None
+    def _known(self, item: T) -> T:
         known = self._store.get(item.metadata.namespace, item.metadata.name)
         # Else a relist would hold the whole cluster twice.
         return known if known is not None and is_version(known, item) else item

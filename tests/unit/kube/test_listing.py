@@ -8,6 +8,7 @@ import pytest
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all
 from muster.kube.resource import PODS
+from muster.objects import Pod
 from tests.faulty import FaultyApiserver, failure, html, listing, manifest, reply
 from tests.loop_clock import LoopClock
 
@@ -38,6 +39,24 @@ async def test_what_cannot_be_read_is_left_out(server: FaultyApiserver, client: 
     server.on("LIST", reply(listing(5, manifest("a", 1), manifest("b", 2))))
     listed = await list_all(client, PODS, lambda raw: name(raw) if b'"b"' in raw else None)
     assert listed.items == ["b"]
+
+
+async def test_objects_of_a_type_are_read_by_the_page(server: FaultyApiserver, client: Client) -> None:
+    """Where one of a page is broken, those of that page are read one by one."""
+    alone: list[bytes] = []
+
+    def read(raw: bytes) -> Pod | None:
+        alone.append(raw)
+        return None
+
+    server.on("LIST", FIRST, reply(listing(5, manifest("b", 2), {"spec": 1})))
+    listed = await list_all(client, PODS, read, type_=Pod)
+    assert ([pod.metadata.name for pod in listed.items], len(alone)) == (["a"], 2)
+
+
+async def test_of_each_object_is_kept_what_the_caller_says(server: FaultyApiserver, client: Client) -> None:
+    server.on("LIST", FIRST, reply(listing(5, manifest("b", 2))))
+    assert (await list_all(client, PODS, name, keep=str.upper)).items == ["A", "B"]
 
 
 async def test_an_expired_page_begins_the_list_anew(server: FaultyApiserver, client: Client) -> None:
