@@ -39,9 +39,13 @@ def test_every_value_is_read_as_yaml_has_it(chart: Path) -> None:
     ]
 
 
+# What stands on one line, although it is a map.
+_WHOLE = {"resources", "labels", "startup", "liveness", "readiness"}
+
+
 def _leaves(part: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in part.items():
-        if isinstance(value, dict) and value and key not in {"resources", "labels"}:
+        if isinstance(value, dict) and value and key not in _WHOLE:
             yield from _leaves(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", value

@@ -40,6 +40,11 @@ if TYPE_CHECKING:
         pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
         pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
+        pytest.param(
+            "webhook.probes.readiness.terminationGracePeriodSeconds=1",
+            "at '/webhook/probes/readiness': additional properties 'terminationGracePeriodSeconds'",
+            id="of a probe that ends nobody",
+        ),
     ],
 )
 def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +11,7 @@ from hack.testbed.site import cgroup_name
 
 if TYPE_CHECKING:
     import subprocess
+    from signal import Signals
 
     from hack.testbed import Testbed
 
@@ -51,14 +51,14 @@ class Release:
         """Return the names of the pods that are Ready."""
         return [pod["metadata"]["name"] for pod in self.pods(component) if _is_ready(pod)]
 
-    def kill(self, pod: dict[str, Any]) -> None:
-        """SIGKILL to the process of a pod."""
+    def signal(self, pod: dict[str, Any], number: Signals) -> None:
+        """Send a signal to the process of a pod, from outside."""
         container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
         top = cgroup_name(self.testbed.state)
         hierarchies = [folder for folder in Path("/sys/fs/cgroup").rglob(top) if folder.is_dir()]
         files = [folder / "cgroup.procs" for top in hierarchies for folder in top.rglob(container)]
         for pid in {int(line) for file in files for line in file.read_text().splitlines()}:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def restarts(pod: dict[str, Any]) -> int:

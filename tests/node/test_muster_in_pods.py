@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
     """Every pod is replaced, one after the other, while pods are created all the time."""
     before = set(release.ready())
     with Stream(real) as stream:
-        release.helm("upgrade", "--reuse-values", "--set=logFormat=json", "--wait", "--timeout=90s")
+        release.helm("upgrade", "--reuse-values", *_IMPATIENT, "--wait", "--timeout=90s")
     assert stream.failures == []
     assert stream.calls > 20
     assert before.isdisjoint(release.ready())
@@ -126,7 +127,7 @@ def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, re
     name = victim["metadata"]["name"]
     api = _api(real)
     with Stream(real) as stream:
-        release.kill(victim)
+        release.signal(victim, signal.SIGKILL)
         wait_for(
             "its second life",
             lambda: [p for p in release.pods("webhook") if p["metadata"]["name"] == name and restarts(p) == 1],
@@ -138,6 +139,51 @@ def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, re
         wait_for("calls", lambda: after.calls >= 20, _PATIENCE)
     assert after.failures == []
     assert admitted(api, gang=True) == ""
+
+
+def test_what_hangs_is_called_no_more_and_started_anew(release: Release, real: Testbed) -> None:
+    """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
+    webhook, controller = release.pods("webhook")[1], _leader(release)
+    hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
+    with Stream(real) as stream:
+        for pod in (webhook, controller):
+            release.signal(pod, signal.SIGSTOP)
+        wait_for("the Service to leave it out", lambda: len(release.ready("webhook")) == 1, _PATIENCE)
+        settled = stream.calls
+        wait_for("a connection to the other one", lambda: stream.calls >= settled + 10, _PATIENCE)
+    assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
+    assert all("failed calling webhook" in failure for failure in stream.failures)
+    with Stream(real) as after:
+        wait_for("both to be started anew", lambda: _started_anew(release, hung), _PATIENCE)
+        wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
+    assert after.failures == []
+
+
+# A process that hangs is found out after some seconds instead of a minute, and one that is slow is still left alone.
+_IMPATIENT = tuple(
+    f"--set={process}.probes.liveness.{name}={seconds}"
+    for process in ("webhook", "controller")
+    for name, seconds in (
+        ("periodSeconds", 1),
+        ("timeoutSeconds", 3),
+        ("failureThreshold", 2),
+        ("terminationGracePeriodSeconds", 1),
+    )
+)
+
+
+def _leader(release: Release) -> dict[str, Any]:
+    def holders() -> list[dict[str, Any]]:
+        held_by = release.kubectl("get", "lease", "muster-controller", "--output=jsonpath={.spec.holderIdentity}")
+        return [pod for pod in release.pods("controller") if held_by.startswith(pod["metadata"]["name"])]
+
+    return wait_for("a leader", holders, _PATIENCE)[0]
+
+
+def _started_anew(release: Release, hung: dict[str, int]) -> bool:
+    """Whether each of these pods has a container more than it had."""
+    now = {pod["metadata"]["name"]: restarts(pod) for pod in release.pods()}
+    return all(now[name] == count + 1 for name, count in hung.items())
 
 
 def test_an_upgrade_that_runs_out_of_memory_hurts_nobody_and_is_rolled_back(release: Release, real: Testbed) -> None:

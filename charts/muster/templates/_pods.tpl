@@ -74,19 +74,9 @@ volumeMounts:
   {{- with .values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-# A minute to start, however busy the node is; before that, neither of the others asks.
-startupProbe:
-  httpGet: {path: /healthz, port: health}
-  periodSeconds: 1
-  failureThreshold: 60
-livenessProbe:
-  httpGet: {path: /healthz, port: health}
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
-readinessProbe:
-  httpGet: {path: /readyz, port: health}
-  periodSeconds: 2
+startupProbe: {{- merge (dict "httpGet" (dict "path" "/healthz" "port" "health")) .values.probes.startup | toYaml | nindent 2 }}
+livenessProbe: {{- merge (dict "httpGet" (dict "path" "/healthz" "port" "health")) .values.probes.liveness | toYaml | nindent 2 }}
+readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" "health")) .values.probes.readiness | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "muster.containerSecurity" -}}
