@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Testbed, wait_for
+from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
+from muster.kube.resource import PODS
+from muster.names import GANG, GANG_SIZE, GATE
+from tests import builders
 from tests.apiserver.calls import Calls
 from tests.apiserver.desk import PATIENCE, Desk
-from tests.apiserver.kinds import serve_all
+from tests.apiserver.kinds import all_served, serve_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +43,7 @@ def bare() -> Iterator[Testbed]:
             for kind in kinds.split(","):
                 path = running.module_dir(module) / pattern.format(kind)
                 running.kubectl("apply", "--server-side", f"--filename={path}")
-        # A CRD of a moment ago has no conditions at all, which kubectl takes for an error.
-        established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        wait_for("the CRDs to be served", lambda: running.kubectl(*established), PATIENCE)
+        wait_for("the CRDs to be served", lambda: all_served(running), PATIENCE)
         yield running
 
 
@@ -76,6 +77,8 @@ def webhook_of_session(bare: Testbed) -> Iterator[MusterInstall]:
         "excludedNamespaces": f"{{{EXCLUDED}}}",
         # So that a rotation takes seconds; there is one apiserver, and it hears of a caBundle in milliseconds.
         "webhook.extraArgs": "{--trust-delay=1,--authority-overlap=2}",
+        # As long as it may be, so that no busy machine makes a failure of an answer.
+        "webhook.timeoutSeconds": "30",
     }
     installed = install(bare, values=values, webhooks=1, controllers=0)
     yield installed
@@ -102,7 +105,21 @@ def running(webhook: MusterInstall) -> MusterInstall:
     if not webhook.webhooks:
         webhook.start_webhook()
     webhook.wait_ready(PATIENCE)
+    testbed = webhook.testbed
+    api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+    wait_for("the apiserver to have heard of the webhooks", lambda: _asked(api), PATIENCE)
     return webhook
+
+
+def _asked(api: Api) -> bool:
+    """Whether muster is asked about a new member: the apiserver hears of its configurations by watches of its own."""
+    pod = builders.pod("probe")
+    pod["metadata"] |= {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}}
+    try:
+        made = api.create(f"{PODS.path('default')}?dryRun=All", pod)
+    except TestbedError as refused:
+        return "muster" in str(refused) and "failed calling" not in str(refused)
+    return {"name": GATE} in made["spec"].get("schedulingGates", [])
 
 
 @contextmanager

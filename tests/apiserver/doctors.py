@@ -71,7 +71,8 @@ def in_order(bare: Testbed, installed: MusterInstall, calls: Calls) -> Iterator[
     lead(installed, calls)
     for deployment in (*(f"volcano-system/{name}" for name in _VOLCANO), *_OURS):
         namespace, _, name = deployment.partition("/")
-        bare.kubectl("rollout", "status", f"--namespace={namespace}", f"deployment/{name}", "--timeout=60s")
+        at = (f"--namespace={namespace}", f"deployment/{name}", "--timeout=120s")
+        bare.kubectl("rollout", "status", *at, timeout=130)
     yield
     stand_down(installed)
     bare.kubectl("delete", "-f-", "--wait=false", input=manifests)
@@ -93,7 +94,7 @@ def lead(installed: MusterInstall, calls: Calls) -> None:
 def stand_down(installed: MusterInstall) -> None:
     """End the controllers, which give the Lease back."""
     while installed.controllers:
-        installed.controllers.pop().stop()
+        installed.controllers.pop().stop(grace=PATIENCE)
 
 
 @contextmanager
@@ -103,9 +104,11 @@ def edited(calls: Calls, path: str, edit: Callable[[dict[str, Any]], object]) ->
     changed = copy.deepcopy(before)
     edit(changed)
     calls.done("PUT", path, changed)
-    yield
-    before["metadata"]["resourceVersion"] = calls.done("GET", path)["metadata"]["resourceVersion"]
-    calls.done("PUT", path, before)
+    try:
+        yield
+    finally:
+        before["metadata"]["resourceVersion"] = calls.done("GET", path)["metadata"]["resourceVersion"]
+        calls.done("PUT", path, before)
 
 
 def without(role: dict[str, Any], resource: str, verb: str) -> None:

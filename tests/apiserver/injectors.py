@@ -116,7 +116,7 @@ def injecting(
         calls.done("DELETE", MUTATING_WEBHOOKS.path(name=name))
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)
 
 
 def _handler(injector: Injector) -> type[BaseHTTPRequestHandler]:

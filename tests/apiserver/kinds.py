@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
+from hack.testbed.api import Api
 from muster.names import GANG, GANG_SIZE
 from tests.apiserver.desk import PATIENCE
 from tests.apiserver.owned import Maker, chain, member
@@ -27,6 +28,7 @@ _CRDS = {
     "github.com/kubeflow/trainer/v2": "manifests/base/crds/trainer*.yaml",
 }
 _MPI_JOBS = "mpijobs.kubeflow.org"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _RAY, _KUBEFLOW, _TRAINER = "ray.io/v1", "kubeflow.org/v1", "trainer.kubeflow.org/v1alpha1"
 
 TEMPLATE: Manifest = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
@@ -37,8 +39,21 @@ def _serve(bare: Testbed, *files: object) -> None:
     # They are large, and a busy apiserver may break off in the middle.
     names = [f"--filename={file}" for file in files]
     wait_for("the CRDs to be taken", lambda: bare.kubectl("apply", "--server-side", *names), PATIENCE)
-    established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    wait_for("the CRDs to be served", lambda: bare.kubectl(*established), PATIENCE)
+    wait_for("the CRDs to be served", lambda: all_served(bare), PATIENCE)
+
+
+def all_served(testbed: Testbed) -> bool:
+    """Whether the apiserver serves every version of every CRD; by its conditions it may do so a moment later."""
+    api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+    specs = [crd["spec"] for crd in api.get(_DEFINITIONS)["items"]]
+    paths = [
+        f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"
+        for spec in specs
+        for version in spec["versions"]
+        if version["served"]
+    ]
+    # One that is not served is NotFoundError, for which the caller waits.
+    return all("items" in api.get(path) for path in paths)
 
 
 def serve_all(bare: Testbed) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from hack.testbed import wait_for
 from muster.kube.resource import PODS
 from muster.names import GATE
+from tests.apiserver.desk import PATIENCE
 from tests.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Load(Meanwhile):
     def lasts(self, seconds: float) -> None:
         """Let so much of it come by, however slow the machine."""
         until = len(self._attempts) + seconds / self._interval
-        wait_for(f"{seconds} s of load", lambda: len(self._attempts) >= until, 60)
+        wait_for(f"{seconds} s of load", lambda: len(self._attempts) >= until, PATIENCE)
 
     def _clock(self) -> Iterator[float]:
         due = time.monotonic()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hack.testbed import wait_for
 from muster.kube.resource import JOBS, LIMIT_RANGES, PODS, QUEUES, RUNTIME_CLASSES
 from muster.kube.workloads import resource_of, resource_of_source
 from muster.workloads import KINDS, SOURCES
+from tests import builders
+from tests.apiserver.desk import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from tests.apiserver.calls import Answer, Calls
     from tests.apiserver.desk import Manifest
 
-__all__ = ["Maker", "chain", "member", "owned"]
+__all__ = ["Maker", "chain", "member", "owned", "wait_for_class"]
 
 _RESOURCES = {
     (resource.api_version, resource.kind): resource
@@ -85,3 +88,14 @@ def member(
         "spec": {"containers": [{"name": "main", "image": "none", **(container or {})}], **spec},
     }
     return pod if owner is None else owned(pod, owner)
+
+
+def wait_for_class(calls: Calls, name: str, *, everybodys: bool = False) -> None:
+    """Wait until pods may have this PriorityClass, or get it: the apiserver's admission hears of it by a watch."""
+    pod = builders.pod("probe", **({} if everybodys else {"priorityClassName": name}))
+    path = f"{PODS.path('default')}?dryRun=All"
+
+    def given() -> bool:
+        return bool(calls("POST", path, pod).body.get("spec", {}).get("priorityClassName") == name)
+
+    wait_for(f"PriorityClass {name} to be known", given, PATIENCE)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from tests.apiserver.commands import muster
 from tests.builders import queue, ray_cluster
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 def audit(kubeconfig: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "muster.cli", "audit", f"--kubeconfig={kubeconfig}", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return muster("audit", f"--kubeconfig={kubeconfig}", *arguments)
 
 
 @pytest.fixture
@@ -167,7 +162,7 @@ def test_rights_that_are_missing_are_named_and_it_is_no_all_clear(desk: Desk, ba
     }
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_a_cluster_that_cannot_be_reached_is_one_line(bare: Testbed, tmp_path: Path) -> None:
     """Nobody listens at port 1 of the loopback."""
     kubeconfig = tmp_path / "config"

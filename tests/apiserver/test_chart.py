@@ -40,7 +40,7 @@ def restricted(calls: Calls) -> Iterator[Calls]:
 
 def _rendered(testbed: Testbed, *flags: str) -> list[Manifest]:
     command = ("template", "muster", str(CHART), f"--namespace={_NAMESPACE}", "--set=image.repository=own/muster")
-    return [item for item in yaml.safe_load_all(testbed.helm(*command, *flags).stdout) if item]
+    return [item for item in yaml.load_all(testbed.helm(*command, *flags).stdout, yaml.CSafeLoader) if item]
 
 
 def _try(calls: Calls, pod: Manifest) -> Answer:
@@ -91,7 +91,7 @@ def test_the_apiserver_knows_every_field(bare: Testbed) -> None:
     command = ("template", "strict", str(CHART), f"--namespace={_NAMESPACE}", "--set=image.repository=own/muster")
     text = bare.helm(*command, *flags).stdout
     done = bare.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", input=text)
-    assert len(done.stdout.splitlines()) == len([item for item in yaml.safe_load_all(text) if item])
+    assert len(done.stdout.splitlines()) == len([item for item in yaml.load_all(text, yaml.CSafeLoader) if item])
     for kind in ("networkpolicy", "poddisruptionbudget", "configmap", "deployment"):
         assert f"{kind}." in done.stdout or f"{kind}/" in done.stdout
 
@@ -115,7 +115,7 @@ def test_a_second_muster_is_refused(webhook: MusterInstall, release: str, namesp
 
 def _asked(host: str, port: int) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, str(CHART / "files" / "reachable.py"), "muster.svc", host, str(port)]
-    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_what_helm_test_runs_finds_the_webhook(calls: Calls, webhook: MusterInstall) -> None:

@@ -41,7 +41,7 @@ def _asked(webhook: MusterInstall, calls: Calls, manifest: Manifest) -> dict[str
     # Who means harm does not look whose certificate it is.
     context = ssl._create_unverified_context()  # noqa: S323
     connection = http.client.HTTPSConnection(
-        service["clusterIP"], service["ports"][0]["port"], timeout=10, context=context
+        service["clusterIP"], service["ports"][0]["port"], timeout=60, context=context
     )
     connection.request("POST", "/validate/workloads", json.dumps(review), {"Content-Type": "application/json"})
     answer = json.loads(connection.getresponse().read())["response"]
@@ -82,7 +82,7 @@ def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
     webhook: MusterInstall, calls: Calls, desk: Desk, sent: bytes
 ) -> None:
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
-    with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=10) as rude:
+    with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=60) as rude:
         rude.sendall(sent)
         refused = desk.refused(
             "create", "--filename=-", manifest=builders.ray_cluster("a").label(QUEUE_LABEL, "none").manifest()

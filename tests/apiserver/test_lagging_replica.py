@@ -76,7 +76,7 @@ async def _deaf(bare: Testbed, webhook: MusterInstall, folder: Path) -> AsyncIte
 
 def _reviews(webhook: MusterInstall, process: Process) -> int:
     """How many pods this replica was asked about."""
-    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=10) as response:  # noqa: S310 - loopback
+    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
         text = response.read().decode()
     found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
     return int(sum(map(float, found)))

@@ -15,7 +15,7 @@ import pytest
 from muster.kube.resource import PRIORITY_CLASSES
 from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
 from tests.apiserver.injectors import Injector, injecting, with_sidecar
-from tests.apiserver.owned import Maker, member
+from tests.apiserver.owned import Maker, member, wait_for_class
 from tests.builders import queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def cluster(desk: Desk, calls: Calls) -> Iterator[Manifest]:
     maker.create(queue(name, cpu="8"))
     urgent = {"metadata": {"name": name}, "value": 700, "preemptionPolicy": "Never"}
     calls.done("POST", PRIORITY_CLASSES.path(), urgent)
+    wait_for_class(calls, name)
     yield maker.create(
         ray_cluster("c").label(QUEUE_LABEL, name).label(PRIORITY_CLASS_LABEL, name).workers(2).manifest()
     )
@@ -52,7 +53,7 @@ def _asked(webhook: MusterInstall) -> int:
     """How many pods muster was asked about."""
     count = 0.0
     for process in webhook.webhooks:
-        with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=10) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
             text = response.read().decode()
         found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
         count += sum(float(number) for number in found)

@@ -26,7 +26,7 @@ from muster.names import (
 from tests.apiserver.desk import PATIENCE
 from tests.apiserver.injectors import Injector, injecting, with_sidecar
 from tests.apiserver.kinds import MPI_JOB_V1, PLAIN, TEMPLATE, WITH_WORKLOAD, Chain, Member, mpi_job, serve_v1
-from tests.apiserver.owned import Maker, chain, member
+from tests.apiserver.owned import Maker, chain, member, wait_for_class
 from tests.builders import queue
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def lane(bare: Testbed, calls: Calls, every_kind: None) -> Iterator[str]:
     calls.done("POST", PRIORITY_CLASSES.path(), _class(f"{name}-usual", 5, globalDefault=True))
     calls.done("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", queue(name, cpu="100"))
     _make_namespace(calls, name)
+    wait_for_class(calls, name)
+    wait_for_class(calls, f"{name}-usual", everybodys=True)
     yield name
     bare.kubectl("delete", "namespace", name, "--wait=false")
     bare.kubectl("delete", f"queue/{name}", f"priorityclass/{name}", f"priorityclass/{name}-usual")

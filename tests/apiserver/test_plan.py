@@ -109,7 +109,7 @@ def test_a_missing_right_is_named_in_one_line(desk: Desk, bare: Testbed) -> None
     ), done.stderr
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_a_cluster_that_cannot_be_reached_is_one_line(bare: Testbed, tmp_path: Path) -> None:
     """Nobody listens at port 1 of the loopback."""
     kubeconfig = tmp_path / "config"

@@ -20,11 +20,13 @@ from muster.names import (
     TASK_SPEC,
     WORKLOAD,
 )
+from tests.apiserver.owned import wait_for_class
 from tests.builders import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.apiserver.calls import Calls
     from tests.apiserver.desk import Desk, Manifest
 
 _GATES = [{"name": GATE}]
@@ -112,11 +114,13 @@ def test_dry_run_shows_the_patch_and_stores_nothing(desk: Desk, cluster: Manifes
 
 
 @pytest.fixture
-def classes(desk: Desk) -> Iterator[tuple[str, str]]:
+def classes(desk: Desk, calls: Calls) -> Iterator[tuple[str, str]]:
     """Two PriorityClasses: of value 700 that never preempts, and one of value 5 that is everybody's default."""
     names = (f"patient-{desk.namespace}", f"usual-{desk.namespace}")
     desk.kubectl("create", "priorityclass", names[0], "--value=700", "--preemption-policy=Never")
     desk.kubectl("create", "priorityclass", names[1], "--value=5", "--global-default=true")
+    wait_for_class(calls, names[0])
+    wait_for_class(calls, names[1], everybodys=True)
     yield names
     desk.kubectl("delete", "priorityclass", *names)
 

@@ -102,7 +102,14 @@ def acting(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> It
             acting.patch(CONTROLLER, probe, labelled(a="b"), door=pretend),
         ]
         made = acting.create(POD_GROUPS, group(acting, **{ADMITTED: "probe"}), TENANT)
-        return all(answer.status == FORBIDDEN and "muster" in answer.message for answer in (*told, made))
+        hook = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster"
+        told += [made, calls("PATCH", f"{hook}{pretend}", labelled(a="b"), patch="merge", user=WEBHOOK)]
+        # And RBAC.
+        may = [acting.patch(ADMINISTRATOR, probe, GATE_AWAY, door=pretend)]
+        may.append(acting.patch(VOLCANO, probe, labelled(a="b"), door=pretend))
+        return all(answer.status == FORBIDDEN and "muster" in answer.message for answer in told) and all(
+            answer.ok for answer in may
+        )
 
     wait_for("the policies to be in force", in_force, PATIENCE)
     yield acting

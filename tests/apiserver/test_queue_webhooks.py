@@ -61,7 +61,7 @@ class Place:
         total = 0.0
         for process in self.webhook.webhooks:
             url = self.webhook.url(process, "/metrics")
-            with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 (loopback)
+            with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310 (loopback)
                 text = response.read().decode()
             counts = re.findall(rf'^muster_webhook_reviews_total{{.*webhook="{name}".*}} (\S+)$', text, re.MULTILINE)
             total += sum(map(float, counts))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,25 +10,34 @@ import pytest
 from hack.testbed import wait_for
 from muster.names import GANG, GATE, label_value
 from tests import builders
+from tests.apiserver.commands import muster
+from tests.apiserver.conftest import open_desk, running
 from tests.apiserver.desk import PATIENCE
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from tests.apiserver.desk import Desk
-
-pytestmark = pytest.mark.usefixtures("nobody")
 
 OTHERS = "example.com/budget"
 
 
+@pytest.fixture(scope="module")
+def nobody(webhook_of_session: MusterInstall) -> None:
+    """Nobody at work but the apiserver, which has heard of the chart."""
+    running(webhook_of_session).stop_webhooks()
+
+
 @pytest.fixture
-def nobody(desk: Desk, webhook: MusterInstall) -> None:
-    """Nobody at work but the apiserver."""
-    del desk
-    webhook.stop_webhooks()
+def desk(bare: Testbed, nobody: None, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A namespace of the test's own, without the webhook."""
+    del nobody
+    with open_desk(bare, request.node.name.removeprefix("test_")) as opened:
+        yield opened
 
 
 def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -> None:
@@ -52,8 +59,7 @@ def gates(desk: Desk) -> dict[str, list[str]]:
 
 def release(desk: Desk, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command as an administrator, or as who owns this kubeconfig."""
-    command = [sys.executable, "-m", "muster.cli", "release", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}"]
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return muster("release", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}", *arguments)
 
 
 def test_the_named_gangs_are_opened_and_no_others(desk: Desk) -> None:

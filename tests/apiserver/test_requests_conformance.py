@@ -24,6 +24,8 @@ from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
 from muster.resources import Resources, as_text, parse_resources, total
 from tests.apiserver.calls import Calls
+from tests.apiserver.desk import PATIENCE
+from tests.apiserver.owned import wait_for_class
 from tests.apiserver.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 
 if TYPE_CHECKING:
@@ -113,6 +115,7 @@ def _prepare(calls: Calls) -> None:
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         {"metadata": {"name": "shapes"}, "value": 1, "preemptionPolicy": "Never"},
     )
+    wait_for_class(calls, "shapes")
     for one in runtime_classes():
         calls.done("POST", "/apis/node.k8s.io/v1/runtimeclasses", one)
     for namespace in LIMIT_RANGES:
@@ -122,7 +125,7 @@ def _prepare(calls: Calls) -> None:
         wait_for(
             f"the service account of {namespace}",
             lambda where=namespace: calls("GET", f"/api/v1/namespaces/{where}/serviceaccounts/default").ok,  # type: ignore[misc]
-            20,
+            PATIENCE,
         )
 
 
@@ -248,7 +251,7 @@ def answers(calls: Calls, trials: list[Trial]) -> dict[str, str]:
         return all(last.get(trial.name) in {SCHEDULED, trial.expected} for trial in trials)
 
     with suppress(TestbedError):
-        wait_for("the scheduler's word on every pod", all_final, 60, interval=0.5)
+        wait_for("the scheduler's word on every pod", all_final, 2 * PATIENCE, interval=0.5)
     return last
 
 

@@ -66,7 +66,7 @@ def account(bare: Testbed, webhook_of_session: MusterInstall, request: pytest.Fi
     (user,) = yaml.safe_load(program.kubeconfig.read_text())["users"]
     calls = Calls(bare, user["user"]["token"])
     manifest = bare.helm("get", "manifest", "muster", f"--namespace={webhook_of_session.namespace}").stdout
-    rights = granted((item for item in yaml.safe_load_all(manifest) if item), request.param)
+    rights = granted((item for item in yaml.load_all(manifest, yaml.CSafeLoader) if item), request.param)
     yield Account(request.param, user["user"]["token"], calls, frozenset(rights))
     calls.close()
 

@@ -28,6 +28,7 @@ from tests.apiserver.acting import (
 from tests.apiserver.calls import Calls
 from tests.apiserver.conftest import open_desk
 from tests.apiserver.desk import PATIENCE
+from tests.apiserver.test_replicas import everywhere
 from tests.recorder import RAY_CLUSTERS
 
 if TYPE_CHECKING:
@@ -92,7 +93,6 @@ def test_a_thief_of_the_webhooks_token_breaks_trust_and_muster_mends_it(
 ) -> None:
     """He may have the apiserver trust nobody, which refuses labelled pods for seconds; nobody else is called."""
     stolen, path = thief("webhook"), f"{HOOKS}/{webhook.release}"
-    before = calls.done("GET", path)["webhooks"]
 
     def patch(where: str, value: object) -> int:
         return stolen(
@@ -106,12 +106,7 @@ def test_a_thief_of_the_webhooks_token_breaks_trust_and_muster_mends_it(
     foreign = base64.b64encode((webhook.testbed.ca_file).read_bytes()).decode()
     assert patch("clientConfig/caBundle", foreign) < FORBIDDEN
 
-    def mended() -> bool:
-        return [one["clientConfig"]["caBundle"] for one in calls.done("GET", path)["webhooks"]] == [
-            one["clientConfig"]["caBundle"] for one in before
-        ]
-
-    wait_for("muster to be trusted again", mended, PATIENCE)
+    wait_for("muster to be trusted again", lambda: everywhere(calls), PATIENCE)
 
 
 def test_a_thief_of_the_webhooks_token_has_the_keys_of_its_certificate_and_no_other_secret(

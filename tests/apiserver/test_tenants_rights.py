@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import wait_for
 from tests.apiserver.conftest import open_desk
+from tests.apiserver.desk import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +25,13 @@ RELEASE = {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["relea
 
 
 @pytest.fixture(scope="module")
-def owned(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[str]:
+def owned(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[str]:
     """A namespace whose tenant is its administrator."""
     del webhook_of_session
     with open_desk(bare, "owned") as desk:
         desk.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", f"--user={OWNER}")
+        pods = f"/api/v1/namespaces/{desk.namespace}/pods"
+        wait_for("RBAC to have heard of it", lambda: calls("GET", pods, user=OWNER).ok, PATIENCE)
         yield desk.namespace
 
 

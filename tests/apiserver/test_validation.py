@@ -46,7 +46,7 @@ def lane(desk: Desk, calls: Calls) -> Iterator[str]:
 def asked(webhook: MusterInstall) -> int:
     """How many workloads muster was asked about."""
     (process,) = webhook.webhooks
-    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=10) as response:  # noqa: S310 - loopback
+    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
         text = response.read().decode()
     found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="workloads"[^}]*\} (\S+)$', text, re.MULTILINE)
     return int(sum(map(float, found)))
@@ -201,5 +201,5 @@ def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Ca
         return [line for line in lines if f'1 gang waits in queue "{lane}", 1 before it' in line]
 
     # What was read for somebody else a moment ago serves for some seconds.
-    wait_for("the line to be known", said, PATIENCE)
-    assert "holds cpu 4 of 4 (100 %)" in said()[0]
+    lines = wait_for("the line to be known", said, PATIENCE)
+    assert "holds cpu 4 of 4 (100 %)" in lines[0]

@@ -5,31 +5,26 @@ tests/e2e/test_uninstall.py and tests/node/test_order.py take away one that is.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
-
-import pytest
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
-from tests.apiserver.test_release import gates, held, nobody, stubborn
+from tests.apiserver.commands import muster
+from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from tests.apiserver.desk import Desk, Manifest
 
-__all__ = ["nobody", "stubborn"]
-
-pytestmark = pytest.mark.usefixtures("nobody")
+__all__ = ["desk", "nobody", "stubborn"]
 
 
 def withdraw(desk: Desk, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command as an administrator, or as who owns this kubeconfig."""
-    command = [sys.executable, "-m", "muster.cli", "withdraw", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}"]
     settings = ["--name=not-there", "--settle=0", *arguments]
-    return subprocess.run([*command, *settings], capture_output=True, text=True, check=False, timeout=60)
+    return muster("withdraw", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}", *settings)
 
 
 def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
