@@ -2,7 +2,8 @@
 
 An operator makes an evicted pod anew at once. Volcano's capacity plugin may then find that pod's queue further below
 its share than the queue for which it made room, give the room back, and evict again: for ever, and nobody gets on. So
-what comes in the place of an evicted pod waits until others had the time to take the room.
+what comes in the place of an evicted pod waits until others had the time to take the room, and as long as one of them
+still waits for a node: the scheduler, or the whole machine, may be slow.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = ["Evictions"]
 # Seconds, after an evicted pod has gone; Volcano looks at everything once a second. Where that was too short for a
 # scheduler that is slow, and it evicts again, twice as long, up to so many seconds.
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 320.0
+# Seconds, after these, for which it waits for an admitted gang that has no node; then that gang's claim is soft anyway.
+_LONGEST_FOR_OTHERS, _LOOK_AGAIN = 60.0, 1.0
 # A gang that lost nothing for so many seconds begins anew.
 _CALM = 600.0
 
@@ -43,6 +46,11 @@ class Evictions:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._gangs: dict[GangKey, _Evicted] = {}
+        self._unplaced: set[GangKey] = set()
+
+    def unplaced(self, key: GangKey, *, waits: bool) -> None:
+        """Tell whether an admitted gang waits for its first node: room that was made may be for it."""
+        (self._unplaced.add if waits else self._unplaced.discard)(key)
 
     def note(self, change: Change[Pod]) -> None:
         """See a pod come, change or go."""
@@ -65,11 +73,15 @@ class Evictions:
         known = self._gangs.get(key)
         if known is None:
             return 0.0
-        return known.wait if known.leaving else max(0.0, known.until - self._clock())
+        left = known.wait if known.leaving else known.until - self._clock()
+        if -_LONGEST_FOR_OTHERS < left <= 0 and any(other != key for other in self._unplaced):
+            return _LOOK_AGAIN
+        return max(0.0, left)
 
     def forget(self, key: GangKey) -> None:
         """Drop what is known of a gang that is gone."""
         self._gangs.pop(key, None)
+        self._unplaced.discard(key)
 
 
 def _gang(pod: Pod) -> GangKey:

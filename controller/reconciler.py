@@ -21,7 +21,7 @@ from controller.passing import Passing
 from controller.podgroups import RESERVING, deferred, desired, lenient, unreserved
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced, leaving
-from controller.standing import Look, Phase, Standing, queue_held
+from controller.standing import Look, Phase, Standing, queue_held, waits_for_a_node
 from controller.terms import admitted_for
 from controller.view import Mark, Member, View, observe
 from controller.words import TAKEN_OUT, at_rest, beyond, in_the_way, lacking, left_alone, of_the_scheduler, too_large
@@ -135,8 +135,7 @@ class Reconciler:
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         memory = self._memory.setdefault(key, Memory())
-        left = memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)
-        if left > 0:
+        if (left := memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)) > 0:
             self._queue.add_after(key, left)
         view = self._observe(key)
         gated = {pod.metadata.uid for pod in self._cluster.pods_of(key) if pod.gated(GATE)}
@@ -147,6 +146,7 @@ class Reconciler:
         if standing.phase is not Phase.ASSEMBLING:
             memory.assembling_since = None
         self._reporter.tell_rivals(view, self._clock())
+        self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
         if view.evicted:
             self._queue.add_after(key, self._evictions.wait(key))
         again = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)

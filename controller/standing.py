@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from muster.objects import PodGroupSpec
     from muster.resources import Resources
 
-__all__ = ["Look", "Phase", "Standing", "beside", "candidate", "enter", "passed_since", "queue_held"]
+__all__ = [
+    "Look",
+    "Phase",
+    "Standing",
+    "beside",
+    "candidate",
+    "enter",
+    "passed_since",
+    "queue_held",
+    "waits_for_a_node",
+]
 
 # Seconds for which an admitted gang may be nowhere before others are admitted past it; the scheduler stays
 # all-or-nothing, so that this is safe.
@@ -199,6 +209,12 @@ def queue_held(view: View) -> str:
 def _since(view: View, requeued_at: str = "") -> str:
     """From when on the gang counts as waiting: who gave a place back stands behind those who waited meanwhile."""
     return max(view.decoded.metadata.creation_timestamp if view.decoded else "", requeued_at)
+
+
+def waits_for_a_node(view: View, standing: Standing) -> bool:
+    """Whether the scheduler may place the gang and has placed nothing of it, not for so long that others may pass."""
+    opened = any(not member.held for member in view.members)
+    return standing.phase is Phase.ADMITTED and not standing.soft and opened and view.placed_nowhere
 
 
 def passed_since(view: View, mark: Mark, queue: str) -> str:

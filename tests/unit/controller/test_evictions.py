@@ -6,6 +6,7 @@ import pytest
 
 from controller.evictions import Evictions
 from muster.kube.store import Change
+from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import Pod
 from tests.unit.builders import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
@@ -54,6 +55,28 @@ def test_new_ones_wait_from_the_mark_until_five_seconds_after_the_last_has_gone(
     watch.now += 4
     assert watch.wait == 1
     watch.now += 1
+    assert watch.wait == 0
+
+
+def test_new_ones_wait_for_gangs_that_have_no_node_yet_but_not_for_ever() -> None:
+    """However slow the scheduler is: the room is for those, and not for the gang that was evicted."""
+    watch, other = Watch(), GangKey(KEY.namespace, "other")
+    watch.evictions.unplaced(KEY, waits=True)
+    watch.evictions.unplaced(other, waits=True)
+    assert watch.wait == 0
+    watch.evicts()
+    watch.now += 5
+    assert watch.wait == 1
+    watch.evictions.unplaced(other, waits=False)
+    assert watch.wait == 0
+    watch.evictions.unplaced(other, waits=True)
+    watch.now += 59
+    assert watch.wait == 1
+    watch.now += 1
+    assert watch.wait == 0
+    watch.evicts()
+    watch.now += 10
+    watch.evictions.forget(other)
     assert watch.wait == 0
 
 
