@@ -144,6 +144,8 @@ def test_made_anew_under_the_same_name_is_a_new_gang(scene: Scene) -> None:
     scene.apply(cluster.workers(2))
     scene.wait("the former pods to go", lambda: not former & {pod["metadata"]["uid"] for pod in scene.pods(gang)})
     pods = scene.await_running(gang, 3)
+    # Each kind has a watch of its own.
+    scene.recorder.settle()
     owner = scene.recorder.get(RAY_CLUSTERS, "phoenix")
     assert owner is not None
     now = scene.pod_group(gang)

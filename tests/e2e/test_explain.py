@@ -16,6 +16,7 @@ from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS
 from muster.names import GATE, QUEUE_LABEL
+from tests.awaiting import await_right
 from tests.builders import pytorch_job, ray_cluster
 from tests.scene import PATIENCE, gates
 
@@ -39,7 +40,7 @@ def muster_command(scene: Scene) -> Muster:
             [*MUSTER, *args, f"--namespace={scene.namespace}", f"--kubeconfig={kubeconfig}"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -157,12 +158,13 @@ def tenant(scene: Scene) -> Path:
         scene.kubectl("create", "role", name, "--verb=get,list,watch", f"--resource={resources}")
         account = f"--serviceaccount={scene.namespace}:tenant"
         scene.kubectl("create", "rolebinding", name, f"--role={name}", account)
+        await_right(scene, f"system:serviceaccount:{scene.namespace}:tenant", "list", resources)
     return scene.testbed.service_account_kubeconfig(scene.namespace, "tenant")
 
 
 def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Muster) -> None:
     """The gang is the RayCluster's; who applied a RayJob knows no other name."""
-    queue = scene.queue(cpu="1")
+    queue = scene.queue(cpu="9")
     cluster = ray_cluster("unused").workers(2).manifest()
     job = {
         "apiVersion": "ray.io/v1",
@@ -181,8 +183,6 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
         2,
         f'muster explain: no RayJob "train" in namespace "{scene.namespace}"\n',
     )
-    # One that its queue cannot hold was there before its queue shrank.
-    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "9"}}}')
     scene.wait("no pods", lambda: not scene.pods())
     job["metadata"] = {"name": "labelled", "labels": {QUEUE_LABEL: queue}}
     scene.apply(pytorch_job("holder").master(cpu="8").policy(queue=queue))
@@ -204,7 +204,7 @@ def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
     environment = {**os.environ, **scene.testbed.environment()}
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     done = subprocess.run(
-        ["kubectl", "muster", "queues"], env=environment, capture_output=True, text=True, timeout=60, check=True
+        ["kubectl", "muster", "queues"], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
     assert rows["QUEUE"] == ["QUEUE", "STATE", "USED", "/", "LIMIT", "GANGS", "WAITING"]
@@ -224,6 +224,6 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
         wait_for("the change", lambda: re.search(f"{gang} +Running", shown.read_text()), PATIENCE)
     finally:
         watching.send_signal(signal.SIGINT)
-        code = watching.wait(30)
+        code = watching.wait(PATIENCE)
     assert code == 0, shown.read_text()[-2000:]
     assert "Traceback" not in shown.read_text()

@@ -13,10 +13,10 @@ from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.builders import RUN_SECONDS, ray_cluster
 from tests.ray_dashboards import RayDashboards
 from tests.recorder import JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import message, open_scene, phase
+from tests.scene import message, open_scene, phase, state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from hack.testbed import Testbed
     from tests.scene import Scene
@@ -112,12 +112,14 @@ def _clusters_of(scene: Scene, owner: str) -> list[str]:
 
 def _gang_of(scene: Scene, owner: str, but: str = "") -> str:
     """The gang of the one RayCluster of a RayJob or RayService, when it is there and is another one than `but`."""
+    found: list[str] = []
 
-    def there() -> list[str]:
-        return [f"ray-{name}-pg" for name in _clusters_of(scene, owner) if f"ray-{name}-pg" != but]
+    def there() -> bool:
+        found[:] = [f"ray-{name}-pg" for name in _clusters_of(scene, owner) if f"ray-{name}-pg" != but]
+        return len(found) == 1
 
-    scene.wait(f"a RayCluster of {owner}", lambda: len(there()) == 1)
-    return there()[0]
+    scene.wait(f"a RayCluster of {owner}", there)
+    return found[0]
 
 
 def _submitters(scene: Scene, job: str) -> list[Manifest]:
@@ -222,7 +224,7 @@ def test_a_ray_job_that_keeps_its_head_gives_the_place_of_its_workers(ray: Scene
     dashboards.end_job(_cluster_of(first))
     ray.await_running(second, 3)
     ray.await_running(first, 1)
-    assert ray.pod_group(first)["spec"]["minMember"] == 1
+    ray.wait("its minimum to be the head", lambda: ray.pod_group(first)["spec"]["minMember"] == 1)
     ray.assert_started_together(second, 3)
     ray.assert_never_above({"cpu": "4"})
 
@@ -331,17 +333,32 @@ def test_the_jobs_of_a_ray_cron_job_queue_one_after_another(
     jobs = resource_of(RAY_JOB)
     ray.wait("two jobs", lambda: len(ray.recorder.now(jobs)) > 1)
     ray.patch(resource_of(RAY_CRON_JOB), "often", {"spec": {"suspend": True}})
-    by_age = sorted(ray.recorder.now(jobs), key=lambda job: job["metadata"]["creationTimestamp"])
-    first, second = (_gang_of(ray, job["metadata"]["name"]) for job in by_age[:2])
-    ray.await_running(first, 3)
-    ray.await_gated(second, 3)
-    ray.await_state(second, "WaitingForQuota")
-    assert ray.pod_group(second)["spec"]["queue"] == queue
+    ray.recorder.settle()
+    gangs = {_gang_of(ray, name): name for name in (job["metadata"]["name"] for job in ray.recorder.now(jobs))}
+    first = _runs_alone(ray, gangs)
+    for gang in gangs.keys() - {first}:
+        ray.await_gated(gang, 3)
+        assert ray.pod_group(gang)["spec"]["queue"] == queue
 
     ray.wait("the submission", lambda: dashboards.runs_job(_cluster_of(first)))
     dashboards.end_job(_cluster_of(first))
-    ray.await_running(second, 3)
-    ray.wait("the first to be complete", lambda: _says(ray, by_age[0]["metadata"]["name"]) == "Complete")
+    second = _runs_alone(ray, gangs.keys() - {first})
+    ray.wait("the first to be complete", lambda: _says(ray, gangs[first]) == "Complete")
     for gang in (first, second):
         ray.assert_started_together(gang, 3)
     ray.assert_never_above({"cpu": "4"})
+
+
+def _runs_alone(scene: Scene, gangs: Collection[str]) -> str:
+    """Wait until one of these gangs runs and all others wait, and return it; who is older is KubeRay's to decide."""
+
+    def running() -> list[str]:
+        return [gang for gang in gangs if state(scene.pod_group(gang)) == "Running"]
+
+    def waiting() -> list[str]:
+        return [gang for gang in gangs if state(scene.pod_group(gang)) == "WaitingForQuota"]
+
+    scene.wait("one to run and the others to wait", lambda: (len(running()), len(waiting())) == (1, len(gangs) - 1))
+    (first,) = running()
+    scene.await_running(first, 3)
+    return first

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from muster.names import QUEUE_LABEL
 from tests.builders import ray_cluster
+from tests.scene import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scraped(muster: MusterInstall, process: Process) -> Samples:
-    with urllib.request.urlopen(muster.url(process, "/metrics"), timeout=10) as answer:  # noqa: S310 - our own
+    with urllib.request.urlopen(muster.url(process, "/metrics"), timeout=PATIENCE) as answer:  # noqa: S310 - our own
         text = answer.read().decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
 from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING
+from tests.awaiting import await_said
 from tests.builders import pytorch_job, ray_cluster
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.scene import message, state
@@ -73,6 +74,7 @@ def test_a_closed_queue_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -
     _command(scene, queue, "CloseQueue")
     scene.await_queue(queue, "Closing")
     scene.await_state("ray-next-pg", "QueueClosed")
+    await_said(scene, _cluster("refused", queue, 1), f'queue "{queue}" is Closing')
     assert f'queue "{queue}" is Closing' in scene.try_apply(_cluster("refused", queue, 1))
     scene.delete(RAY_CLUSTERS, "first")
     scene.wait("the first to be gone", lambda: not scene.pods("ray-first-pg"))
@@ -126,7 +128,7 @@ def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scen
     assert "the scheduler finds no place: " in message(nowhere)
     scene.await_running("ray-next-pg", 2)
     scene.await_running("within", 4)
-    assert state(scene.pod_group("beyond")) == "Unschedulable"
+    scene.await_state("beyond", "Unschedulable")
 
     # Half of the cluster is enough for it now, and its claim counts again.
     scene.end("within")

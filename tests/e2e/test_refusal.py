@@ -9,6 +9,7 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from tests.awaiting import await_accepted, await_said
 from tests.builders import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 from tests.recorder import RAY_CLUSTERS
 from tests.scene import gates, node_of
@@ -139,6 +140,7 @@ def test_closed_queue_refuses_new_work_and_keeps_what_runs(scene: Scene) -> None
     scene.operate_queue(queue, "CloseQueue")
     scene.await_queue(queue, "Closed")
     cluster = ray_cluster("late").label(QUEUE_LABEL, queue)
+    await_said(scene, cluster, f'queue "{queue}" is Closed')
     said = scene.try_apply(cluster)
     assert said == _DENIED.format(
         "QueueClosed",
@@ -147,6 +149,7 @@ def test_closed_queue_refuses_new_work_and_keeps_what_runs(scene: Scene) -> None
     )
     scene.operate_queue(queue, "OpenQueue")
     scene.await_queue(queue)
+    await_accepted(scene, cluster)
     scene.apply(cluster)
     scene.await_running("ray-late-pg", 1)
 

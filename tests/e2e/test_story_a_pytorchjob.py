@@ -19,8 +19,12 @@ def _job(queue: str, priority: str = "") -> PyTorchJob:
     return pytorch_job("job-").master(cpu="100m").workers(5, cpu="100m").policy(**policy)
 
 
-def _group(scene: Scene, job: str) -> str:
-    """What `kubectl get podgroup -o wide` shows of a job's PodGroup."""
+def _group(scene: Scene, job: str, running: int = 0) -> str:
+    """What `kubectl get podgroup -o wide` shows of a job's PodGroup when Volcano has counted its running pods."""
+    scene.wait(
+        f"Volcano to count {running} running pods",
+        lambda: scene.pod_group(job).get("status", {}).get("running", 0) == running,
+    )
     group = scene.pod_group(job)
     return f"{phase(group)}, minMember {group['spec']['minMember']}, running {group['status'].get('running', 0)}"
 
@@ -30,7 +34,7 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     queue = scene.queue(memory="8Gi")
     first = scene.create(_job(queue, urgent))
     scene.await_running(first, 6)
-    runs = _group(scene, first)
+    runs = _group(scene, first, 6)
     second = scene.create(_job(queue))
     why = scene.await_event(second, "WaitingForQuota").replace(queue, "test")
     third = scene.create(_job(queue, urgent))
@@ -75,7 +79,7 @@ def test_a2_a_small_job_passes_a_waiting_large_one(scene: Scene, urgent: str) ->
     scene.await_event(second, "WaitingForQuota")
     third = scene.create(pytorch_job("job-").master(cpu="100m").policy(queue=queue, priorityClass=urgent))
     scene.await_running(third, 1)
-    runs = _group(scene, third)
+    runs = _group(scene, third, 1)
     scene.end(third)
     scene.await_ended(third)
     scene.end(first)

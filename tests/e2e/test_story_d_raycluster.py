@@ -182,8 +182,13 @@ def test_d5_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> N
     scene.await_running("ray-one-pg", 2)
     scene.apply(two)
     scene.await_event("two", "WaitingForQuota")
-    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})
-    raised = int(scene.api.get(QUEUES.path(name=queue))["metadata"]["resourceVersion"])
+    # The version that the patch itself makes: Volcano writes the queue's status at any time.
+    patch = (
+        "--type=merge",
+        '--patch={"spec": {"capability": {"cpu": "4"}}}',
+        "--output=jsonpath={.metadata.resourceVersion}",
+    )
+    raised = int(scene.kubectl("patch", "queue", queue, *patch).stdout)
     scene.await_running("ray-two-pg", 2)
     told(
         "D5. The capability is raised while a cluster waits",
@@ -211,8 +216,8 @@ def test_d5_weights_share_a_full_cluster(scene: Scene) -> None:
     # Two pods of 7600m find place on each node. A quarter of the cluster is 2 of them, three quarters are 6.
     jobs = {f"{suffix}-{index}".strip("-"): queue for suffix, queue in queues.items() for index in range(7)}
     scene.apply(*(pytorch_job(name).master(cpu="7600m").policy(queue=queue) for name, queue in jobs.items()))
-    for name in jobs:
-        scene.await_state(name, "Admitted")
+    # After a minute without a node they are called Unschedulable.
+    scene.wait("all to be admitted", lambda: all(admitted(scene.pod_group(name)) for name in jobs))
     scene.kubectl("delete", "pods", *holders, "--wait=false")
     scene.wait("the cluster to be full again", lambda: len(_running(scene)) == 8)
     counts = [

@@ -10,6 +10,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import QUEUE_LABEL
 from tests import builders
+from tests.awaiting import await_said
 from tests.builders import ray_cluster
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def turned(muster_of_session: MusterInstall) -> Iterator[Callable[[str], None]]:
     def turn(mode: str) -> None:
         muster_of_session.upgrade({"validation": mode})
         muster_of_session.start_webhook()
-        muster_of_session.wait_ready(90)
+        muster_of_session.wait_ready()
 
     yield turn
     turn("deny")
@@ -63,7 +64,8 @@ def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, t
     scene.apply(child)
     scene.await_queue(below)
     upper = ray_cluster("upper").label(QUEUE_LABEL, queue)
-    scene.wait("the webhook to know", lambda: "has queues below it" in "".join(said(scene, upper)))
+    await_said(scene, upper, "has queues below it")
+    assert "has queues below it" in "".join(said(scene, upper))
     scene.await_event("upper", "QueueNotLeaf")
     assert "ray-upper-pg" not in [one["metadata"]["name"] for one in scene.recorder.now(POD_GROUPS)]
     scene.kubectl("delete", "queue", below)
