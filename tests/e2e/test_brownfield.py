@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed.muster import install
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, STATE
 from tests.builders import pytorch_job, ray_cluster
-from tests.e2e.conftest import VALUES
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import PATIENCE, alive, gates, open_scene, phase
+from tests.scene import alive, gates, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +18,8 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
+    from tests.e2e.conftest import InstallOnBare
     from tests.scene import Scene
-    from tests.testbed_fixtures import OwnTestbed
 
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}
@@ -65,18 +63,18 @@ def _never_held(scene: Scene, kind: Resource, name: str) -> None:
 
 
 @pytest.fixture
-def bare(own_testbed: OwnTestbed) -> Testbed:
-    """A testbed without muster."""
-    return own_testbed()
-
-
-@pytest.fixture
 def before(bare: Testbed) -> Iterator[Scene]:
     with open_scene(bare, "before-muster") as scene:
         yield scene
 
 
-def test_muster_comes_while_workloads_run_and_goes_for_a_while(bare: Testbed, before: Scene) -> None:
+@pytest.fixture
+def operators_own(bare: Testbed) -> Iterator[Scene]:
+    with open_scene(bare, "operators-own") as scene:
+        yield scene
+
+
+def test_muster_comes_while_workloads_run_and_goes_for_a_while(before: Scene, install_on_bare: InstallOnBare) -> None:
     """Installed over running workloads, and down with policy Ignore: their pods run; made anew, they are managed."""
     scene = before
     queue = scene.queue(cpu="12")
@@ -86,8 +84,7 @@ def test_muster_comes_while_workloads_run_and_goes_for_a_while(bare: Testbed, be
     ray, train = ((RAY_CLUSTERS, "ray"), (PYTORCH_JOBS, "train"))
     ran = {kind: _await_pods(scene, kind, name, new=0, old=3) for kind, name in (ray, train)}
 
-    muster = install(bare, values={**VALUES, "webhook.failurePolicy": "Ignore"})
-    muster.wait_ready(PATIENCE)
+    muster = install_on_bare(webhook__failurePolicy="Ignore")
     for kind, name in (ray, train):
         assert "left alone until the pods are gone that came without muster" in scene.await_event(name, "NotManaged")
         assert _await_pods(scene, kind, name, new=0, old=3) == ran[kind], "what ran was disturbed"
@@ -116,7 +113,7 @@ def _slips_past(scene: Scene, muster: MusterInstall) -> None:
     _await_pods(scene, RAY_CLUSTERS, "ray", new=3, old=1)
     scene.wait("word of it", lambda: scene.pod_group("ray-ray-pg")["metadata"]["annotations"][STATE] == "NotManaged")
     muster.start_webhook()
-    muster.wait_ready(PATIENCE)
+    muster.wait_ready()
     member = next(pod for pod in _pods(scene, RAY_CLUSTERS, "ray") if GANG in _labels(pod) and _is_worker(pod))
     scene.delete(PODS, member["metadata"]["name"], wait=False)
     _await_pods(scene, RAY_CLUSTERS, "ray", new=2, old=2)
@@ -193,27 +190,28 @@ def _said(scene: Scene) -> str:
     return str(scene.pod_group("ray-ray-pg")["metadata"]["annotations"]["muster.dev/message"])
 
 
-def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(own_testbed: OwnTestbed) -> None:
+def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
+    bare: Testbed, operators_own: Scene, install_on_bare: InstallOnBare
+) -> None:
     """KubeRay's gangs stay its own; with its flag off their successors run on, and made anew they are muster's."""
-    testbed = own_testbed()
-    testbed.restart_part("kuberay", extra_args=("--batch-scheduler=volcano",))
-    with open_scene(testbed, "operators-own") as scene:
-        queue = scene.queue(cpu="12")
-        cluster = ray_cluster("ray").label(QUEUE_LABEL, queue).label("ray.io/scheduler-name", "volcano")
-        scene.apply(cluster.workers(2))
-        ran = _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
-        install(testbed, values=VALUES).wait_ready(PATIENCE)
-        assert 'bound to the PodGroup "ray-ray-pg"' in scene.await_event("ray", "External")
-        _lose_a_worker(scene, RAY_CLUSTERS, "ray")
-        assert len(_await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3) & ran) == 2
+    scene = operators_own
+    bare.restart_part("kuberay", extra_args=("--batch-scheduler=volcano",))
+    queue = scene.queue(cpu="12")
+    cluster = ray_cluster("ray").label(QUEUE_LABEL, queue).label("ray.io/scheduler-name", "volcano")
+    scene.apply(cluster.workers(2))
+    ran = _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
+    install_on_bare()
+    assert 'bound to the PodGroup "ray-ray-pg"' in scene.await_event("ray", "External")
+    _lose_a_worker(scene, RAY_CLUSTERS, "ray")
+    assert len(_await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3) & ran) == 2
 
-        testbed.restart_part("kuberay")
-        _lose_a_worker(scene, RAY_CLUSTERS, "ray")
-        _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
-        _never_held(scene, RAY_CLUSTERS, "ray")
+    bare.restart_part("kuberay")
+    _lose_a_worker(scene, RAY_CLUSTERS, "ray")
+    _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
+    _never_held(scene, RAY_CLUSTERS, "ray")
 
-        scene.delete(RAY_CLUSTERS, "ray")
-        scene.wait("all to go", lambda: not scene.pods() and not scene.recorder.now(POD_GROUPS))
-        scene.apply(cluster.workers(2))
-        scene.await_running("ray-ray-pg", 3)
-        assert not any(GATE in gates(pod) for pod in scene.pods())
+    scene.delete(RAY_CLUSTERS, "ray")
+    scene.wait("all to go", lambda: not scene.pods() and not scene.recorder.now(POD_GROUPS))
+    scene.apply(cluster.workers(2))
+    scene.await_running("ray-ray-pg", 3)
+    assert not any(GATE in gates(pod) for pod in scene.pods())
