@@ -1,6 +1,7 @@
 """The NetworkPolicies of the chart: what they say, and what they let through as cyclonus reads them.
 
-No network plugin enforces them here (docs/design-notes.md, NetworkPolicies).
+No network plugin enforces them here (docs/design-notes.md, NetworkPolicies); `tests/node` has cyclonus judge the
+connections that muster's pods really have.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pytest
 
 from hack.image.build import CHECKOUT, build, source
 from hack.testbed import Nodes, Testbed
+from tests.node.connections import Connections
 from tests.node.release import Release
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ def loaded(real: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 
 @pytest.fixture(scope="package")
-def release(loaded: Release) -> Release:
+def connections(real: Testbed) -> Connections:
+    """Who spoke with whom, since before the release was installed."""
+    return Connections(real)
+
+
+@pytest.fixture(scope="package")
+def release(loaded: Release, connections: Connections) -> Release:  # noqa: ARG001 (it is to see the pods' first call)
     """The chart, installed with the one value that it asks for."""
     release = loaded
     release.helm("install", f"--set=image.repository={Release.image}", "--wait", "--timeout=120s")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import uuid
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,11 +20,17 @@ from tests.node.release import Release, restarts
 from tests.node.stream import Stream, admitted
 from tests.recorder import RAY_CLUSTERS
 from tests.scene import node_of, open_scene
+from tests.traffic import Peer, let_through
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hack.testbed import Testbed
+    from tests.node.connections import Connections
 
 _PATIENCE = 120
+_GATEWAY = "10.97.0.1"
+"""The node's address on the bridge of its pods, from which the kubelet probes."""
 
 
 def _api(testbed: Testbed) -> Api:
@@ -98,6 +106,38 @@ def test_the_second_gang_waits_and_then_runs(real: Testbed) -> None:
         pods = scene.await_running("ray-second-pg", 3)
         assert all(node_of(pod).startswith("node-") for pod in pods)
         scene.assert_started_together("ray-second-pg", 3)
+
+
+def test_its_pods_have_the_connections_that_its_network_policies_allow(
+    release: Release, real: Testbed, connections: Connections, tmp_path: Path
+) -> None:
+    """All that the kernel saw since the pods began, the main job too. No plugin is here to refuse one: cyclonus judges.
+
+    The apiserver is on the node, and named by its address. The pod of `helm test` is not, so it would be refused.
+    """
+    server = urlsplit(real.server).port
+    pods = {pod["status"]["podIP"]: pod for pod in release.pods()}
+    (node,) = {pod["status"]["hostIP"] for pod in pods.values()}
+    named = (f"reviewsFrom[0].ipBlock.cidr={node}/32", f"apiserverTo[0].ipBlock.cidr={node}/32")
+    values = ("enabled=true", *named, f"apiserverPorts={{{server}}}")
+    release.helm("upgrade", "--reuse-values", *(f"--set=networkPolicy.{value}" for value in values), "--timeout=30s")
+    policies = json.loads(release.kubectl("get", "networkpolicies", "--output=json"))["items"]
+
+    def told(peer: Peer) -> str:
+        if peer.namespace:
+            return peer.labels["app.kubernetes.io/component"]
+        return "node" if peer.address in {node, _GATEWAY} else "another"
+
+    calls = {
+        f"{told(call.source)} to {told(call.destination)} at {call.port} ({call})": call
+        for call in connections.calls({address: Peer.pod(pod) for address, pod in pods.items()})
+    }
+    allowed = let_through(policies, calls, tmp_path)
+    assert {call.partition(" (")[0] for call in allowed} == {
+        *("node to webhook at 9443", "node to webhook at 8080", "node to controller at 8080"),
+        *(f"webhook to node at {server}", f"controller to node at {server}"),
+    }
+    assert {call.partition(" (")[0] for call in calls.keys() - allowed} == {"another to webhook at 9443"}
 
 
 def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
