@@ -11,7 +11,7 @@ from muster.names import QUEUE_LABEL
 from muster.workloads.kubeflow import MPI_JOB_V1
 from tests.e2e.conftest import VALUES
 from tests.lifecycle import goes_through_its_life
-from tests.scene import PATIENCE, open_scene
+from tests.scene import open_scene
 
 if TYPE_CHECKING:
     from tests.recorder import Manifest
@@ -36,7 +36,7 @@ def _mpi_job(name: str, queue: str) -> Manifest:
 def test_launcher_and_workers_are_one_gang() -> None:
     """The launcher is a pod of the job itself, with a container more, which brings kubectl and counts."""
     with Testbed.start(parts=["volcano", "training-mpi"], nodes=Nodes(gpu=0), progress=print) as testbed:
-        install(testbed, values=VALUES).wait_ready(PATIENCE)
+        install(testbed, values=VALUES).wait_ready()
         with open_scene(testbed, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
             queue = scene.queue(cpu="4")
             goes_through_its_life(scene, lambda name: _mpi_job(name, queue), pods=3)
