@@ -40,5 +40,5 @@ def connections(real: Testbed) -> Connections:
 def release(loaded: Release, connections: Connections) -> Release:  # noqa: ARG001 (it is to see the pods' first call)
     """The chart, installed with the one value that it asks for."""
     release = loaded
-    release.helm("install", f"--set=image.repository={Release.image}", "--wait", "--timeout=120s")
+    release.helm("install", *Release.values, "--wait", "--timeout=300s")
     return release

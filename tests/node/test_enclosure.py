@@ -15,6 +15,7 @@ from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError
 from hack.testbed.process import marked
 from hack.testbed.site import cgroup_name
+from tests.scene import PATIENCE
 
 _ROOT = Path(__file__).parents[2]
 _START_ONE = """
@@ -42,7 +43,7 @@ _FOLDERS = (
 
 def _cli(*args: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "hack.testbed", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=150, check=False, cwd=_ROOT)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False, cwd=_ROOT)
 
 
 def _said(*argv: str) -> str:
@@ -76,7 +77,7 @@ def _contained(state: Path) -> list[str]:
 
 def _run_a_pod(testbed: Testbed) -> None:
     testbed.kubectl("run", "pause", f"--image={PAUSE}", "--image-pull-policy=Never")
-    testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", "--timeout=30s")
+    testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", "--timeout=150s")
 
 
 def test_down_leaves_no_process_mount_namespace_cgroup_interface_or_sysctl(tmp_path: Path) -> None:
@@ -104,8 +105,8 @@ def test_sigkill_of_the_caller_ends_containers_too_and_down_cleans_up(tmp_path: 
         _run_a_pod(Testbed.attach(tmp_path))
         assert _contained(tmp_path)
         caller.kill()
-    wait_for("its processes to be gone", lambda: not marked(tmp_path), 10)
-    wait_for("its containers to be gone", lambda: not _contained(tmp_path), 10)
+    wait_for("its processes to be gone", lambda: not marked(tmp_path), PATIENCE)
+    wait_for("its containers to be gone", lambda: not _contained(tmp_path), PATIENCE)
     assert _cli("down", "--state", str(tmp_path)).returncode == 0
     assert _cgroups(tmp_path) == []
 

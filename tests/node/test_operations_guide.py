@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def cluster(real: Testbed, release: Release) -> Iterator[Cluster]:
     """With muster installed, also when the tests before this one have uninstalled it."""
-    image = f"--set=image.repository={release.image}"
-    release.helm("upgrade", "--install", image, "--wait", "--timeout=120s")
+    release.helm("upgrade", "--install", *release.values, "--wait", "--timeout=300s")
     yield Cluster(real)
     for left in ("namespace/team-a", "clusterrolebinding/oncall-release"):
         real.kubectl("delete", left, "--ignore-not-found", "--wait=false")

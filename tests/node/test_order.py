@@ -23,7 +23,7 @@ from tests.creations import Creations
 from tests.node.release import CHART
 from tests.node.stream import admitted
 from tests.recorder import RAY_CLUSTERS
-from tests.scene import gates, open_scene, phase
+from tests.scene import PATIENCE, gates, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Manifest = dict[str, Any]
 
 # Six times helm waits for all replicas, and the first test for the testbed.
-pytestmark = pytest.mark.timeout(500)
+pytestmark = pytest.mark.timeout(1800)
 
 _FORMER = Path(__file__).parents[1] / "chart" / "fixtures" / "muster-0.1.0.tgz"
 _ON_KWOK = [{"key": FAKE, "operator": "Exists"}]
-_WAIT = ("--wait", "--timeout=90s")
+_WAIT = ("--wait", "--timeout=300s")
 # Of what is created in turn.
 _MEMBER, _PLAIN = 0, 1
 
@@ -110,7 +110,7 @@ def test_from_the_former_chart_and_back_with_gangs_that_wait_and_run(
 ) -> None:
     """The values are those of the former chart, which knew fewer; every new pod of a gang is held all the time."""
     absent.chart = _FORMER
-    absent.helm("install", f"--set=image.repository={absent.image}", *_WAIT)
+    absent.helm("install", *absent.values, *_WAIT)
     queue = scene.queue(cpu="2")
     scene.apply(_cluster("first", queue))
     running = scene.await_running("ray-first-pg", 2)
@@ -120,7 +120,7 @@ def test_from_the_former_chart_and_back_with_gangs_that_wait_and_run(
     for verb, flags in (("upgrade", ("--reuse-values",)), ("rollback", ())):
         with _created_all_the_time(real, scene, verb) as creations:
             absent.helm(verb, *flags, *_WAIT)
-            wait_for("both replicas to serve", lambda: len(absent.ready("webhook")) == 2, 60)
+            wait_for("both replicas to serve", lambda: len(absent.ready("webhook")) == 2, PATIENCE)
         assert set(creations.held(_MEMBER)) == {True}
         scene.await_gated("ray-second-pg", 2)
     uids = {pod["metadata"]["uid"] for pod in running}
@@ -134,8 +134,8 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     """Gangs are held from the moment on at which muster is reached, and never again from that at which it goes."""
     absent.chart = CHART
     with _created_all_the_time(real, scene, "install") as creations:
-        absent.helm("install", f"--set=image.repository={absent.image}", *_WAIT)
-        wait_for("gangs to be held", lambda: creations.held(_MEMBER)[-1], 60)
+        absent.helm("install", *absent.values, *_WAIT)
+        wait_for("gangs to be held", lambda: creations.held(_MEMBER)[-1], PATIENCE)
     assert _changes(creations.held(_MEMBER)) == [False, True]
 
     queue = scene.queue(cpu="2")
@@ -169,12 +169,12 @@ def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -
     Helm says so then, and has removed nothing; a rollback to where the release was makes it whole again.
     """
     absent.chart = CHART
-    absent.helm("install", f"--set=image.repository={absent.image}", "--set=image.tag=nowhere")
+    absent.helm("install", *absent.values, "--set=image.tag=nowhere")
     api = Api(real.server, real.admin_token, real.ca_file)
     assert admitted(api, gang=True) == "gates []"
     absent.helm("upgrade", "--reuse-values", "--set=logFormat=json")
     assert admitted(api, gang=True) == "gates []"
-    failed = absent.helm("uninstall", "--timeout=3s", check=False)
+    failed = absent.helm("uninstall", "--timeout=8s", check=False)
     assert failed.returncode
     assert "muster-uninstall not ready" in failed.stderr
     assert absent.pods("webhook")
