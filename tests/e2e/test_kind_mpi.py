@@ -16,7 +16,7 @@ from tests.builders import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.e2e.conftest import VALUES
 from tests.lifecycle import goes_through_its_life
 from tests.recorder import JOBS, Manifest
-from tests.scene import PATIENCE, gates, has_condition, open_scene, phase
+from tests.scene import gates, has_condition, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}
 def operator() -> Iterator[Testbed]:
     """A testbed with the MPI operator, and with muster."""
     with Testbed.start(parts=["volcano", "mpi"], nodes=Nodes(gpu=0), progress=print) as running:
-        install(running, values=VALUES).wait_ready(PATIENCE)
+        install(running, values=VALUES).wait_ready()
         yield running
 
 

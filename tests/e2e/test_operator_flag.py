@@ -13,7 +13,7 @@ from muster.names import ADMITTED, GANG, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, ST
 from tests.builders import RUN_SECONDS, pytorch_job, ray_cluster
 from tests.e2e.conftest import VALUES
 from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import PATIENCE, alive, gates, open_scene, phase
+from tests.scene import alive, gates, open_scene, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,10 +37,10 @@ def flags() -> Iterator[Testbed]:
 def flagged(flags: Testbed) -> Iterator[Scene]:
     """The same with muster installed."""
     muster = install(flags, values=VALUES)
-    muster.wait_ready(PATIENCE)
+    muster.wait_ready()
     with open_scene(flags, "flagged", kinds=(RAY_CLUSTERS,)) as scene:
         yield scene
-    muster.uninstall()
+    muster.uninstall(hooks=False)
 
 
 def test_without_muster_another_job_takes_the_place_of_crashed_members(flags: Testbed) -> None:

@@ -58,7 +58,7 @@ def both() -> Iterator[Testbed]:
         conf.write_text(_admission_conf())
         running.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
         wait_for("Volcano's webhooks", lambda: not _ask(running).returncode, PATIENCE)
-        install(running, values=VALUES).wait_ready(PATIENCE)
+        install(running, values=VALUES).wait_ready()
         yield running
 
 

@@ -53,7 +53,7 @@ def registry(crane: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def run(*command: str | Path, cwd: Path) -> bytes:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, check=False, timeout=3 * PATIENCE)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
