@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from tests.node.connections import Connections
 
-_PATIENCE = 120
 _GATEWAY = "10.97.0.1"
 """The node's address on the bridge of its pods, from which the kubelet probes."""
 _PATIENCE = 180
