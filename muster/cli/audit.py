@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muster.admission import is_judged, judge
 from muster.cli.audited import print_audit
 from muster.cli.known import Known
+from muster.cli.output import as_long_as_read
 from muster.cli.queue_audit import QueueAudit
 from muster.cli.reading import PATIENCE, learn_all
 from muster.findings import Finding, Reason, Severity
@@ -244,7 +245,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"muster audit: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
     report = audit.report()
-    print_audit(report, arguments.output, sys.stdout)
+    with as_long_as_read():
+        print_audit(report, arguments.output, sys.stdout)
     for text in audit.unknown:
         print(f"muster audit: {printable(text)}", file=sys.stderr)
     if audit.unknown:

@@ -16,7 +16,7 @@ from controller.standing import candidate
 from controller.view import Mark, View, observe
 from controller.words import at_rest, in_the_way, left_alone
 from muster.cli.explained import print_explained
-from muster.cli.output import print_data
+from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import Books, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, parse_name
 from muster.gang import Gang, gang_of
@@ -51,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (ApiError, ConfigError, UnknownSubjectError, InvalidObjectError) as error:
         print(f"muster explain: {error}", file=sys.stderr)
         return _CANNOT_ASK
-    if not print_data(entries, arguments.output, sys.stdout):
-        print_explained(entries, sys.stdout, time.time())
+    with as_long_as_read():
+        if not print_data(entries, arguments.output, sys.stdout):
+            print_explained(entries, sys.stdout, time.time())
     return 0
 
 

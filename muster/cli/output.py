@@ -1,13 +1,30 @@
-"""What a command found, for programs: as JSON or as YAML."""
+"""Where a command prints what it found, and for programs how: as JSON or as YAML."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, TextIO
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 import yaml
 
-__all__ = ["print_data"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["as_long_as_read", "print_data"]
+
+
+@contextmanager
+def as_long_as_read() -> Iterator[None]:
+    """What the block prints may be more than the reader wants (`| head`): the exit code is that of the whole anyway."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What Python still holds must go somewhere when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

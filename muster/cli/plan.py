@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import msgspec
 from muster.admission import Context, Verdict, judge
 from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
-from muster.cli.output import print_data
+from muster.cli.output import as_long_as_read, print_data
 from muster.cli.table import print_table
 from muster.injection import inject, is_free, membership
 from muster.intent import Defaults
@@ -53,12 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     except InputError as error:
         _note(str(error))
         return _UNREADABLE
-    try:
+    with as_long_as_read():
         _print(entries, arguments.output)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has enough (`| head`); what Python still holds must go somewhere when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if all(entry["verdict"]["allowed"] for entry in entries) else _REFUSED
 
 

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.columns import aligned
-from muster.cli.output import print_data
+from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import Books, Picture, look
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -43,11 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"muster queues: {error}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.books(time.time()), whole=picture.whole)
-    if not print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
+    with as_long_as_read():
+        if print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
+            return 0
         print("\n".join(queue_lines(entries)))
-        problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
-        for said in (*problems, *picture.missing):
-            print(f"muster queues: {printable(said)}", file=sys.stderr)
+    problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
+    for said in (*problems, *picture.missing):
+        print(f"muster queues: {printable(said)}", file=sys.stderr)
     return 0
 
 
@@ -153,7 +155,8 @@ def _gang(view: View, queue: str, claim: Resources | None, place: str) -> dict[s
 def watch(arguments: argparse.Namespace) -> int:
     """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster cannot be asked."""
     try:
-        asyncio.run(_watch(arguments))
+        with as_long_as_read():
+            asyncio.run(_watch(arguments))
     except (ApiError, ConfigError) as error:
         print(f"muster watch: {error}", file=sys.stderr)
         return _CANNOT_ASK

@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.cli.output import as_long_as_read
 from muster.injection import opening
 from muster.kube.burst import burst
 from muster.kube.client import Client
@@ -89,7 +90,8 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
 
 
 def _tell(outcomes: Outcomes, missing: Sequence[str], *, dry_run: bool) -> int:
-    say_opened(outcomes, dry_run=dry_run)
+    with as_long_as_read():
+        say_opened(outcomes, dry_run=dry_run)
     failed = say_failures(outcomes, "muster release")
     for gang in missing:
         print(f"muster release: {gang}: no pod belongs to a gang of that name", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.reading import look
 from muster.cli.doctor.report import diagnose, print_report, report
+from muster.cli.output import as_long_as_read
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"muster doctor: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
     said = report(sight, diagnose(sight, long))
-    print_report(said, arguments.output, sys.stdout)
+    with as_long_as_read():
+        print_report(said, arguments.output, sys.stdout)
     if said["problems"]:
         return _PROBLEM
     return _CANNOT_LOOK if said["unknown"] else 0
