@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
+import socket
 import urllib.request
 import uuid
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,8 +32,7 @@ from tests.faulty import FaultyApiserver, nothing
 from tests.recorder import RAY_CLUSTERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
@@ -41,6 +44,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in.*(_SelectorTransport|socket):pytest.PytestUnraisableExceptionWarning"
 )
+
+
+# Pods of a workload, so many that hardly ever all of their calls meet the same replica.
+_AT_ONCE = 16
+# As /proc/net/tcp writes it.
+_ESTABLISHED = "01"
 
 
 @pytest.fixture
@@ -80,6 +89,29 @@ def _reviews(webhook: MusterInstall, process: Process) -> int:
         text = response.read().decode()
     found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
     return int(sum(map(float, found)))
+
+
+@contextmanager
+def _standing_still(processes: Iterable[Process]) -> Iterator[None]:
+    """Meanwhile the apiserver needs a connection for each call, and the kernel gives each to one of them by chance.
+
+    Else it would go on with those that it has, which may all be to the same one.
+    """
+    for process in processes:
+        process.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.signal(signal.SIGCONT)
+
+
+def _connections(service: Manifest) -> int:
+    """How many connections there are to a Service, accepted or not, by the kernel's table."""
+    address = socket.inet_aton(service["clusterIP"])[::-1].hex().upper()
+    local = f"{address}:{service['ports'][0]['port']:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return sum(row[1] == local and row[3] == _ESTABLISHED for row in rows)
 
 
 def _worker(cluster: Manifest, group: str = "worker") -> Manifest:
@@ -148,13 +180,19 @@ async def test_with_one_replica_behind_every_pod_comes_out_the_same_whoever_is_a
     (other,) = webhook.webhooks
 
     async with _deaf(bare, webhook, tmp_path) as deaf:
-        before = {process.pid: _reviews(webhook, process) for process in (deaf, other)}
+        both = (deaf, other)
+        before = {process.pid: _reviews(webhook, process) for process in both}
+        service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
         pods: list[Manifest] = []
 
         def ask() -> bool:
-            cluster = maker.create(ray_cluster(f"c{len(pods)}").label(QUEUE_LABEL, lane).workers(8).manifest())
-            pods.extend(calls.each(maker.create, [_worker(cluster) for _ in range(8)]))
-            return all(_reviews(webhook, process) - before[process.pid] >= 8 for process in (deaf, other))
+            cluster = maker.create(ray_cluster(f"c{len(pods)}").label(QUEUE_LABEL, lane).workers(_AT_ONCE).manifest())
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                with _standing_still(both):
+                    made = [pool.submit(maker.create, _worker(cluster)) for _ in range(_AT_ONCE)]
+                    wait_for("a connection for each", lambda: _connections(service) >= _AT_ONCE, PATIENCE)
+                pods.extend(one.result() for one in made)
+            return all(_reviews(webhook, process) - before[process.pid] >= _AT_ONCE for process in both)
 
         await asyncio.to_thread(wait_for, "both to have been asked", ask, PATIENCE)
     assert [pod["metadata"]["name"] for pod in pods if not _held(pod)] == []
