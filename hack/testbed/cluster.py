@@ -18,7 +18,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
 from hack.testbed.paths import cache_root, locked
-from hack.testbed.process import Process, recorded, spawn
+from hack.testbed.process import LAZY_COLLECTOR, Process, recorded, spawn
 from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Testbed:
         self, tool: str, args: Sequence[str], text: str | None, timeout: float, *, check: bool
     ) -> subprocess.CompletedProcess[str]:
         argv = [str(self.program(tool)), *args]
-        environment = os.environ | self.environment()
+        environment = os.environ | LAZY_COLLECTOR | self.environment()
         try:
             done = subprocess.run(
                 argv, input=text, capture_output=True, text=True, timeout=timeout, env=environment, check=False

@@ -16,7 +16,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.netns import run_inside
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
-from hack.testbed.process import Process, marked, recorded, spawn, stop_all
+from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
 from hack.testbed.site import ADMIN, NODE_ADDON, Site
 from hack.testbed.waiting import wait_for
 
@@ -73,7 +73,7 @@ def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str
     if part.addon == NODE_ADDON and not site.real_node:
         raise TestbedError(f"{part.name} never runs on the machine itself: start a testbed with `--node`")
     launch = part.launch(site)
-    environment = {"TMPDIR": str(site.state / "tmp"), **launch.environment}
+    environment = {"TMPDIR": str(site.state / "tmp"), **LAZY_COLLECTOR, **launch.environment}
     argv = [str(binary), *launch.arguments, *extra_args]
     if part.restarts:
         argv = [sys.executable, "-m", "hack.testbed.again", *argv]
