@@ -5,6 +5,10 @@ of them, such that all take about as long; the short ones begin where another ha
 which has a port compiled in, is all in one. Every line says whose it is; the last ones name every test that failed, for
 of a long log people see its end. The exit code is 0 when all have passed.
 
+Beside three others on two cores a test of a whole cluster may fail for want of time. So when all have ended, the few
+that failed run once more with nothing beside them. Those that pass then are named as unsteady: each is a fault still,
+of the test or of muster. What fails again has failed, and so has a part in which many did.
+
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
 at the end; where CI is set it is an error.
 """
@@ -41,23 +45,33 @@ _WITH_NODE = (
 _WITH_OPERATORS = ("test_kind_*.py", "test_story_*.py", "test_nudge.py", "test_requeue.py")
 # Of a reason, which pytest does not cut where CI is set, in characters.
 _LONGEST = 400
+# How pytest says that tests failed, and nothing else did.
+_SOME_FAILED = 1
 # Each has a control plane most of the time: more would only take cores and memory from each other.
 _AT_ONCE = 4
+# Of one part; more are no accident.
+_FEW = 3
 
 
 @dataclass(slots=True)
 class Part:
-    """One pytest: its name, how it ended (None: not at all), when, and one line for each of its tests that failed."""
+    """One pytest: its name, how it ended (None: not at all), when, and one line for each of its tests that failed.
+
+    Those that failed beside others, and passed by themselves, are `unsteady`.
+    """
 
     name: str
     arguments: Sequence[str]
     code: int | None = None
     seconds: float = 0.0
     failed: list[str] = field(default_factory=list)
+    unsteady: list[str] = field(default_factory=list)
 
-    def run(self) -> None:
-        """Run it to its end, and print what it prints."""
-        command = [sys.executable, "-m", "pytest", *self.arguments]
+    def run(self, *more: str) -> None:
+        """Run it to its end with `more` arguments, and print what it prints."""
+        # Where pytest remembers which tests failed: those of this part alone.
+        memory = f"--override-ini=cache_dir=.pytest_cache/{self.name}"
+        command = [sys.executable, "-m", "pytest", memory, *self.arguments, *more]
         # pytest cuts the reasons of its summary to the width of the terminal, which is none here.
         wide = os.environ | {"COLUMNS": "200"}
         in_summary, started = False, time.monotonic()
@@ -71,10 +85,22 @@ class Part:
                     self.failed.append(line[:_LONGEST])
         self.code, self.seconds = process.returncode, time.monotonic() - started
 
+    def look_again(self) -> None:
+        """Run what failed once more, where that is a few tests."""
+        if self.code != _SOME_FAILED or len(self.failed) > _FEW:
+            return
+        print(f"== once more, with nothing beside it: what failed of {self.name}", flush=True)
+        again = Part(self.name, self.arguments)
+        again.run("--last-failed", "--last-failed-no-failures=none")
+        self.seconds += again.seconds
+        if again.code == 0:
+            self.code, self.unsteady, self.failed = 0, self.failed, []
+
     def outcome(self) -> str:
         """Return how it ended, in words, and after how long."""
         ended = "passed" if self.code == 0 else f"failed ({self.code})"
-        return f"{self.name} {ended} in {self.seconds:.0f} s"
+        unsteady = f" ({len(self.unsteady)} at the second attempt)" if self.unsteady else ""
+        return f"{self.name} {ended}{unsteady} in {self.seconds:.0f} s"
 
 
 def parts(more: Sequence[str] = (), *, node: bool = True) -> list[Part]:
@@ -114,11 +140,15 @@ def run(chosen: Sequence[Part]) -> bool:
     """Run these parts in this order, a few at a time; print what failed, and return whether all passed."""
     started = time.monotonic()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(Part.run, chosen):
+        for _ in pool.map(lambda part: part.run("--cache-clear"), chosen):
             pass
+    for part in chosen:
+        part.look_again()
     for part in chosen:
         for line in part.failed:
             print(f"{part.name:<9}| {line}")
+        for line in part.unsteady:
+            print(f"{part.name:<9}| UNSTEADY, passed by itself: {line}")
     print(f"== {', '.join(part.outcome() for part in chosen)}, after {time.monotonic() - started:.0f} s", flush=True)
     return all(part.code == 0 for part in chosen)
 

@@ -54,6 +54,43 @@ def test_every_failed_test_is_named_with_its_reason_at_the_end(
     assert ", good passed in " in last
 
 
+_AT_FIRST = """
+from pathlib import Path
+
+def test_fails_once():
+    seen = Path(__file__).with_suffix(".seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first, "something was slow"
+
+def test_passes():
+    with Path(__file__).with_suffix(".passed").open("a") as runs:
+        runs.write("once\\n")
+"""
+
+
+def test_what_fails_beside_others_runs_once_more_by_itself_and_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "test_some.py"
+    file.write_text(_AT_FIRST)
+    assert run([Part("good", [str(file), f"--rootdir={tmp_path}"])])
+    *_, unsteady, last = capsys.readouterr().out.splitlines()
+    assert unsteady.startswith("good     | UNSTEADY, passed by itself: FAILED ")
+    assert unsteady.endswith("test_some.py::test_fails_once - AssertionError: something was slow")
+    assert last.startswith("== good passed (1 at the second attempt) in ")
+    assert file.with_suffix(".passed").read_text() == "once\n"
+
+
+def test_where_many_fail_there_is_no_second_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "test_some.py"
+    file.write_text("\n".join(f"def test_{number}(): assert not {number}" for number in range(1, 6)))
+    assert not run([Part("bad", [str(file), f"--rootdir={tmp_path}"])])
+    out = capsys.readouterr().out
+    assert "once more" not in out
+    assert out.splitlines()[-1].startswith("== bad failed (1) in ")
+
+
 def test_a_part_without_any_test_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not run([Part("empty", [str(tmp_path), f"--rootdir={tmp_path}"])])
     assert capsys.readouterr().out.splitlines()[-1].startswith("== empty failed (5) in ")
