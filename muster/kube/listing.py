@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.kube.resource import Resource
 
-__all__ = ["Listing", "Pages", "list_all", "list_objects"]
+__all__ = ["Listing", "Pages", "list_all", "list_into", "list_objects"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Taken_contra = TypeVar("Taken_contra", contravariant=True)
 
 # Whoever twice needs longer for the pages than a version is kept (5 minutes) asks for all at once, as client-go does.
 _ATTEMPTS_IN_PAGES = 2
 # A page that does not come in time is the next time so much smaller; one that takes so small a part of its time lets
 # the next one be twice as large, which then still comes in time.
 _SMALLER, _QUICK = 4, 1 / 8
+# What a gentle list asks for at once, for a page is decoded in one go, and how long it rests at most, for the list must
+# end before its version is forgotten.
+_GENTLE, _LONGEST_REST = 25, 0.1
 
 
 class Listing(NamedTuple, Generic[T]):
@@ -40,6 +44,16 @@ class Listing(NamedTuple, Generic[T]):
 
     items: list[T]
     resource_version: str
+
+
+class _Whole(Protocol[Taken_contra]):
+    """What a list's pages come into."""
+
+    def extend(self, items: Iterable[Taken_contra], /) -> None:
+        """Take one page."""
+
+
+Into = TypeVar("Into", bound=_Whole[Any])
 
 
 class Pages:
@@ -78,8 +92,6 @@ async def list_all(
     resource: Resource,
     read: Callable[[bytes], T | None],
     *,
-    type_: type[T] | None = None,
-    keep: Callable[[T], T] = lambda item: item,
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
@@ -89,15 +101,51 @@ async def list_all(
     """List everything, in requests of `page` objects and `deadline` seconds at most.
 
     `read` decodes one object, or gives None to leave it out; it is also called for objects that do not come into the
-    result. Where there is a `type_`, a page of which each object can be decoded as that is not read one by one: that
-    takes half the time, and others wait meanwhile. `keep` gives what is kept of an object, or in its place. Raises
-    ApiError, and what `read` raises.
+    result. Raises ApiError, and what `read` raises.
+    """
+    whole: Callable[[], list[T]] = list
+    items, resource_version = await list_into(
+        whole,
+        client,
+        resource,
+        read,
+        namespace=namespace,
+        label_selector=label_selector,
+        field_selector=field_selector,
+        page=page,
+        deadline=deadline,
+    )
+    return Listing(items, resource_version)
+
+
+async def list_into(
+    whole: Callable[[], Into],
+    client: Client,
+    resource: Resource,
+    read: Callable[[bytes], T | None],
+    *,
+    type_: type[T] | None = None,
+    gently: bool = False,
+    namespace: str | None = None,
+    label_selector: str = "",
+    field_selector: str = "",
+    page: int | Pages = 500,
+    deadline: float = 60.0,
+) -> tuple[Into, str]:
+    """List as `list_all` does, and give each page to `extend` of what `whole` gives as it comes.
+
+    A list that begins anew begins with another `whole`. Where there is a `type_`, a page of which each object can be
+    decoded as that is not read one by one: that takes half the time, and others wait meanwhile. `gently` asks for small
+    pages and rests after each for as long as it took, for those who wait here and for those whom the apiserver serves;
+    not any more when the list had to begin anew.
     """
     pages = page if isinstance(page, Pages) else Pages(page)
     clock = asyncio.get_running_loop().time
-    items: list[T] = []
+    taken = whole()
     continue_, attempt = "", 1
     while True:
+        gently = gently and attempt == 1
+        limit = min(pages.size, _GENTLE) if gently else pages.size
         began = clock()
         try:
             body = await client.list_page(
@@ -105,7 +153,7 @@ async def list_all(
                 namespace=namespace,
                 label_selector=label_selector,
                 field_selector=field_selector,
-                limit=pages.size if attempt <= _ATTEMPTS_IN_PAGES else 0,
+                limit=limit if attempt <= _ATTEMPTS_IN_PAGES else 0,
                 continue_=continue_,
                 deadline=deadline,
             )
@@ -114,14 +162,16 @@ async def list_all(
                 pages.late()
             if not (error.gone and continue_):
                 raise
-            items, continue_, attempt = [], "", attempt + 1
+            taken, continue_, attempt = whole(), "", attempt + 1
             continue
         pages.came((clock() - began) / deadline)
         meta, found = _read_page(body, read, type_)
-        items += map(keep, found)
+        taken.extend(found)
         continue_ = meta.continue_
         if not continue_:
-            return Listing(items, meta.resource_version)
+            return taken, meta.resource_version
+        if gently:
+            await asyncio.sleep(min(clock() - began, _LONGEST_REST))
 
 
 def _read_page(body: bytes, read: Callable[[bytes], T | None], type_: type[T] | None) -> tuple[_ListMeta, Iterable[T]]:

@@ -32,9 +32,6 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 _OF_JOBS = [kind for kind in GANG_KINDS if kind.pods_of_jobs]
 
-# Pods are large: a page of them is decoded in one go, and reviews wait meanwhile.
-_PAGE = 50
-
 
 class Outsiders:
     """The living pods of workloads that do not carry muster's label, in one store for each label selector."""
@@ -48,7 +45,7 @@ class Outsiders:
     def reflectors(self, client: Client) -> list[Reflector[Pod]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            Reflector(client, PODS, Pod, store, label_selector=selector, field_selector=UNFINISHED, page=_PAGE)
+            Reflector(client, PODS, Pod, store, label_selector=selector, field_selector=UNFINISHED)
             for selector, store in self.stores.items()
         ]
 

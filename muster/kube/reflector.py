@@ -16,9 +16,9 @@ import msgspec
 
 from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
-from muster.kube.listing import Pages, list_all
+from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
-from muster.kube.store import HasMetadata, Store, is_version
+from muster.kube.store import HasMetadata, Store
 from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ class Reflector(Generic[T]):
         if error.not_found and (wait := self._progress.missing(len(self._store))) is not None:
             if len(self._store) or not self._store.synced:
                 logger.info("%s: not served here (%s); asking again every %.0f s", name, error, wait)
-                self._fill([])
+                self._store.replace_all([])
+                self._synced.set()
             return wait
         self._failures += 1
         delay = self._progress.failed(error)
@@ -168,12 +169,13 @@ class Reflector(Generic[T]):
             raise Unreachable("the watch ended at once")
 
     async def _list(self) -> None:
-        items, resource_version = await list_all(
+        relist, resource_version = await list_into(
+            self._store.relist,
             self._client,
             self._resource,
             self._item,
             type_=self._type,
-            keep=self._known,
+            gently=self._store.synced,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
@@ -181,10 +183,7 @@ class Reflector(Generic[T]):
         )
         self._lists += 1
         self._progress.listed(resource_version)
-        self._fill(items)
-
-    def _fill(self, objects: list[T]) -> None:
-        self._store.replace_all(objects)
+        relist.end()
         self._synced.set()
 
     async def _watch(self) -> None:
@@ -223,11 +222,6 @@ class Reflector(Generic[T]):
                 self._store.apply(kind, item)
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
         self._progress.moved(decode(raw, _Bare).metadata.resource_version)
-
-    def _known(self, item: T) -> T:
-        known = self._store.get(item.metadata.namespace, item.metadata.name)
-        # Else a relist would hold the whole cluster twice.
-        return known if known is not None and is_version(known, item) else item
 
     def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
         """Decode one object; a malformed one gives its last readable version, or None."""

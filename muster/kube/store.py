@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from muster.objects import ObjectMeta
 
-__all__ = ["Change", "ChangeKind", "HasMetadata", "Store", "StoreStatistics", "is_version"]
+__all__ = ["Change", "ChangeKind", "HasMetadata", "Relist", "Store", "StoreStatistics", "is_version"]
 
 logger = logging.getLogger(__name__)
 
@@ -120,18 +120,13 @@ class Store(Generic[T]):
 
     def replace_all(self, objects: Iterable[T]) -> None:
         """Take a whole list as the new state; handlers hear the difference, deletions first. Sets `synced`."""
-        fresh = {_key(item): item for item in objects}
-        changes: list[Change[T]] = []
-        for place in [place for place in self._objects if place not in fresh]:
-            changes += self._remove(place)
-        for place, item in fresh.items():
-            old = self._objects.get(place)
-            # The very same, or its version: nearly all of a long list, for which others wait.
-            if old is not item and (old is None or not is_version(old, item)):
-                changes += self._put(item)
-        self._relists += 1
-        self.synced = True
-        self._tell(changes)
+        relist = self.relist()
+        relist.extend(objects)
+        relist.end()
+
+    def relist(self) -> Relist[T]:
+        """A whole list that comes in parts; nothing is changed before its end."""
+        return Relist(self)
 
     def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
         """Take one watch event. What the store knows decides what it means: a repeated event is no change."""
@@ -142,6 +137,16 @@ class Store(Generic[T]):
         return StoreStatistics(
             len(self._objects), **self._counts, relists=self._relists, handler_errors=self._handler_errors
         )
+
+    def _replace(self, places: set[_Key], news: Iterable[T]) -> None:
+        changes: list[Change[T]] = []
+        for place in sorted(self._objects.keys() - places):
+            changes += self._remove(place)
+        for item in news:
+            changes += self._put(item)
+        self._relists += 1
+        self.synced = True
+        self._tell(changes)
 
     def _put(self, item: T) -> list[Change[T]]:
         place = _key(item)
@@ -191,6 +196,34 @@ class Store(Generic[T]):
                 except Exception:
                     self._handler_errors += 1
                     logger.exception("a handler failed on %s %s", change.kind, _key(change.object))
+
+
+class Relist(Generic[T]):
+    """A list that becomes the new state of a store, part by part, so that others may have their turn between.
+
+    Of what the store has in that version already only the name is kept: else a relist would hold a cluster twice.
+    """
+
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+        self._listed: set[_Key] = set()
+        self._news: dict[_Key, T] = {}
+
+    def extend(self, objects: Iterable[T], /) -> None:
+        """Take a part. Nobody hears of it before the end."""
+        known = self._store._objects  # noqa: SLF001 - its own
+        for item in objects:
+            place = _key(item)
+            self._listed.add(place)
+            old = known.get(place)
+            if old is None or not is_version(old, item):
+                self._news[place] = item
+            else:
+                self._news.pop(place, None)
+
+    def end(self) -> None:
+        """Take all parts as the store's new state, as `Store.replace_all` does."""
+        self._store._replace(self._listed, self._news.values())
 
 
 def is_version(old: HasMetadata, new: HasMetadata) -> bool:

@@ -97,7 +97,8 @@ async def _serve_muster(context: ssl.SSLContext, kubeconfig: str) -> None:
         while True:
             await relisting.wait()
             for reflector in knowledge.outsiders.reflectors(client):
-                await _list_again(reflector)
+                if len(reflector.store):
+                    await _list_again(reflector)
 
 
 async def _list_again(reflector: Reflector[Pod]) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.listing import Pages, list_all
+from muster.kube.listing import Pages, list_all, list_into
 from muster.kube.resource import PODS
 from muster.objects import Pod
 from tests.faulty import FaultyApiserver, failure, html, listing, manifest, reply
@@ -50,13 +51,26 @@ async def test_objects_of_a_type_are_read_by_the_page(server: FaultyApiserver, c
         return None
 
     server.on("LIST", FIRST, reply(listing(5, manifest("b", 2), {"spec": 1})))
-    listed = await list_all(client, PODS, read, type_=Pod)
-    assert ([pod.metadata.name for pod in listed.items], len(alone)) == (["a"], 2)
+    whole: list[Pod] = []
+    await list_into(lambda: whole, client, PODS, read, type_=Pod)
+    assert ([pod.metadata.name for pod in whole], len(alone)) == (["a"], 2)
 
 
-async def test_of_each_object_is_kept_what_the_caller_says(server: FaultyApiserver, client: Client) -> None:
-    server.on("LIST", FIRST, reply(listing(5, manifest("b", 2))))
-    assert (await list_all(client, PODS, name, keep=str.upper)).items == ["A", "B"]
+async def test_each_page_is_given_on_when_it_is_there(server: FaultyApiserver, client: Client) -> None:
+    """What begins anew begins with an empty whole."""
+    wholes: list[list[str]] = []
+
+    def whole() -> list[str]:
+        wholes.append([])
+        return wholes[-1]
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        assert wholes == [["a"]]
+        return await EXPIRED(request)
+
+    server.on("LIST", FIRST, look, reply(listing(9, manifest("b", 2))))
+    assert await list_into(whole, client, PODS, name) == (["b"], "9")
+    assert wholes == [["a"], ["b"]]
 
 
 async def test_an_expired_page_begins_the_list_anew(server: FaultyApiserver, client: Client) -> None:
@@ -118,3 +132,29 @@ async def test_pages_that_do_not_come_in_time_become_smaller_until_they_do(
     seconds_each = 0.001
     assert len((await list_all(client, PODS, name, page=pages)).items) == 100
     assert pages.size == 64
+
+
+async def test_a_gentle_list_rests_as_long_as_it_asks(server: FaultyApiserver, client: Client) -> None:
+    """But never long: the version of a list's pages is forgotten after minutes."""
+    clock, now, asked = LoopClock(), asyncio.get_running_loop().time, list[float]()
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        asked.append(now())
+        number = len(asked)
+        clock.forward(0.03 if number == 1 else 40)
+        more = "" if number == 3 else str(number)
+        return await reply(listing(5, manifest(f"o-{number}", number), continue_=more))(request)
+
+    server.on("LIST", page)
+    found, _ = await list_into(list[str], client, PODS, name, gently=True)
+    assert found == ["o-1", "o-2", "o-3"]
+    assert {request.query["limit"] for request in server.requests} == {"25"}
+    assert asked[1] - asked[0] >= 2 * 0.03
+    assert 40.1 <= asked[2] - asked[1] < 80
+
+
+async def test_a_gentle_list_that_expires_is_gentle_no_more(server: FaultyApiserver, client: Client) -> None:
+    """It was too slow for its pages."""
+    server.on("LIST", FIRST, EXPIRED, reply(listing(9, manifest("b", 2))))
+    assert await list_into(list[str], client, PODS, name, gently=True) == (["b"], "9")
+    assert [request.query["limit"] for request in server.requests] == ["25", "25", "500"]

@@ -205,7 +205,7 @@ async def test_a_silent_watch_of_the_future_is_listed_again(server: FaultyApiser
     server.on("WATCH", FOREVER)
     async with running(client, silence=0.1) as reflector:
         await eventually(lambda: reflector.store.synced and not names(reflector))
-    assert [request.query["limit"] for request in server.seen("LIST")][:3] == ["500", "1", "500"]
+    assert [request.query["limit"] for request in server.seen("LIST")][:3] == ["500", "1", "25"]
 
 
 async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyApiserver, client: Client) -> None:

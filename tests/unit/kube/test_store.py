@@ -46,6 +46,24 @@ def test_a_relist_tells_what_nobody_saw() -> None:
     ]
 
 
+def test_a_relist_in_parts_changes_nothing_before_its_end() -> None:
+    """Between its parts others look at the store, and may even change it."""
+    store: Store[Thing] = Store()
+    store.replace_all([thing("stays"), thing("goes"), thing("changes")])
+    changes = recorded(store)
+    relist = store.relist()
+    relist.extend([thing("stays"), thing("changes", 2)])
+    relist.extend([thing("comes")])
+    assert not changes
+    assert {item.metadata.name for item in store} == {"stays", "goes", "changes"}
+    relist.end()
+    assert [(change.kind, change.object.metadata.name) for change in changes] == [
+        ("deleted", "goes"),
+        ("modified", "changes"),
+        ("added", "comes"),
+    ]
+
+
 class Uncomparable(Thing):
     """A large object, which a relist has no time to compare."""
 
