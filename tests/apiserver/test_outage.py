@@ -69,8 +69,8 @@ def _daemon(**labels: str) -> Manifest:
     return pod
 
 
-def _placed(*, mirror: bool = False, gang: str = "") -> Manifest:
-    pod = _pod(**_RAY, **({GANG: gang} if gang else {}))
+def _placed(labels: dict[str, str], *, mirror: bool = False) -> Manifest:
+    pod = _pod(**labels)
     if mirror:
         # As a kubelet reports its static pods.
         pod["metadata"]["annotations"] = dict.fromkeys(
@@ -98,9 +98,8 @@ _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
         pytest.param(_pod(**_RAY), "muster-system", id="Ray's pod in muster's namespace"),
         pytest.param(_pod(**_RAY), EXCLUDED, id="Ray's pod in an excluded namespace"),
         pytest.param(_pod(**_RAY, **{"ray.io/node-type": "redis-cleanup"}), "", id="KubeRay's clean-up pod"),
-        pytest.param(_placed(), "", id="Ray's pod with a node"),
-        pytest.param(_placed(mirror=True), "", id="mirror of a static pod"),
-        pytest.param(_daemon(**_RAY), "", id="daemon with Ray's label"),
+        pytest.param(_placed({}, mirror=True), "", id="mirror of a static pod"),
+        pytest.param(_daemon(app="agent"), "", id="daemon"),
         pytest.param(ray_cluster("theirs").manifest(), "", id="RayCluster without labels"),
         pytest.param(pytorch_job("theirs").manifest(), "", id="PyTorchJob without policy"),
         pytest.param(_unspecified("ray.io/v1", "RayCluster"), "", id="RayCluster without spec"),
@@ -131,11 +130,13 @@ def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) ->
         pytest.param(_pod(**_JOBSET), "jobset.pods.muster.dev", id="JobSet's pod"),
         pytest.param(_pod(**{GANG: "ours"}), "plain.pods.muster.dev", id="pod that joins a gang"),
         pytest.param(_pod(**_RAY, **{GANG: "ours"}), "ray.pods.muster.dev", id="one call for a labelled pod of Ray"),
-        pytest.param(_placed(gang="ours"), "ray.pods.muster.dev", id="pod with a node that says it is a member"),
+        pytest.param(_placed(_RAY), "ray.pods.muster.dev", id="Ray's pod with a node"),
+        pytest.param(_placed({GANG: "ours"}), "plain.pods.muster.dev", id="pod with a node that says it is a member"),
+        pytest.param(_daemon(**_RAY), "ray.pods.muster.dev", id="daemon with Ray's label"),
         pytest.param(_daemon(**{GANG: "ours"}), "plain.pods.muster.dev", id="daemon that says it is a member"),
         pytest.param(
             _pod(**_RAY, **{GANG: "ours", "ray.io/node-type": "redis-cleanup"}),
-            "ray.pods.muster.dev",
+            "cleanup.pods.muster.dev",
             id="clean-up pod that says it is a member",
         ),
         pytest.param(_job(**{GANG: "ours"}), "jobs.workloads.muster.dev", id="Job whose pods join a gang"),

@@ -210,7 +210,7 @@ def _is_out_of_the_way(cluster: Cluster, _said: str) -> None:
 
 
 def _is_called(_cluster: Cluster, said: str) -> None:
-    assert "may-be-a-member" in said
+    assert "ray.pods.muster.dev" in said
     assert CLOSED not in said
 
 

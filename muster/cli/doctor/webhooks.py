@@ -28,7 +28,8 @@ Things = tuple[tuple[str, str], ...]
 
 ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
     "MutatingWebhookConfiguration": {
-        f"{maker}.pods.muster.dev": ("/mutate/pods", _PODS, _CREATE) for maker in ("ray", "kubeflow", "jobset", "plain")
+        f"{maker}.pods.muster.dev": ("/mutate/pods", _PODS, _CREATE)
+        for maker in ("ray", "cleanup", "kubeflow", "jobset", "plain")
     },
     "ValidatingWebhookConfiguration": {
         "workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),

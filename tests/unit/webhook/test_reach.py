@@ -14,7 +14,7 @@ from webhook.bundles import CLOSED, Bundles
 from webhook.notices import Notices
 from webhook.reach import Entrance
 
-_OTHER = {"name": "may-be-a-member", "expression": "true"}
+_OTHER = {"name": "asks-for-gang-scheduling", "expression": "true"}
 
 
 @pytest.fixture

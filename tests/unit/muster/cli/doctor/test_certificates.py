@@ -53,8 +53,8 @@ def test_in_a_rotation_the_old_authority_beside_the_new_one_is_enough() -> None:
     assert levels(found(certificates, mutating=(trusted,))) == {Level.OK}
     assert messages(found(certificates, mutating=(strange,))) == [
         (
-            "the caBundle holds not the authority of what is served: ray.pods.muster.dev, kubeflow.pods.muster.dev, "
-            "jobset.pods.muster.dev, plain.pods.muster.dev"
+            "the caBundle holds not the authority of what is served: ray.pods.muster.dev, "
+            "cleanup.pods.muster.dev, kubeflow.pods.muster.dev, jobset.pods.muster.dev, plain.pods.muster.dev"
         )
     ]
 
