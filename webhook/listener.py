@@ -4,12 +4,16 @@ An apiserver keeps up to 25 idle connections to a webhook for 90 seconds and exp
 cluster can reach the port as well, so connections are bounded: when there are too many, those that have never said
 anything go first, the oldest before the others, then those that have been idle for longest. Where none has been so for
 a moment, new ones wait in the kernel until one has: closing those that have just come would serve nobody in a rush.
+
+An apiserver asks on the connections that it has. So none is kept for ever: else all would stay with the replica that
+was there first, and with the certificate that it had then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.intake import Intake
 
-__all__ = ["Listener", "Patience", "heard"]
+__all__ = ["Listener", "Patience", "heard", "outlived"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ _TELLING_SECONDS, _LOOK_SECONDS = 1.0, 0.02
 _CUTTING_SECONDS = 0.1
 # What a connection buffers of a body that nobody reads yet, in bytes.
 _READ_BUFFER = 2**16
+# The part of its time that a connection is kept at least: those that came together go one by one.
+_EARLIEST = 0.8
 _NEVER = float("inf")
 
 
@@ -47,12 +53,14 @@ _NEVER = float("inf")
 class Patience:
     """Seconds that a client may take: for the TLS handshake, for the head of a request, and until it asks again.
 
-    The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then.
+    The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then. A connection
+    that has been there for `whole` seconds ends with its next answer, which says so, and never between two.
     """
 
     handshake: float = 5.0
     head: float = 5.0
     idle: float = 120.0
+    whole: float = 300.0
 
 
 class Listener:
@@ -165,6 +173,7 @@ class Listener:
         connection = _Connection(
             self,
             self._server,
+            whole=self._patience.whole * random.uniform(_EARLIEST, 1),  # noqa: S311 - not a secret
             loop=asyncio.get_running_loop(),
             keepalive_timeout=self._patience.idle,
             access_log=None,
@@ -232,17 +241,25 @@ class Listener:
 
 
 class _Connection(web.RequestHandler):
-    """One connection, and since when it owes the head of a request."""
+    """One connection, since when it owes the head of a request, and how long it is kept."""
 
-    __slots__ = ("_listener", "busy", "last", "silent", "waiting_since")
+    __slots__ = ("_listener", "_until", "busy", "last", "silent", "waiting_since")
 
-    def __init__(self, listener: Listener, server: Any, **options: Any) -> None:  # noqa: ANN401 - as aiohttp's
+    def __init__(
+        self,
+        listener: Listener,
+        server: Any,  # noqa: ANN401 - as aiohttp's
+        *,
+        whole: float,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(server, **options)
         self._listener = listener
         self.busy = False
         # Not a byte came.
         self.silent = True
         self.last = self._loop.time()
+        self._until = self.last + whole
         # A handshake has a deadline of its own.
         self.waiting_since = _NEVER
 
@@ -283,6 +300,11 @@ class _Connection(web.RequestHandler):
         self.busy = False
         self.last = self._loop.time()
 
+    @property
+    def outlived(self) -> bool:
+        """Whether it has been there for long enough."""
+        return self._loop.time() >= self._until
+
     def abort(self) -> None:
         """Close it without waiting for anything."""
         if self.transport is not None:
@@ -292,6 +314,11 @@ class _Connection(web.RequestHandler):
 def heard(protocol: object) -> AbstractContextManager[None]:
     """While the body runs a request of that connection is under way: its head has come."""
     return protocol if isinstance(protocol, _Connection) else nullcontext()
+
+
+def outlived(protocol: object) -> bool:
+    """Whether the answer to this request is to end its connection, for it has been there for long enough."""
+    return isinstance(protocol, _Connection) and protocol.outlived
 
 
 def _accepted(listening: socket.socket) -> socket.socket | None:

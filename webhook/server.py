@@ -19,7 +19,7 @@ from muster.objects import InvalidObjectError
 from webhook.beside import beside, offered
 from webhook.deadline import answer_within
 from webhook.intake import Intake, Refused
-from webhook.listener import heard
+from webhook.listener import heard, outlived
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue
 from webhook.review import (
@@ -132,7 +132,7 @@ class _Path(Generic[T]):
                 _log(request, answer)
                 response = web.Response(body=body, headers=_JSON)
                 self._reviews.answered(answer, time.perf_counter() - started)
-            if self._intake.closing or not http.content.is_eof():
+            if self._intake.closing or outlived(http.protocol) or not http.content.is_eof():
                 response.force_close()
             return response
 

@@ -39,7 +39,7 @@ BODY = as_json(review(MEMBER)).encode()
 # For what must happen, and for who is impatient in a test; seconds.
 SOON, QUICK = 60.0, 0.1
 # For who may take his time: a busy machine is none of what is tested.
-LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000)
+LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000, whole=6000)
 
 
 @dataclass
@@ -235,6 +235,21 @@ async def test_a_kept_connection_that_is_idle_stays() -> None:
         clock.forward(10)
         assert await silent.closed()
         assert allowed(await kept.ask())
+
+
+async def test_a_connection_is_not_kept_for_ever() -> None:
+    """Else a replica that comes later is asked nothing; but it ends with an answer, for a call on it must not fail."""
+    clock = LoopClock()
+    async with house(patience=replace(PATIENCE, whole=300)) as served, served.peer() as old:
+        status, headers, _ = await old.ask()
+        assert (status, headers.get("Connection")) == (200, None)
+        clock.forward(301)
+        async with served.peer() as young:
+            status, headers, body = await old.ask()
+            assert (status, headers["Connection"]) == (200, "close")
+            assert json.loads(body)["response"]["allowed"]
+            assert await old.closed()
+            assert [(await young.ask())[1].get("Connection") for _ in range(2)] == [None, None]
 
 
 async def test_a_body_that_does_not_come_is_408_and_closed() -> None:
