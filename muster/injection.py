@@ -37,8 +37,7 @@ def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     """Whether the pod is muster's to bind.
 
     It is not when somebody bound it already (an operator's own gang flag), when it names another scheduler, when it has
-    a node already, when a kubelet made it, or when it is a daemon's, whose node is certain. The chart's webhook rules
-    do not even ask about those last three, where they carry no label of muster's.
+    a node already, when a kubelet made it, or when it is a daemon's, whose node is certain.
     """
     # No operator writes muster's label: what names another gang there is not believed in the group either.
     if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
@@ -77,11 +76,13 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
     is written down for pods that a Job of the workload controls.
     """
     operations = _missing("/metadata/labels", pod.metadata.labels, member.labels)
-    said = (pod.metadata.labels, pod.metadata.annotations)
-    unsaid = {key: text for key, text in member.defaults.items() if not any(key in texts for texts in said)}
-    annotations = {**member.annotations, **unsaid}
+    annotations = member.annotations
+    if member.defaults:
+        said = (pod.metadata.labels, pod.metadata.annotations)
+        unsaid = {key: text for key, text in member.defaults.items() if not any(key in texts for texts in said)}
+        annotations = {**annotations, **unsaid}
     if workload is not None:
-        annotations[WORKLOAD] = msgspec.json.encode(workload).decode()
+        annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
     if workload is None and WORKLOAD in pod.metadata.annotations:
         # Nobody but muster says whose a pod is.
@@ -143,10 +144,9 @@ def _priority(pod: Pod, role: RoleSpec, intent: Intent) -> list[Operation]:
 
 
 def _missing(parent: str, present: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
-    lacking = {key: value for key, value in wanted.items() if present.get(key) != value}
     if not present:
-        return [_add(parent, lacking)] if lacking else []
-    return [_add(f"{parent}/{_escape(key)}", value) for key, value in lacking.items()]
+        return [_add(parent, dict(wanted))] if wanted else []
+    return [_add(_pointer(parent, key), value) for key, value in wanted.items() if present.get(key) != value]
 
 
 def _add(path: str, value: object) -> Operation:
@@ -154,10 +154,11 @@ def _add(path: str, value: object) -> Operation:
 
 
 def _remove(parent: str, key: str) -> Operation:
-    return {"op": "remove", "path": f"{parent}/{_escape(key)}"}
+    return {"op": "remove", "path": _pointer(parent, key)}
 
 
 @lru_cache(maxsize=64)
-def _escape(key: str) -> str:
-    """A key as a segment of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
+def _pointer(parent: str, key: str) -> str:
+    """The JSON pointer to a key of that parent (RFC 6901)."""
+    escaped = key.replace("~", "~0").replace("/", "~1")
+    return f"{parent}/{escaped}"

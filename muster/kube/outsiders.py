@@ -51,8 +51,11 @@ class Outsiders:
 
     def of(self, kind: Kind, workload: ObjectMeta) -> list[Pod]:
         """Those of a workload, by name."""
+        stores = [store for store in self.stores.values() if len(store)]
+        if not stores:
+            return []
         key = GangKey(workload.namespace, kind.pod_group_name(workload.name))
-        found = [pod for store in self.stores.values() for pod in store.by_index("gang", key)]
+        found = [pod for store in stores for pod in store.by_index("gang", key)]
         own = [pod for pod in found if _belongs(pod, kind, workload)]
         return sorted(own, key=lambda pod: pod.metadata.name)
 

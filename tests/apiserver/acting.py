@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from tests.apiserver.calls import Answer, Calls
     from tests.apiserver.desk import Manifest
 
+TENANT, ADMINISTRATOR = "tenant", "administrator"
+WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"
+VOLCANO = "system:serviceaccount:volcano-system:volcano-controllers"
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 OTHERS = "example.com/budget"
 FORBIDDEN = 403
 GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+OTHER_GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": OTHERS}]}}
 
 
 def labelled(**texts: str | None) -> Manifest:

@@ -12,9 +12,21 @@ import pytest
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import PODS
-from muster.names import GANG, GANG_SIZE, GATE
+from muster.kube.resource import POD_GROUPS, PODS
+from muster.names import ADMITTED, GANG, GANG_SIZE, GATE
 from tests import builders
+from tests.apiserver.acting import (
+    ADMINISTRATOR,
+    CONTROLLER,
+    FORBIDDEN,
+    GATE_AWAY,
+    TENANT,
+    VOLCANO,
+    WEBHOOK,
+    Acting,
+    group,
+    labelled,
+)
 from tests.apiserver.calls import Calls
 from tests.apiserver.desk import PATIENCE, Desk
 from tests.apiserver.kinds import all_served, serve_all
@@ -22,7 +34,7 @@ from tests.apiserver.kinds import all_served, serve_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EXCLUDED", "bare", "desk", "every_kind", "open_desk", "running", "webhook"]
+__all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "open_desk", "running", "webhook"]
 
 EXCLUDED = "excluded"
 """A namespace that the chart is told to leave alone."""
@@ -133,3 +145,49 @@ def open_desk(bare: Testbed, name: str) -> Iterator[Desk]:
     wait_for("its ServiceAccount", lambda: api.get(account), PATIENCE)
     yield Desk(bare, namespace, api)
     bare.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def acting(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[Acting]:
+    """A namespace in which a tenant may do everything, and an administrator everything and release."""
+    del webhook_of_session
+    namespace = f"policies-{uuid.uuid4().hex[:6]}"
+    bare.kubectl("create", "namespace", namespace)
+    at = f"--namespace={namespace}"
+    kinds = "pods,pods/status,podgroups.scheduling.volcano.sh,rayclusters.ray.io"
+    bare.kubectl("create", "role", "everything", "--verb=*", f"--resource={kinds}", at)
+    users = (f"--user={TENANT}", f"--user={ADMINISTRATOR}")
+    bare.kubectl("create", "rolebinding", "everything", "--role=everything", *users, at)
+    # As Volcano's own chart has it.
+    volcano = ("--verb=get,create,patch", "--resource=pods,podgroups.scheduling.volcano.sh")
+    bare.kubectl("create", "clusterrole", "volcano-of-policies", *volcano)
+    bare.kubectl(
+        *("create", "clusterrolebinding", "volcano-of-policies"),
+        *("--clusterrole=volcano-of-policies", f"--user={VOLCANO}"),
+    )
+    bare.kubectl("create", "rolebinding", "release", "--clusterrole=muster-release", users[1], at)
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    wait_for("its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
+    acting = Acting(namespace, calls)
+    probe = acting.member()
+
+    def in_force() -> bool:
+        pretend = "?dryRun=All"
+        told = [
+            acting.patch(TENANT, probe, GATE_AWAY, door=pretend),
+            acting.patch(CONTROLLER, probe, labelled(a="b"), door=pretend),
+        ]
+        made = acting.create(POD_GROUPS, group(acting, **{ADMITTED: "probe"}), TENANT)
+        hook = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster"
+        told += [made, calls("PATCH", f"{hook}{pretend}", labelled(a="b"), patch="merge", user=WEBHOOK)]
+        # And RBAC.
+        may = [acting.patch(ADMINISTRATOR, probe, GATE_AWAY, door=pretend)]
+        may.append(acting.patch(VOLCANO, probe, labelled(a="b"), door=pretend))
+        return all(answer.status == FORBIDDEN and "muster" in answer.message for answer in told) and all(
+            answer.ok for answer in may
+        )
+
+    wait_for("the policies to be in force", in_force, PATIENCE)
+    yield acting
+    bare.kubectl("delete", "namespace", namespace, "--wait=false")
+    bare.kubectl("delete", "clusterrole,clusterrolebinding", "volcano-of-policies")

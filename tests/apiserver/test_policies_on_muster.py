@@ -1,0 +1,165 @@
+"""The chart's ValidatingAdmissionPolicies on muster's own ServiceAccounts: a stolen token does what muster does."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.injection import opening
+from muster.kube.resource import JOBS, POD_GROUPS, PODS
+from muster.names import GATE, MANAGED_BY, MUSTER, NUDGE
+from muster.objects import ObjectMeta
+from tests import builders
+from tests.apiserver.acting import (
+    CONTROLLER,
+    FORBIDDEN,
+    GATE_AWAY,
+    LABEL_AWAY,
+    OTHER_GATE_AWAY,
+    OTHERS,
+    TENANT,
+    WEBHOOK,
+    Acting,
+    annotated,
+    group,
+    labelled,
+)
+from tests.recorder import RAY_CLUSTERS
+from webhook.bundles import CLOSED
+
+if TYPE_CHECKING:
+    from tests.apiserver.calls import Answer
+    from tests.apiserver.desk import Manifest
+
+# What the apiserver gives every pod.
+PUT_ON_ALL = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+]
+BOTH_GATES_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate} for gate in (GATE, OTHERS)]}}
+
+
+# --- muster's controller ----------------------------------------------------------------------------------------------
+
+
+def test_the_controller_takes_its_own_gate_off(acting: Acting) -> None:
+    name = acting.member()
+    pod = acting.calls.done("GET", acting.path(PODS, name))
+    meta = ObjectMeta(uid=pod["metadata"]["uid"], resource_version=pod["metadata"]["resourceVersion"])
+    assert acting.patch(CONTROLLER, name, opening(meta)).ok
+    assert acting.gates(name) == [OTHERS]
+
+
+MORE = [
+    pytest.param(labelled(team="a"), id="a label"),
+    pytest.param(LABEL_AWAY, id="its own label"),
+    pytest.param(annotated(**{"example.com/note": "a"}), id="an annotation"),
+    pytest.param({"metadata": {"finalizers": ["example.com/later"]}}, id="a finalizer"),
+    pytest.param({"spec": {"containers": [{"name": "main", "image": "evil"}]}}, id="an image"),
+    pytest.param({"spec": {"tolerations": [*PUT_ON_ALL, {"operator": "Exists"}]}}, id="tolerations"),
+    pytest.param({"spec": {"nodeSelector": {"disk": "fast"}}}, id="where it runs"),
+    pytest.param({"spec": {"activeDeadlineSeconds": 60}}, id="a time limit"),
+]
+
+
+@pytest.mark.parametrize("patch", [*MORE, pytest.param(OTHER_GATE_AWAY, id="somebody else's gate")])
+def test_the_controller_changes_nothing_else_of_a_pod(acting: Acting, patch: Manifest) -> None:
+    """Neither alone nor with its own gate, nor of a pod that is no member of any gang."""
+    name = acting.member()
+    both = (BOTH_GATES_AWAY,) if patch is OTHER_GATE_AWAY else (GATE_AWAY, patch)
+    answers = [
+        acting.patch(CONTROLLER, name, patch),
+        acting.patch(CONTROLLER, name, *both),
+        acting.patch(CONTROLLER, acting.stranger(), patch),
+    ][: 2 if patch is LABEL_AWAY else 3]
+    for answer in answers:
+        assert answer.status == FORBIDDEN
+        assert "takes its own gate off pods, and changes nothing else" in answer.message
+
+
+def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting) -> None:
+    placed = acting.member(nodeName="somewhere")
+    for name in (acting.stranger(), placed):
+        answer = acting.calls("DELETE", acting.path(PODS, name), user=CONTROLLER)
+        assert (answer.status, "deletes no pods but those" in answer.message) == (FORBIDDEN, True)
+    assert acting.calls("DELETE", acting.path(PODS, acting.member()), user=CONTROLLER).ok
+
+
+def test_the_controller_only_touches_workloads(acting: Acting) -> None:
+    assert acting.create(RAY_CLUSTERS, builders.ray_cluster("quiet").manifest()).ok
+
+    def patch(change: Manifest) -> Answer:
+        return acting.patch(CONTROLLER, "quiet", change, resource=RAY_CLUSTERS)
+
+    assert patch(annotated(**{NUDGE: "now"})).ok
+    others = annotated(**{NUDGE: "later", "example.com/note": "a"})
+    for change in (others, labelled(team="a"), {"spec": {"suspend": True}}, {"metadata": {"finalizers": ["a.b/c"]}}):
+        answer = patch(change)
+        assert (answer.status, "touches the annotation muster.dev/nudge" in answer.message) == (FORBIDDEN, True)
+
+
+def test_the_controller_only_touches_jobs(acting: Acting) -> None:
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
+    job = {"metadata": {"name": "quiet"}, "spec": {"suspend": True, "template": pod}}
+    assert acting.create(JOBS, job).ok
+    assert acting.patch(CONTROLLER, "quiet", annotated(**{NUDGE: "now"}), resource=JOBS).ok
+    others = annotated(**{NUDGE: "later", "example.com/note": "a"})
+    for change in (others, labelled(team="a"), {"spec": {"suspend": False}}, {"spec": {"parallelism": 100}}):
+        answer = acting.patch(CONTROLLER, "quiet", change, resource=JOBS)
+        assert (answer.status, "touches the annotation muster.dev/nudge" in answer.message) == (FORBIDDEN, True)
+
+
+def test_the_controller_leaves_podgroups_of_others_alone(acting: Acting) -> None:
+    """By the label that says whose one is; it neither takes one over, nor gives one away."""
+
+    def patch(name: str, change: Manifest) -> int:
+        return acting.patch(CONTROLLER, name, change, resource=POD_GROUPS).status
+
+    foreign = group(acting)
+    del foreign["metadata"]["labels"]
+    made = acting.create(POD_GROUPS, foreign, CONTROLLER)
+    assert (made.status, "no PodGroups but its own" in made.message) == (FORBIDDEN, True)
+    theirs = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    assert acting.patch(TENANT, theirs, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
+    changes: list[Manifest] = [{"spec": {"minMember": 2}}, labelled(**{MANAGED_BY: MUSTER}), annotated(note="a")]
+    assert [patch(theirs, change) for change in changes] == [FORBIDDEN] * 3
+    assert acting.calls("DELETE", acting.path(POD_GROUPS, theirs), user=CONTROLLER).status == FORBIDDEN
+    own = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    assert patch(own, {"spec": {"minMember": 2}}) < FORBIDDEN
+    assert patch(own, labelled(**{MANAGED_BY: None})) == FORBIDDEN
+    assert acting.calls("DELETE", acting.path(POD_GROUPS, own), user=CONTROLLER).ok
+
+
+# --- muster's webhook -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["mutating", "validating"])
+def test_the_webhook_writes_nothing_but_whom_to_trust(acting: Acting, kind: str) -> None:
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/muster"
+    authority = acting.calls.done("GET", path)["webhooks"][0]["clientConfig"]["caBundle"]
+
+    def change(where: str, value: object) -> Answer:
+        body = [{"op": "add", "path": where, "value": value}]
+        return acting.calls("PATCH", f"{path}?dryRun=All", body, patch="json", user=WEBHOOK)
+
+    trusted = change("/webhooks/0/clientConfig/caBundle", base64.b64encode(base64.b64decode(authority) * 2).decode())
+    assert trusted.ok, trusted.message
+    elsewhere = {"namespace": "tenant", "name": "other", "path": "/", "port": 443}
+    tricks: dict[str, object] = {
+        "/webhooks/0/clientConfig/service": elsewhere,
+        "/webhooks/0/rules/0/resources": ["secrets"],
+        "/webhooks/0/failurePolicy": "Ignore",
+        "/webhooks/0/namespaceSelector": {},
+        "/webhooks/0/matchConditions": [{"name": CLOSED, "expression": "false"}],
+        "/metadata/labels/team": "a",
+    }
+    if kind == "validating":
+        tricks |= {
+            "/webhooks/0/matchConditions": [],
+            "/webhooks/0/matchConditions/-": {"name": CLOSED, "expression": "false"},
+        }
+    for where, value in tricks.items():
+        answer = change(where, value)
+        assert (answer.status, "changes nothing else of them" in answer.message) == (FORBIDDEN, True), where
