@@ -67,9 +67,9 @@ class Pages:
         self._most = most
         self.size = most
 
-    def late(self) -> None:
-        """The page did not come in time."""
-        self.size = max(1, self.size // _SMALLER)
+    def late(self, asked: int) -> None:
+        """A page of so many did not come in time."""
+        self.size = max(1, asked // _SMALLER)
 
     def came(self, part: float) -> None:
         """The page took this part of its time."""
@@ -159,7 +159,7 @@ async def list_into(
             )
         except ApiError as error:
             if error.timed_out:
-                pages.late()
+                pages.late(limit)
             if not (error.gone and continue_):
                 raise
             taken, continue_, attempt = whole(), "", attempt + 1

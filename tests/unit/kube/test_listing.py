@@ -153,6 +153,23 @@ async def test_a_gentle_list_rests_as_long_as_it_asks(server: FaultyApiserver, c
     assert 40.1 <= asked[2] - asked[1] < 80
 
 
+async def test_a_gentle_page_that_does_not_come_in_time_is_smaller_the_next_time(
+    server: FaultyApiserver, client: Client
+) -> None:
+    """Smaller than it was, and not than it might have been."""
+    clock, pages = LoopClock(), Pages(500)
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        clock.forward(61)
+        return await FIRST(request)
+
+    server.on("LIST", late, reply(listing(9)))
+    with pytest.raises(Unreachable, match="no answer in 60 s"):
+        await list_into(list[str], client, PODS, name, gently=True, page=pages)
+    await list_into(list[str], client, PODS, name, gently=True, page=pages)
+    assert [request.query["limit"] for request in server.requests] == ["25", "6"]
+
+
 async def test_a_gentle_list_that_expires_is_gentle_no_more(server: FaultyApiserver, client: Client) -> None:
     """It was too slow for its pages."""
     server.on("LIST", FIRST, EXPIRED, reply(listing(9, manifest("b", 2))))
