@@ -214,6 +214,23 @@ def test_owner_of_a_former_life_is_no_owner(desk: Desk, cluster: Manifest) -> No
 _DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
 
 
+@pytest.mark.parametrize("kind", ["a pod with a node", "the mirror of a static pod", "a daemon"])
+def test_what_is_certain_of_its_node_is_left_as_it_is(desk: Desk, cluster: Manifest, kind: str) -> None:
+    """Also with the labels of a gang, by which it is seen."""
+    wanted = desk.member(cluster, "worker", **({} if kind == "a daemon" else {"nodeName": "node-0"}))
+    if kind == "a daemon":
+        wanted["metadata"]["ownerReferences"] = [_DAEMON]
+    if kind == "the mirror of a static pod":
+        del wanted["metadata"]["ownerReferences"]
+        wanted["metadata"]["annotations"] = dict.fromkeys(
+            ("kubernetes.io/config.mirror", "kubernetes.io/config.hash"), "x"
+        )
+    pod = desk.create(wanted, "--dry-run=server")
+    assert _traces(pod) == []
+    assert pod["spec"]["schedulerName"] == "default-scheduler"
+    assert pod["metadata"].get("annotations", {}) == wanted["metadata"].get("annotations", {})
+
+
 @pytest.mark.parametrize(
     ("spec", "owner"),
     [
