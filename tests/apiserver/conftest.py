@@ -14,8 +14,9 @@ from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import ADMITTED, GANG, GANG_SIZE, GATE
-from tests import builders
-from tests.apiserver.acting import (
+from tests.support.cluster.calls import Calls
+from tests.support.cluster.desk import PATIENCE, Desk
+from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
     FORBIDDEN,
@@ -27,9 +28,8 @@ from tests.apiserver.acting import (
     group,
     labelled,
 )
-from tests.apiserver.calls import Calls
-from tests.apiserver.desk import PATIENCE, Desk
-from tests.apiserver.kinds import all_served, serve_all
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.members import all_served, serve_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

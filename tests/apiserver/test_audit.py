@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL
-from tests.apiserver.commands import muster
-from tests.builders import queue, ray_cluster
+from tests.support.cli.in_process import muster
+from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     import subprocess
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.testbed import Testbed
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.desk import Desk
 
 
 def audit(kubeconfig: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:

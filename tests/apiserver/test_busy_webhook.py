@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS
-from tests import builders
-from tests.apiserver.injectors import Injector, injecting
+from tests.support.cluster.other_webhooks import Injector, injecting
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk
 
 _AGAIN = {"Retry-After": "1"}
 

@@ -21,10 +21,10 @@ from muster.kube.config import Connection
 from muster.kube.errors import ApiError
 from muster.kube.resource import MUTATING_WEBHOOKS, PODS, Resource
 from muster.names import GATE, QUEUE_LABEL
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.owned import Maker, member
-from tests.builders import queue, ray_cluster
-from tests.faulty import FaultyApiserver, failure, hang, only, reset
+from tests.support.cluster.desk import PATIENCE
+from tests.support.faults.apiserver import FaultyApiserver, failure, hang, only, reset
+from tests.support.manifests.owner_chains import Maker, member
+from tests.support.manifests.workloads import queue, ray_cluster
 from webhook.knowledge import Knowledge
 from webhook.pods import review_pod
 from webhook.review import decode_review
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
-    from tests.faulty import Answer
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
+    from tests.support.faults.apiserver import Answer
     from webhook.review import Request
 
 _BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)

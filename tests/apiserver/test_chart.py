@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Answer, Calls
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.calls import Answer, Calls
+    from tests.support.cluster.desk import Manifest
 
 _NAMESPACE = "restricted"
 _LEVEL = "pod-security.kubernetes.io/enforce"

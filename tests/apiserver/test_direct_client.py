@@ -13,13 +13,13 @@ import pytest
 from hack.testbed import wait_for
 from muster.kube.resource import QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
-from tests import builders
-from tests.apiserver.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
 
 _ADMINISTRATOR = {"username": "kubernetes-admin", "groups": ["system:masters"]}
 

@@ -16,8 +16,8 @@ from hack.testbed import wait_for
 from muster.kube.resource import DEPLOYMENTS, MUTATING_WEBHOOKS, POD_GROUPS, SECRETS, VALIDATING_WEBHOOKS
 from muster.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
 from tests.apiserver.conftest import EXCLUDED
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.doctors import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
+from tests.support.cli.doctor import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
+from tests.support.cluster.desk import PATIENCE
 from webhook.certificates import issue
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

@@ -9,7 +9,7 @@ import pytest
 from hack.testbed import wait_for
 from hack.testbed.api import answers
 from hack.testbed.from_image import Pod
-from tests.apiserver.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,12 +24,12 @@ from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import QUEUES
 from muster.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.kinds import PLAIN, WITH_WORKLOAD
-from tests.apiserver.owned import Maker, member
-from tests.builders import queue, ray_cluster
-from tests.faulty import FaultyApiserver, nothing
-from tests.recorder import RAY_CLUSTERS
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.faults.apiserver import FaultyApiserver, nothing
+from tests.support.manifests.members import PLAIN, WITH_WORKLOAD
+from tests.support.manifests.owner_chains import Maker, member
+from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from hack.testbed.process import Process
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Manifest
 
 # Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

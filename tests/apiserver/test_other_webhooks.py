@@ -14,17 +14,17 @@ import pytest
 
 from muster.kube.resource import PRIORITY_CLASSES
 from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
-from tests.apiserver.injectors import Injector, injecting, with_sidecar
-from tests.apiserver.owned import Maker, member, wait_for_class
-from tests.builders import queue, ray_cluster
+from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
+from tests.support.manifests.owner_chains import Maker, member, wait_for_class
+from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
 
 _FIRST, _LAST = "a-first", "z-last"
 

@@ -9,12 +9,12 @@ import pytest
 from hack.testbed import wait_for
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL
-from tests import builders
 from tests.apiserver.conftest import EXCLUDED, open_desk, running
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.owned import Maker
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.owner_chains import Maker
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
 
 
 _CLUSTERS = ("ours", "noted", "finalized", "reported", "deleted")

@@ -23,18 +23,18 @@ from muster.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.injectors import Injector, injecting, with_sidecar
-from tests.apiserver.kinds import MPI_JOB_V1, PLAIN, TEMPLATE, WITH_WORKLOAD, Chain, Member, mpi_job, serve_v1
-from tests.apiserver.owned import Maker, chain, member, wait_for_class
-from tests.builders import queue
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
+from tests.support.manifests.members import MPI_JOB_V1, PLAIN, TEMPLATE, WITH_WORKLOAD, Chain, Member, mpi_job, serve_v1
+from tests.support.manifests.owner_chains import Maker, chain, member, wait_for_class
+from tests.support.manifests.workloads import queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Manifest
 
 pytestmark = pytest.mark.usefixtures("webhook")
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.builders import RayCluster, queue, ray_cluster
+from tests.support.manifests.workloads import RayCluster, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hack.testbed import Testbed
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.desk import Desk
 
 
 def plan(kubeconfig: Path | str, *workloads: RayCluster, namespace: str = "") -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.intent import Defaults
-from tests.apiserver.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

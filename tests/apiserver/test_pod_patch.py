@@ -20,14 +20,14 @@ from muster.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from tests.apiserver.owned import wait_for_class
-from tests.builders import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
+from tests.support.manifests.owner_chains import wait_for_class
+from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
 
 _GATES = [{"name": GATE}]
 

@@ -28,8 +28,8 @@ from muster.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from tests import builders
-from tests.apiserver.acting import (
+from tests.apiserver.conftest import EXCLUDED
+from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
     FORBIDDEN,
@@ -44,12 +44,12 @@ from tests.apiserver.acting import (
     group,
     labelled,
 )
-from tests.apiserver.conftest import EXCLUDED
-from tests.apiserver.owned import owned
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.owner_chains import owned
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.desk import Manifest
 
 TRICKS = [
     pytest.param([GATE_AWAY], "", id="the gate taken off"),

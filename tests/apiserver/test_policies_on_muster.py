@@ -11,8 +11,7 @@ from muster.injection import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
 from muster.names import GATE, MANAGED_BY, MUSTER, NUDGE
 from muster.objects import ObjectMeta
-from tests import builders
-from tests.apiserver.acting import (
+from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
     GATE_AWAY,
@@ -26,12 +25,13 @@ from tests.apiserver.acting import (
     group,
     labelled,
 )
-from tests.recorder import RAY_CLUSTERS
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.manifests import workloads as builders
 from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
-    from tests.apiserver.calls import Answer
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.calls import Answer
+    from tests.support.cluster.desk import Manifest
 
 # What the apiserver gives every pod.
 PUT_ON_ALL = [

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from muster.quantity import InvalidQuantityError, Quantity, parse_quantity
-from tests.apiserver.quantity_texts import any_text, edge_texts, well_formed
+from tests.support.manifests.quantity_texts import any_text, edge_texts, well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hack.testbed import Testbed
-    from tests.apiserver.calls import Calls
+    from tests.support.cluster.calls import Calls
 
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
 _PER_DEVICE, _PER_REQUEST = 32, 4096

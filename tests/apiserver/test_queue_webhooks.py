@@ -13,14 +13,14 @@ import pytest
 from hack.testbed import wait_for
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from muster.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests import builders
-from tests.apiserver.desk import PATIENCE, Manifest
+from tests.support.cluster.desk import PATIENCE, Manifest
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Answer, Calls
+    from tests.support.cluster.calls import Answer, Calls
 
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 

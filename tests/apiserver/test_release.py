@@ -9,10 +9,10 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.names import GANG, GATE, label_value
-from tests import builders
-from tests.apiserver.commands import muster
 from tests.apiserver.conftest import open_desk, running
-from tests.apiserver.desk import PATIENCE
+from tests.support.cli.in_process import muster
+from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
     import subprocess
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.desk import Desk
 
 OTHERS = "example.com/budget"
 

@@ -22,10 +22,10 @@ from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import EVENTS, QUEUES, SECRETS
 from muster.names import QUEUE_LABEL
-from tests import builders
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.load import Load, kinds
-from tests.faulty import FaultyApiserver
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.pod_load import Load, kinds
+from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.manifests import workloads as builders
 from webhook.bundles import CONFIGURATIONS
 from webhook.certificates import Certificates, InvalidCertificateError, Lives, authorities_in, issue
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")

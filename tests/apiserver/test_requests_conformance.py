@@ -23,15 +23,15 @@ from muster.objects import Pod, PodSpec, convert
 from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
 from muster.resources import Resources, as_text, parse_resources, total
-from tests.apiserver.calls import Calls
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.owned import wait_for_class
-from tests.apiserver.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
+from tests.support.cluster.calls import Calls
+from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests.owner_chains import wait_for_class
+from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tests.apiserver.calls import Answer
+    from tests.support.cluster.calls import Answer
 
 JSON = dict[str, Any]
 

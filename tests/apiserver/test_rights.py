@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from muster.cli.doctor.rights import Right
-from tests.apiserver.calls import Calls
-from tests.apiserver.reviewing import Kind, allowed, discovered, questions
-from tests.rights import covers, granted
+from tests.support.cluster.access_reviews import Kind, allowed, discovered, questions
+from tests.support.cluster.calls import Calls
+from tests.support.cluster.rbac import covers, granted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

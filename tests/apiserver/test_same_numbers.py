@@ -16,18 +16,18 @@ from muster.names import QUEUE_LABEL
 from muster.objects import PodSpec, convert
 from muster.requests import pod_requests
 from muster.resources import as_text, total
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.owned import Maker
-from tests.builders import pytorch_job, queue, ray_cluster
+from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests.owner_chains import Maker
+from tests.support.manifests.workloads import pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
-    from tests.builders import PyTorchJob, RayCluster
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
+    from tests.support.manifests.workloads import PyTorchJob, RayCluster
 
 # What a container does not say is given: a request, a limit that stands in for one, a least amount that does.
 _GIVEN = {

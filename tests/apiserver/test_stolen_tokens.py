@@ -14,8 +14,11 @@ import yaml
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import ADMITTED, MANAGED_BY, NUDGE
-from tests import builders
-from tests.apiserver.acting import (
+from tests.apiserver.conftest import open_desk
+from tests.apiserver.test_replicas import everywhere
+from tests.support.cluster.calls import Calls
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
     GATE_AWAY,
@@ -25,18 +28,15 @@ from tests.apiserver.acting import (
     group,
     labelled,
 )
-from tests.apiserver.calls import Calls
-from tests.apiserver.conftest import open_desk
-from tests.apiserver.desk import PATIENCE
-from tests.apiserver.test_replicas import everywhere
-from tests.recorder import RAY_CLUSTERS
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.desk import Manifest
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"

@@ -8,15 +8,15 @@ import pytest
 
 from hack.testbed import wait_for
 from tests.apiserver.conftest import open_desk
-from tests.apiserver.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Manifest
 
 FORBIDDEN = 403
 OWNER = "owner-of-the-namespace"

@@ -19,16 +19,16 @@ from muster.names import (
     REQUEUE_AFTER,
     STATE,
 )
-from tests.apiserver.desk import PATIENCE
-from tests.builders import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed.muster import MusterInstall
-    from tests.apiserver.calls import Calls
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.calls import Calls
+    from tests.support.cluster.desk import Desk, Manifest
 
 _NOW = "2026-11-21T10:00:00Z"
 _CONTROLLER = "system:serviceaccount:muster-system:muster-controller"

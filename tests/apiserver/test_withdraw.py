@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
-from tests.apiserver.commands import muster
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
+from tests.support.cli.in_process import muster
 
 if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
-    from tests.apiserver.desk import Desk, Manifest
+    from tests.support.cluster.desk import Desk, Manifest
 
 __all__ = ["desk", "nobody", "stubborn"]
 

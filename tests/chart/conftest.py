@@ -12,13 +12,13 @@ import yaml
 
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-from tests.chart.kubeconform import faults
-from tests.chart.rendered import Rendered
+from tests.support.chart.kubeconform import faults
+from tests.support.chart.rendered import Rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.chart.rendered import JSON, Program, Render
+    from tests.support.chart.rendered import JSON, Program, Render
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 

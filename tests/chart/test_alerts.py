@@ -13,7 +13,7 @@ from hack.testbed.debian import Debian
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Program, Render
+    from tests.support.chart.rendered import JSON, Program, Render
 
 _LEASE = 'leader_election_master_status{name="gangs-muster-controller",pod="%s"}'
 _DAYS = 86400

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import Program, Render, Rendered
+    from tests.support.chart.rendered import Program, Render, Rendered
 
 PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
 CERT_MANAGER = "certManager.enabled=true"

@@ -13,7 +13,7 @@ import muster
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Program, Render, Rendered
+    from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 POLICIES = ("controller", "podgroups", "pods", "webhook")
 

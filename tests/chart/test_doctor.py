@@ -14,10 +14,10 @@ from muster.cli.doctor.sight import Deployment, WebhookConfiguration
 from muster.cli.doctor.volcano import program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING
 from muster.objects import convert
-from tests.rights import granted, of_rules
+from tests.support.cluster.rbac import granted, of_rules
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
 

@@ -13,7 +13,7 @@ from hack.image.machine import PYTHON
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Program, Render
+    from tests.support.chart.rendered import JSON, Program, Render
 
 
 @pytest.fixture(scope="module")

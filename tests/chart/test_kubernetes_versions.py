@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from hack.testbed.schemas import VERSIONS
-from tests.chart.kubeconform import faults
+from tests.support.chart.kubeconform import faults
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Render
+    from tests.support.chart.rendered import JSON, Render
 
 
 @pytest.fixture(scope="module")

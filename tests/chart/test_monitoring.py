@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from muster.reasons import State
-from tests.exported import exported
+from tests.support.pages.metrics import exported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Render, Rendered
 
 _FAMILIES = {metric.name: metric.type for metrics in exported().values() for metric in metrics}
 SERIES = {

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.traffic import Call, Peer, let_through
+from tests.support.chart.network_policies import Call, Peer, let_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tests.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Render, Rendered
 
     Judge = Callable[[Rendered, Mapping[str, Call]], set[str]]
 

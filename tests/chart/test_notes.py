@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import Program
+    from tests.support.chart.rendered import Program
 
 
 def test_who_has_installed_it_is_told_how_to_check_it(helm: Program, chart: Path) -> None:

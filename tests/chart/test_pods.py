@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Render, Rendered
 
 AFFINITY = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
 PROCESSES = ("webhook", "controller")

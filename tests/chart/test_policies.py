@@ -12,7 +12,7 @@ from controller.view import Mark
 from muster.names import GANG, GROUP_NAME, MESSAGE, QUEUE_LABEL, STATE, TASK_SPEC, WORKLOAD
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Render, Rendered
 
 
 def policy(rendered: Rendered, name: str) -> JSON:

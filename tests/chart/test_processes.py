@@ -10,7 +10,7 @@ import pytest
 import muster
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Render, Rendered
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 

@@ -11,10 +11,10 @@ from muster import names
 from muster.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.objects import Queue
 from muster.queues import read_queue
-from tests.unit.builders import made, queue
+from tests.support.manifests.objects import made, queue
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Render, Rendered
 
 
 def conditions(rendered: Rendered, webhook: str) -> dict[str, str]:

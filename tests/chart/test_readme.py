@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.chart.values_page import BEGIN, END, described, table, values
+from tests.support.pages.chart_values import BEGIN, END, described, table, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

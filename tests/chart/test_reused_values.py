@@ -13,7 +13,7 @@ import yaml
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.chart.rendered import Program
+    from tests.support.chart.rendered import Program
 
 _FIRST = '{{- include "muster.complete" . -}}\n'
 _EVERYTHING = (

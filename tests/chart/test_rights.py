@@ -9,12 +9,12 @@ import yaml
 
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 from tests.docs.test_security import PAGE
-from tests.rights import granted, listed
+from tests.support.cluster.rbac import granted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Render, Rendered
 
 READ = ["get", "list", "watch"]
 # Two versions of MPIJob are one resource.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.chart.rendered import Program
+    from tests.support.chart.rendered import Program
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Render, Rendered
 
 _HOOK = {
     "helm.sh/hook": "pre-delete",

@@ -13,7 +13,7 @@ from muster.workloads import GANG_KINDS, WATCHED_KINDS, Kind
 from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
-    from tests.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Render, Rendered
 
 # It sees one event of muster's own, which is never kept.
 REACH = "reach.muster.dev"

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from muster.findings import Reason
-from tests.docs.denials import EXAMPLES, page
+from tests.support.pages.denials import EXAMPLES, page
 
 _PAGE = Path(__file__).parents[2] / "docs" / "denials.md"
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_has_an_example_that_the_rules_find(reason: Reason) -> None:
-    assert reason in EXAMPLES, f"tests/docs/denials.py lacks an example of {reason}: add a line to EXAMPLES"
+    assert reason in EXAMPLES, f"tests/support/pages/denials.py lacks an example of {reason}: add a line to EXAMPLES"
     found = [one for one in EXAMPLES[reason]() if one.reason is reason]
-    assert found, f"the example of {reason} in tests/docs/denials.py is not found by the rules"
+    assert found, f"the example of {reason} in tests/support/pages/denials.py is not found by the rules"
     first = found[0]
     assert first.message.startswith(f"{first.field}: "), "a line begins with its field"
     assert "\n" not in first.message

@@ -12,7 +12,7 @@ import pytest
 
 from muster.cli.doctor.diagnosis import Check
 from muster.reasons import State
-from tests.exported import exported
+from tests.support.pages.metrics import exported
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])

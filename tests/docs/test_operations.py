@@ -8,10 +8,10 @@ import re
 import pytest
 
 from muster import names
-from tests.docs.commands import PAGE, blocks, inline
 from tests.docs.test_documents import CHECKOUT
-from tests.docs.versions import BEGIN, END, table
-from tests.node.guide import NOT_RUN, STEPS
+from tests.support.cluster.operations_guide import NOT_RUN, STEPS
+from tests.support.pages.operations import PAGE, blocks, inline
+from tests.support.pages.versions import BEGIN, END, table
 
 _BROKEN = PAGE.read_text().partition("## When something breaks\n")[2].partition("\n## ")[0]
 _DISASTERS = re.findall(r"^\| (.+) \| (.+) \| (.+) \| (.*) \|$", _BROKEN, re.MULTILINE)[1:]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.story import PAGE, Point
+from tests.support.pages.seeds import PAGE, Point
 
 _CHECKOUT = Path(__file__).parents[2]
 _STORIES = {"A1", "A2", "B", "C1", "C4", "C5", "D1", "D2", "D3", "D4", "D5"}

@@ -11,8 +11,8 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
-from tests.node.stream import admitted
-from tests.scene import PATIENCE, Scene, open_scene
+from tests.support.cluster.admission_stream import admitted
+from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

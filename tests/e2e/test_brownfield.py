@@ -8,9 +8,9 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, STATE
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import alive, gates, open_scene, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import alive, gates, open_scene, phase
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
     from tests.e2e.conftest import InstallOnBare
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}

@@ -18,19 +18,19 @@ from hack.testbed.muster import MusterInstall, install
 from hack.testbed.parts import PARTS
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL
-from tests.builders import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 from tests.e2e.conftest import QUICK_LEASE, VALUES
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.relay import relay_to
-from tests.scene import admitted, alive, gates, message, node_of, open_scene, phase, state
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase, state
+from tests.support.faults.relay import relay_to
+from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.recorder import Manifest
-    from tests.relay import Relay
-    from tests.scene import Scene
-    from tests.testbed_fixtures import OwnTestbed
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
+    from tests.support.cluster.testbed_fixtures import OwnTestbed
+    from tests.support.faults.relay import Relay
 
 _SECONDS = float(os.environ.get("MUSTER_CHAOS_SECONDS", "60"))
 _SEED = int(os.environ.get("MUSTER_CHAOS_SEED", "20261121"))

@@ -9,17 +9,17 @@ import pytest
 from hack.testbed import wait_for
 from muster.kube.resource import LEASES
 from muster.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
-from tests.builders import ray_cluster
-from tests.holding import BURST, MARK, WORKERS_OF_BURST, hold
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import PATIENCE, admitted, gates, node_of, state
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import PATIENCE, admitted, gates, node_of, state
+from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hack.testbed import Process
     from hack.testbed.muster import MusterInstall
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _GANG = "ray-fragile-pg"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
 from muster.names import GATE, QUEUE_LABEL
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import gates, has_condition
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import gates, has_condition
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:

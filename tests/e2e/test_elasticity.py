@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
 from muster.names import GATE, QUEUE_LABEL
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import admitted, alive, gates, message, node_of, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import admitted, alive, gates, message, node_of, phase
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_nobody_takes_a_lost_members_place(scene: Scene) -> None:

@@ -16,15 +16,15 @@ from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS
 from muster.names import GATE, QUEUE_LABEL
-from tests.awaiting import await_right
-from tests.builders import pytorch_job, ray_cluster
-from tests.scene import PATIENCE, gates
+from tests.support.cluster.propagation import await_right
+from tests.support.cluster.scene import PATIENCE, gates
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
     Muster = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
 from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
-from tests import builders
-from tests.builders import ray_cluster
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import gates, node_of
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import gates, node_of
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def queue_of_mode(scene: Scene, mode: str, **capability: str) -> str:

@@ -13,20 +13,20 @@ from muster.kube.workloads import resource_of
 from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
-from tests.awaiting import await_accepted
-from tests.builders import FAIL_AFTER_SECONDS, RUN_SECONDS
-from tests.e2e.batches import job_set, replicated, runtime, train_job, trainer
 from tests.e2e.conftest import VALUES
-from tests.lifecycle import goes_through_its_life
-from tests.nudged import assert_soon, nudges, version_now
-from tests.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
+from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.nudges import assert_soon, nudges, version_now
+from tests.support.cluster.propagation import await_accepted
+from tests.support.cluster.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
+from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
+from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed.muster import MusterInstall
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 # In vain, half a minute long: by then the Job controller would wait for as long again.
 _NUDGES = 12

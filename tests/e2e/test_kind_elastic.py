@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.recorder import PYTORCH_JOBS
-from tests.scene import admitted, message
+from tests.support.cluster.recorder import PYTORCH_JOBS
+from tests.support.cluster.scene import admitted, message
 
 if TYPE_CHECKING:
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 
 def _elastic(name: str, queue: str, workers: int) -> Manifest:

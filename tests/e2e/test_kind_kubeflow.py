@@ -9,13 +9,13 @@ import pytest
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
 from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, TF_JOB, XGBOOST_JOB
-from tests.lifecycle import goes_through_its_life
-from tests.scene import open_scene
+from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.scene import open_scene
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
     from muster.workloads import Kind
-    from tests.recorder import Manifest
+    from tests.support.cluster.recorder import Manifest
 
 
 def _replica(container: str, count: int) -> Manifest:

@@ -12,16 +12,16 @@ from muster.kube.resource import PODS
 from muster.kube.workloads import resource_of
 from muster.names import GATE
 from muster.workloads.mpi import MPI_JOB
-from tests.builders import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.e2e.conftest import VALUES
-from tests.lifecycle import goes_through_its_life
-from tests.recorder import JOBS, Manifest
-from tests.scene import gates, has_condition, open_scene, phase
+from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.recorder import JOBS, Manifest
+from tests.support.cluster.scene import gates, has_condition, open_scene, phase
+from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _MPI_JOBS = resource_of(MPI_JOB)
 # kwok ends the pods of any Job at once, unless told otherwise.

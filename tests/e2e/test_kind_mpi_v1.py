@@ -10,11 +10,11 @@ from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
 from muster.workloads.kubeflow import MPI_JOB_V1
 from tests.e2e.conftest import VALUES
-from tests.lifecycle import goes_through_its_life
-from tests.scene import open_scene
+from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.scene import open_scene
 
 if TYPE_CHECKING:
-    from tests.recorder import Manifest
+    from tests.support.cluster.recorder import Manifest
 
 
 def _mpi_job(name: str, queue: str) -> Manifest:

@@ -8,16 +8,16 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests import builders
-from tests.builders import RUN_SECONDS
-from tests.recorder import JOBS, Manifest
-from tests.scene import admitted, open_scene
+from tests.support.cluster.recorder import JOBS, Manifest
+from tests.support.cluster.scene import admitted, open_scene
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from muster.kube.resource import POD_GROUPS
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
-from tests.builders import RUN_SECONDS, ray_cluster
-from tests.ray_dashboards import RayDashboards
-from tests.recorder import JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import message, open_scene, phase, state
+from tests.support.cluster.ray_dashboards import RayDashboards
+from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import message, open_scene, phase, state
+from tests.support.manifests.workloads import RUN_SECONDS, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from hack.testbed import Testbed
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 # kwok ends the pods of any Job at once, unless told otherwise.

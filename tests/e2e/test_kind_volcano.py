@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.names import QUEUE_LABEL
-from tests.builders import RUN_SECONDS, ray_cluster, volcano_job
-from tests.recorder import RAY_CLUSTERS, VOLCANO_JOBS
-from tests.scene import node_of, open_scene
+from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
+from tests.support.cluster.scene import node_of, open_scene
+from tests.support.manifests.workloads import RUN_SECONDS, ray_cluster, volcano_job
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def _says(scene: Scene, job: str) -> str:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.names import QUEUE_LABEL
-from tests.builders import ray_cluster
-from tests.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hack.testbed.muster import MusterInstall
     from hack.testbed.process import Process
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from muster.names import MANAGED, QUEUE_ANNOTATION
-from tests.builders import ray_cluster
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_workloads_of_an_opted_in_namespace_need_to_say_nothing(scene: Scene) -> None:

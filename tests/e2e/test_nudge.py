@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, PODS
 from muster.names import QUEUE_LABEL
-from tests.builders import pytorch_job, ray_cluster
-from tests.nudged import assert_soon, nudges, version_now
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.scene import PATIENCE
+from tests.support.cluster.nudges import assert_soon, nudges, version_now
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import PATIENCE
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _GANGS = {RAY_CLUSTERS: ("ray", "ray-ray-pg"), PYTORCH_JOBS: ("train", "train")}
 # In vain, half a minute long. The operators' delays double from milliseconds with every attempt, nudged or not: by then

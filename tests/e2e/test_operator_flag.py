@@ -10,16 +10,16 @@ from hack.testbed import Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import PODS
 from muster.names import ADMITTED, GANG, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, STATE
-from tests.builders import RUN_SECONDS, pytorch_job, ray_cluster
 from tests.e2e.conftest import VALUES
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import alive, gates, open_scene, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import alive, gates, open_scene, phase
+from tests.support.manifests.workloads import RUN_SECONDS, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 _CRASHES = 6
 

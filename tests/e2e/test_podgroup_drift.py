@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import GATE, QUEUE_LABEL
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import gates, has_condition, message, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import gates, has_condition, message, phase
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 _GANG = "ray-demo-pg"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.names import GATE
-from tests.builders import pytorch_job
-from tests.recorder import PYTORCH_JOBS
-from tests.scene import admitted, gates, message, node_of
+from tests.support.cluster.recorder import PYTORCH_JOBS
+from tests.support.cluster.scene import admitted, gates, message, node_of
+from tests.support.manifests.workloads import pytorch_job
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_policy_makes_a_gang_of_the_job(scene: Scene, urgent: str) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
-from tests.awaiting import await_accepted, await_said
-from tests.builders import ray_cluster
-from tests.scene import gates, message, phase, state
+from tests.support.cluster.propagation import await_accepted, await_said
+from tests.support.cluster.scene import gates, message, phase, state
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(scene: Scene) -> None:

@@ -8,17 +8,17 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import QUEUE_LABEL
-from tests.awaiting import await_said
-from tests.builders import ray_cluster
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import message, open_scene, phase
+from tests.support.cluster.propagation import await_said
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import message, open_scene, phase
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.builders import RayCluster
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import RayCluster
 
 _CAPACITY = """\
 actions: "enqueue, allocate, backfill"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
 from muster.names import QUEUE_LABEL
-from tests import builders
-from tests.builders import ray_cluster
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import message, phase
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import message, phase
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
 from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING
-from tests.awaiting import await_said
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.scene import message, state
+from tests.support.cluster.propagation import await_said
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import message, state
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    from tests.builders import PyTorchJob, RayCluster
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import PyTorchJob, RayCluster
 
 
 def _cluster(name: str, queue: str, cpu: int) -> RayCluster:

@@ -12,16 +12,16 @@ import pytest
 
 from muster.kube.resource import PODS
 from muster.names import PREEMPTION, TASK_SPEC
-from tests import builders
-from tests.builders import pytorch_job
-from tests.scene import alive, gates, node_of, state
+from tests.support.cluster.scene import alive, gates, node_of, state
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import pytorch_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.builders import PyTorchJob
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import PyTorchJob
 
 # The plugin that shares out stands beside gang: in a tier of its own it would be asked where gang says "nobody", and
 # take members of the minimum.

@@ -9,15 +9,15 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
-from tests.awaiting import await_accepted, await_said
-from tests.builders import PyTorchJob, RayCluster, pytorch_job, ray_cluster
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import gates, node_of
+from tests.support.cluster.propagation import await_accepted, await_said
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import gates, node_of
+from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _DENIED = (
     'Error from server ({}): error when creating "STDIN": '

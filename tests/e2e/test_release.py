@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from muster.names import QUEUE_LABEL
-from tests.builders import ray_cluster
-from tests.scene import PATIENCE, admitted, gates, message, phase, state
+from tests.support.cluster.scene import PATIENCE, admitted, gates, message, phase, state
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def test_released_gangs_run_and_stay_released(testbed: Testbed, muster: MusterInstall, scene: Scene) -> None:

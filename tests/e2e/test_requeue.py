@@ -8,13 +8,13 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
-from tests.builders import pytorch_job, ray_cluster
-from tests.scene import admitted, gates, node_of, state
+from tests.support.cluster.scene import admitted, gates, node_of, state
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    from tests.builders import PyTorchJob, RayCluster
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import PyTorchJob, RayCluster
 
 
 @pytest.mark.parametrize("kind", ["RayCluster", "PyTorchJob"])

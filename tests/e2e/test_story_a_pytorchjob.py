@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.builders import PyTorchJob, pytorch_job
-from tests.scene import message, phase
-from tests.story import LEDGER, NO_PODS, Point, told
-from tests.timeline import shown, timeline
+from tests.support.cluster.scene import message, phase
+from tests.support.cluster.timeline import shown, timeline
+from tests.support.manifests.workloads import PyTorchJob, pytorch_job
+from tests.support.pages.seeds import LEDGER, NO_PODS, Point, told
 
 if TYPE_CHECKING:
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 def _job(queue: str, priority: str = "") -> PyTorchJob:

@@ -12,18 +12,18 @@ import pytest
 
 from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests import builders
-from tests.builders import ray_cluster, volcano_job
-from tests.recorder import VOLCANO_JOBS, Manifest
-from tests.scene import alive, gates, open_scene, phase, state
-from tests.story import Point, told
-from tests.timeline import timeline
+from tests.support.cluster.recorder import VOLCANO_JOBS, Manifest
+from tests.support.cluster.scene import alive, gates, open_scene, phase, state
+from tests.support.cluster.timeline import timeline
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster, volcano_job
+from tests.support.pages.seeds import Point, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ from muster.kube.resource import PODS, QUEUES
 from muster.kube.workloads import resource_of
 from muster.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
 from muster.workloads.kubeflow import TF_JOB
-from tests.builders import PyTorchJob, pytorch_job
-from tests.scene import alive, gates, message, node_of, open_scene, phase
-from tests.story import GATED, NO_PODS, Point, told
-from tests.timeline import shown, timeline
+from tests.support.cluster.scene import alive, gates, message, node_of, open_scene, phase
+from tests.support.cluster.timeline import shown, timeline
+from tests.support.manifests.workloads import PyTorchJob, pytorch_job
+from tests.support.pages.seeds import GATED, NO_PODS, Point, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 _EIGHT = 8
 _CRASHES = (1, 2, 2)

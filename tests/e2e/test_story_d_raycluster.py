@@ -12,16 +12,16 @@ import yaml
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
-from tests import builders
-from tests.builders import pytorch_job, ray_cluster
-from tests.recorder import RAY_CLUSTERS, Manifest
-from tests.scene import admitted, alive, gates, has_condition, message, node_of, phase
-from tests.story import GATED, LEDGER, Point, told
-from tests.timeline import shown, timeline
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import admitted, alive, gates, has_condition, message, node_of, phase
+from tests.support.cluster.timeline import shown, timeline
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.pages.seeds import GATED, LEDGER, Point, told
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
 _FIRST, _SECOND = "ray-test-cluster-0-pg", "ray-test-cluster-1-pg"

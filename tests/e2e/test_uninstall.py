@@ -13,19 +13,19 @@ import pytest
 
 from muster.kube.resource import PODS
 from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
-from tests import builders
-from tests.builders import ray_cluster
-from tests.creations import Creations
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import gates, open_scene, phase
+from tests.support.cluster.creations import Creations
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import gates, open_scene, phase
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
     from tests.e2e.conftest import InstallOnBare
-    from tests.recorder import Manifest
-    from tests.scene import Scene
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ import pytest
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import GANG, QUEUE_LABEL
-from tests import builders
-from tests.builders import pytorch_job, ray_cluster, volcano_job
-from tests.nudged import assert_soon, version_now
-from tests.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest
-from tests.scene import has_condition, open_scene, phase
+from tests.support.cluster.nudges import assert_soon, version_now
+from tests.support.cluster.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest
+from tests.support.cluster.scene import has_condition, open_scene, phase
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import pytorch_job, ray_cluster, volcano_job
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from tests.e2e.conftest import InstallOnBare
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
 
 _GANGS = {"ray-ours-pg": RAY_CLUSTERS, "ours": PYTORCH_JOBS}
 

@@ -9,16 +9,16 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import QUEUE_LABEL
-from tests import builders
-from tests.awaiting import await_said
-from tests.builders import ray_cluster
+from tests.support.cluster.propagation import await_said
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed.muster import MusterInstall
-    from tests.builders import RayCluster
-    from tests.scene import Scene
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import RayCluster
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,11 @@ from muster.names import (
     QUEUEING,
     SCHEDULER_LABEL,
 )
-from tests import builders
-from tests.builders import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 from tests.e2e.conftest import VALUES
-from tests.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
-from tests.scene import PATIENCE, admitted, gates, open_scene, phase
+from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
+from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from tests.apiserver.calls import Calls
-from tests.faults.things import THINGS, Namespace, definition, watched_from_now_on
-from tests.faulty import FaultyApiserver
+from tests.support.cluster.calls import Calls
+from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.faults.things import THINGS, Namespace, definition, watched_from_now_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -20,10 +20,10 @@ from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
-from tests.apiserver.calls import Calls
-from tests.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
-from tests.faulty import FaultyApiserver, eventually, reset
-from tests.loop_clock import LoopClock
+from tests.support.cluster.calls import Calls
+from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
+from tests.support.faults.loop_clock import LoopClock
+from tests.support.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

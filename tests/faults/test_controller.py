@@ -11,13 +11,13 @@ from controller.cluster import Cluster
 from hack.testbed.api import answers
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, PODS
-from tests.faulty import FaultyApiserver, eventually, only
+from tests.support.faults.apiserver import FaultyApiserver, eventually, only
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from hack.testbed import Testbed
-    from tests.faults.things import Namespace
+    from tests.support.faults.things import Namespace
 
 PATIENCE = 60.0
 _CHECKOUT = Path(__file__).parents[2]

@@ -21,15 +21,15 @@ from muster.kube.client import Client
 from muster.kube.errors import Unreachable
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.resource import LEASES, Resource
-from tests.faults.leader import CONFIG_MAPS
-from tests.faults.things import THINGS, Namespace, through
-from tests.faulty import FaultyApiserver, eventually, hang, reset
+from tests.support.faults.apiserver import FaultyApiserver, eventually, hang, reset
+from tests.support.faults.leader import CONFIG_MAPS
+from tests.support.faults.things import THINGS, Namespace, through
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from hack.testbed import Process, Testbed
-    from tests.faulty import Answer
+    from tests.support.faults.apiserver import Answer
 
 PATIENCE = 90.0
 # For who is to lose it; for who is stopped, so that nobody else loses it on a busy machine; and for who gives it back.
@@ -54,7 +54,15 @@ def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
 
     def start(identity: str, timing: LeaseTiming) -> Process:
         times = [str(seconds) for seconds in (timing.lease, timing.renew, timing.retry)]
-        argv = [sys.executable, "-m", "tests.faults.leader", str(cluster.kubeconfig), namespace.name, identity, *times]
+        argv = [
+            sys.executable,
+            "-m",
+            "tests.support.faults.leader",
+            str(cluster.kubeconfig),
+            namespace.name,
+            identity,
+            *times,
+        ]
         started.append(cluster.spawn(f"{namespace.name}-{identity}", argv, env={"PYTHONPATH": str(_CHECKOUT)}))
         return started[-1]
 

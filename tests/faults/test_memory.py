@@ -17,7 +17,7 @@ from muster.objects import Pod
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from tests.faults.things import Namespace
+    from tests.support.faults.things import Namespace
 
 PODS_HERE, PODS_OF_THE_PROMISE, BYTES_OF_THE_PROMISE = 500, 5000, 60 * 2**20
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.resource import SECRETS
-from tests.apiserver.calls import Calls
-from tests.faults.things import THINGS, Namespace, watching
-from tests.faulty import eventually
+from tests.support.cluster.calls import Calls
+from tests.support.faults.apiserver import eventually
+from tests.support.faults.things import THINGS, Namespace, watching
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.errors import Unreachable
-from tests.faults.things import THINGS, Namespace, through, watching
-from tests.faulty import FaultyApiserver, crumbs, cut, eventually, failure, hang, html, nothing, paused, reset
+from tests.support.faults.apiserver import (
+    FaultyApiserver,
+    crumbs,
+    cut,
+    eventually,
+    failure,
+    hang,
+    html,
+    nothing,
+    paused,
+    reset,
+)
+from tests.support.faults.things import THINGS, Namespace, through, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
-    from tests.apiserver.calls import Calls
-    from tests.faulty import Answer
+    from tests.support.cluster.calls import Calls
+    from tests.support.faults.apiserver import Answer
 
 PATIENCE = 120.0
 

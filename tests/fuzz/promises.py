@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from tests.fuzz.worlds import Question
-    from tests.unit.builders import JSON
+    from tests.support.manifests.objects import JSON
     from webhook.knowledge import Knowledge
     from webhook.review import Answer, Request
 

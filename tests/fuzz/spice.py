@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from tests.unit.builders import JSON
+    from tests.support.manifests.objects import JSON
 
 __all__ = ["spiced"]
 

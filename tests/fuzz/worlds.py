@@ -18,9 +18,9 @@ from tests.fuzz.growth import grown
 from tests.fuzz.mutation import mutated, spoilt
 from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, RANGES, RUNTIMES
 from tests.fuzz.spice import spiced
-from tests.unit.any_input import EXTRAS, KINDS
-from tests.unit.builders import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
-from tests.unit.webhook.reviews import Reader, knowing, review
+from tests.support.manifests.generators import EXTRAS, KINDS
+from tests.support.manifests.objects import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
+from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue
 from webhook.workloads import review_workload

@@ -15,7 +15,7 @@ from hack.image.build import CHECKOUT, Built
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-from tests.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ import pytest
 
 from hack.image.build import CHECKOUT, build, source
 from hack.testbed import Nodes, Testbed
-from tests.node.connections import Connections
-from tests.node.release import Release
+from tests.support.cluster.helm_release import Release
+from tests.support.cluster.kernel_connections import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

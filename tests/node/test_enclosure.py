@@ -15,7 +15,7 @@ from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError
 from hack.testbed.process import marked
 from hack.testbed.site import cgroup_name
-from tests.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE
 
 _ROOT = Path(__file__).parents[2]
 _START_ONE = """

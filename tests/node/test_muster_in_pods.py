@@ -19,19 +19,19 @@ from hack.testbed.api import Api
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE
 from muster.names import QUEUE_LABEL
-from tests.builders import ray_cluster
-from tests.node.release import Release, restarts
-from tests.node.stream import Stream, admitted
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import node_of, open_scene
-from tests.traffic import Peer, let_through
+from tests.support.chart.network_policies import Peer, let_through
+from tests.support.cluster.admission_stream import Stream, admitted
+from tests.support.cluster.helm_release import Release, restarts
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import node_of, open_scene
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hack.testbed import Testbed
-    from tests.node.connections import Connections
+    from tests.support.cluster.kernel_connections import Connections
 
 _GATEWAY = "10.97.0.1"
 """The node's address on the bridge of its pods, from which the kubelet probes."""

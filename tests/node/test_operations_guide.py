@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.node.guide import STEPS, Cluster, Step
+from tests.support.cluster.operations_guide import STEPS, Cluster, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.node.release import Release
+    from tests.support.cluster.helm_release import Release
 
 
 @pytest.fixture(scope="module")

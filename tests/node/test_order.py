@@ -17,20 +17,20 @@ from hack.testbed import wait_for
 from hack.testbed.api import Api
 from hack.testbed.nodes import FAKE
 from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
-from tests import builders
-from tests.builders import ray_cluster
-from tests.creations import Creations
-from tests.node.release import CHART
-from tests.node.stream import admitted
-from tests.recorder import RAY_CLUSTERS
-from tests.scene import PATIENCE, gates, open_scene, phase
+from tests.support.cluster.admission_stream import admitted
+from tests.support.cluster.creations import Creations
+from tests.support.cluster.helm_release import CHART
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import PATIENCE, gates, open_scene, phase
+from tests.support.manifests import workloads as builders
+from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
-    from tests.node.release import Release
-    from tests.scene import Scene
+    from tests.support.cluster.helm_release import Release
+    from tests.support.cluster.scene import Scene
 
     Manifest = dict[str, Any]
 

@@ -10,7 +10,7 @@ import yaml
 
 from hack.testbed import CommandError, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import select
-from tests.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,10 @@ import pytest
 from hack.testbed import Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.ports import check_free
 from hack.testbed.process import Process, marked, spawn
-from tests.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE
 
 if TYPE_CHECKING:
-    from tests.testbed_fixtures import OwnTestbed
+    from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 _ROOT = Path(__file__).parents[2]
 _START_ONE = """

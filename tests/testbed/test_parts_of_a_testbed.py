@@ -10,8 +10,8 @@ import yaml
 
 from hack.testbed import CommandError, wait_for
 from muster.kube.resource import PODS
-from tests.recorder import Recorder
-from tests.scene import PATIENCE, phase
+from tests.support.cluster.recorder import Recorder
+from tests.support.cluster.scene import PATIENCE, phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

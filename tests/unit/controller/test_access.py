@@ -9,7 +9,8 @@ import pytest
 
 from muster.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.objects import Namespace
-from tests.unit.builders import (
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import (
     GROUP,
     JSON,
     made,
@@ -24,7 +25,6 @@ from tests.unit.builders import (
     ray_pod,
     template,
 )
-from tests.unit.controller.recording import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

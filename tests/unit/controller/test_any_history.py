@@ -12,8 +12,8 @@ from controller.writer import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.unit.builders import made, queue, ray_cluster, ray_pod, workers, workload_store
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import made, queue, ray_cluster, ray_pod, workers, workload_store
 
 CAPABILITY = 7
 NAMES = ["a", "b", "c"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, GROUP_NAME, STATE
-from tests.unit.builders import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 
 OLD = [old_pod("demo-head", "headgroup"), old_pod("demo-w-0"), old_pod("demo-w-1")]
 

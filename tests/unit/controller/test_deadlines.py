@@ -8,8 +8,8 @@ import pytest
 
 from muster.names import MESSAGE, STATE
 from muster.times import seconds_of
-from tests.unit.builders import JSON, KEY, pytorch_job, pytorch_pod, queue, ray_cluster, ray_pod
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import JSON, KEY, pytorch_job, pytorch_pod, queue, ray_cluster, ray_pod
 
 JOB = KEY._replace(name="train")
 BEGAN = "2026-11-21T10:00:00Z"

@@ -10,7 +10,9 @@ from muster.kube.errors import ApiError
 from muster.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
 from muster.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
-from tests.unit.builders import (
+from tests.support.controller.recording_client import Scene
+from tests.support.controller.two_gangs import members
+from tests.support.manifests.objects import (
     GROUP,
     JSON,
     KEY,
@@ -25,8 +27,6 @@ from tests.unit.builders import (
     workers,
     workload_store,
 )
-from tests.unit.controller.pair import members
-from tests.unit.controller.recording import Scene
 
 
 async def running(**cluster: JSON) -> Scene:

@@ -13,9 +13,9 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.names import MESSAGE
-from tests.unit.builders import GROUP, JSON, as_client, pod_group, queue
-from tests.unit.controller.pair import demo
-from tests.unit.controller.recording import RecordingClient, Scene
+from tests.support.controller.recording_client import RecordingClient, Scene
+from tests.support.controller.two_gangs import demo
+from tests.support.manifests.objects import GROUP, JSON, as_client, pod_group, queue
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource

@@ -9,8 +9,8 @@ from muster.kube.store import Change
 from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import Pod
-from tests.unit.builders import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from muster.names import STATE
-from tests.unit.builders import queue, ray_cluster, ray_pod, workers
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import queue, ray_cluster, ray_pod, workers
 from tests.unit.controller.test_access import OPENED, members
 
 COUNT = 2000

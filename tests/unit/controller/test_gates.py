@@ -13,8 +13,8 @@ from muster.gang import Role
 from muster.kube.errors import ApiError
 from muster.objects import Pod
 from muster.resources import Resources, total, within
-from tests.unit.builders import amounts, as_client, made, ray_pod
-from tests.unit.controller.recording import RecordingClient
+from tests.support.controller.recording_client import RecordingClient
+from tests.support.manifests.objects import amounts, as_client, made, ray_pod
 
 ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
 

@@ -8,8 +8,18 @@ from muster.kube.errors import ApiError
 from muster.ledger import GangKey
 from muster.names import ADMITTED, STATE
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.unit.builders import GROUP, JSON, as_json, made, pod_group, queue, ray_cluster, workers, workload_store
-from tests.unit.controller.pair import SMALL, demo, members, two, until_refused
+from tests.support.controller.two_gangs import SMALL, demo, members, two, until_refused
+from tests.support.manifests.objects import (
+    GROUP,
+    JSON,
+    as_json,
+    made,
+    pod_group,
+    queue,
+    ray_cluster,
+    workers,
+    workload_store,
+)
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource

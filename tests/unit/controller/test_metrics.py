@@ -14,8 +14,8 @@ from muster.kube.workqueue import WorkQueue
 from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import PodGroup, Queue
-from tests.unit.builders import as_client, filled, made, pod_group, queue, ray_cluster, ray_pod
-from tests.unit.controller.recording import RecordingClient, Scene
+from tests.support.controller.recording_client import RecordingClient, Scene
+from tests.support.manifests.objects import as_client, filled, made, pod_group, queue, ray_cluster, ray_pod
 
 if TYPE_CHECKING:
     from controller.cluster import Cluster

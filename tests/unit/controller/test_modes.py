@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, STATE
-from tests.unit.builders import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
 
 HEAD = ray_pod("head", "headgroup")
 

@@ -9,7 +9,7 @@ import pytest
 from controller.nodes import NodeRoom
 from muster.objects import Node, Pod
 from muster.resources import as_text
-from tests.unit.builders import made, pod
+from tests.support.manifests.objects import made, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

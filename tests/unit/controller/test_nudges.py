@@ -10,9 +10,9 @@ from controller.nudges import Turns, short_jobs
 from muster.kube.errors import ApiError
 from muster.ledger import GangKey
 from muster.names import NUDGE
-from tests.faulty import FaultyApiserver, listing, manifest, reply
-from tests.unit.builders import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
+from tests.support.manifests.objects import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
 
 
 def times(turns: Turns, until: float) -> list[float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE
-from tests.unit.builders import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
 
 ROLES = {"head": "headgroup", "w-0": "workers", "w-1": "workers"}
 

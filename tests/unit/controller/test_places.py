@@ -9,7 +9,9 @@ from muster.names import ADMITTED, MESSAGE, STATE
 from muster.objects import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.unit.builders import (
+from tests.support.controller.recording_client import Scene
+from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two
+from tests.support.manifests.objects import (
     GROUP,
     made,
     pod,
@@ -24,8 +26,6 @@ from tests.unit.builders import (
     workers,
     workload_store,
 )
-from tests.unit.controller.pair import SMALL, again, demo, members, pods_go, two
-from tests.unit.controller.recording import Scene
 
 NAMES = ("demo", "other")
 

@@ -7,8 +7,8 @@ from typing import Any
 from controller.view import observe
 from muster.ledger import GangKey
 from muster.names import STATE
-from tests.unit.builders import DEFAULTS, JSON, NAMESPACE, filled, pod, pod_group, queue, template
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import DEFAULTS, JSON, NAMESPACE, filled, pod, pod_group, queue, template
 
 KEY = GangKey(NAMESPACE, "pair")
 _SPEAKS = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}

@@ -10,7 +10,7 @@ from controller.podgroups import Repairs, applicable, claim_of, deferred, desire
 from controller.view import View, observe
 from muster.names import MANAGED_BY, MUSTER
 from muster.objects import PodGroup
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     DEFAULTS,
     GROUP,
     JSON,

@@ -13,9 +13,18 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
 from muster.names import ADMITTED, MESSAGE, STATE
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.unit.builders import GROUP, made, pod_group, priority_class, queue, ray_cluster, workers, workload_store
-from tests.unit.controller.pair import again, demo, members, two, until_refused
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.controller.two_gangs import again, demo, members, two, until_refused
+from tests.support.manifests.objects import (
+    GROUP,
+    made,
+    pod_group,
+    priority_class,
+    queue,
+    ray_cluster,
+    workers,
+    workload_store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from muster.kube.errors import ApiError
 from muster.ledger import GangKey
 from muster.names import ADMITTED, ADMITTED_AT, REQUEUE_AFTER, REQUEUED_AT, STATE
 from muster.times import text_of
-from tests.unit.builders import JSON, KEY, NAMESPACE, QUEUE_LABELS, queue, ray_cluster, ray_pod
-from tests.unit.controller.recording import Scene
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import JSON, KEY, NAMESPACE, QUEUE_LABELS, queue, ray_cluster, ray_pod
 
 GROUP, OTHER = "ray-demo-pg", "ray-other-pg"
 PODS = ("head", "w-0", "w-1")

@@ -9,10 +9,10 @@ import pytest
 from muster.ledger import GangKey
 from muster.names import ADMITTED_AT, MESSAGE, STATE
 from muster.times import text_of
-from tests.unit.controller.line import LARGE, RUNS, SMALL, gang, running, scene
+from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, running, scene
 
 if TYPE_CHECKING:
-    from tests.unit.builders import JSON
+    from tests.support.manifests.objects import JSON
 
 
 async def test_a_gang_that_is_nowhere_after_a_minute_stands_in_nobodys_way() -> None:

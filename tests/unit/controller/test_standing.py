@@ -11,7 +11,7 @@ from controller.view import Mark, View, observe
 from muster.ledger import Candidate, Ledger
 from muster.names import GANG, GROUP_NAME
 from muster.queues import QueueView
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     DEFAULTS,
     GROUP,
     JSON,

@@ -10,7 +10,7 @@ from muster.ledger import GangKey
 from muster.limits import LimitRange
 from muster.names import GROUP_NAME
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     DEFAULTS,
     JSON,
     KEY,

@@ -8,9 +8,9 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
 from muster.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
 from muster.times import text_of
-from tests.unit.builders import JSON, amounts, pod_group, priority_class, queue, ray_pod
-from tests.unit.controller.line import LARGE, RUNS, SMALL, gang, passed, running, scene, small_behind_large
-from tests.unit.controller.recording import Scene
+from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, passed, running, scene, small_behind_large
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import JSON, amounts, pod_group, priority_class, queue, ray_pod
 
 
 async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_its_patience_is_over() -> None:

@@ -11,7 +11,8 @@ from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MESSAGE, PASSED_IN, P
 from muster.times import text_of
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.unit.builders import (
+from tests.support.controller.recording_client import Scene
+from tests.support.manifests.objects import (
     JSON,
     NAMESPACE,
     QUEUE_LABELS,
@@ -24,7 +25,6 @@ from tests.unit.builders import (
     workers,
     workload_store,
 )
-from tests.unit.controller.recording import Scene
 
 
 def waves(name: str = "set", **succeeded: int) -> JSON:

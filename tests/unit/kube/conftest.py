@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faulty import FaultyApiserver
+from tests.support.faults.apiserver import FaultyApiserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,7 +9,7 @@ import pytest
 from muster.kube.client import ApiError, Client, OversizedLine, Silence, Unreachable
 from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
-from tests.faulty import (
+from tests.support.faults.apiserver import (
     FaultyApiserver,
     event,
     eventually,
@@ -22,14 +22,14 @@ from tests.faulty import (
     reset,
     stream,
 )
-from tests.loop_clock import LoopClock
+from tests.support.faults.loop_clock import LoopClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aiohttp import web
 
-    from tests.faulty import Answer
+    from tests.support.faults.apiserver import Answer
 
 OK = reply({"ok": True})
 

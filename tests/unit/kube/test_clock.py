@@ -9,11 +9,11 @@ import pytest
 
 from muster.kube.clock import ServerClock
 from muster.kube.resource import PODS
-from tests.faulty import reply
+from tests.support.faults.apiserver import reply
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
-    from tests.faulty import FaultyApiserver
+    from tests.support.faults.apiserver import FaultyApiserver
 
 SECOND = dt.timedelta(seconds=1)
 

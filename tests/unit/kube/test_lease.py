@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
 from muster.kube.lease import _Lease as Lease
 from muster.objects import convert
-from tests.faulty import FaultyApiserver, eventually, failure, hang, html, reset
+from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, hang, html, reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from muster.kube.client import Client
-    from tests.faulty import Answer
+    from tests.support.faults.apiserver import Answer
 
 # No busy machine loses it.
 TIMING = LeaseTiming(lease=120.0, renew=60.0, retry=0.1)

@@ -10,8 +10,8 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all, list_into
 from muster.kube.resource import PODS
 from muster.objects import Pod
-from tests.faulty import FaultyApiserver, failure, html, listing, manifest, reply
-from tests.loop_clock import LoopClock
+from tests.support.faults.apiserver import FaultyApiserver, failure, html, listing, manifest, reply
+from tests.support.faults.loop_clock import LoopClock
 
 if TYPE_CHECKING:
     from aiohttp import web

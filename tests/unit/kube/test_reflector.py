@@ -14,7 +14,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.objects import Pod
-from tests.faulty import (
+from tests.support.faults.apiserver import (
     FaultyApiserver,
     event,
     eventually,
@@ -27,12 +27,12 @@ from tests.faulty import (
     reset,
     stream,
 )
-from tests.loop_clock import LoopClock
+from tests.support.faults.loop_clock import LoopClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.faulty import Answer
+    from tests.support.faults.apiserver import Answer
 
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 FOREVER = stream(b"\n", then=hang)

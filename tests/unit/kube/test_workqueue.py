@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from muster.kube.errors import ApiError
 from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
-from tests.faulty import eventually
+from tests.support.faults.apiserver import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable

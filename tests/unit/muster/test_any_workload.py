@@ -19,9 +19,9 @@ from muster.names import GATE
 from muster.objects import InvalidObjectError, Pod, convert
 from muster.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
-from tests.unit.any_input import pods, workloads
-from tests.unit.builders import JSON, template
-from tests.unit.families import judged
+from tests.support.manifests.families import judged
+from tests.support.manifests.generators import pods, workloads
+from tests.support.manifests.objects import JSON, template
 
 if TYPE_CHECKING:
     from muster.gang import Gang

@@ -14,8 +14,8 @@ from muster.injection import Operation, inject, is_free, membership
 from muster.modes import GateMode
 from muster.objects import Pod
 from muster.schedulers import SCHEDULERS
-from tests.unit.any_input import pods
-from tests.unit.builders import JSON, gang_and_intent, made, pod, pytorch_job, read, template
+from tests.support.manifests.generators import pods
+from tests.support.manifests.objects import JSON, gang_and_intent, made, pod, pytorch_job, read, template
 
 VOLCANO = SCHEDULERS["volcano"]
 GATE = {"name": "muster.dev/gang"}

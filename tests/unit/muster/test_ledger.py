@@ -10,7 +10,7 @@ import pytest
 from muster.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queues import QueueView
 from muster.reasons import State
-from tests.unit.builders import amounts
+from tests.support.manifests.objects import amounts
 
 NOW = 1_000_000.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from muster.names import label_value
 from muster.objects import InvalidObjectError, OwnerReference, Pod, convert, decode
-from tests.unit.builders import as_json, made, pod
+from tests.support.manifests.objects import as_json, made, pod
 
 
 def test_null_means_absent_everywhere() -> None:

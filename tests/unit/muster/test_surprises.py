@@ -10,8 +10,8 @@ import pytest
 from muster.admission import Context
 from muster.findings import Reason
 from muster.queues import QueueTree, QueueView
-from tests.unit.builders import JSON, QUEUE_LABELS, amounts, pytorch_job, ray_cluster, template, workers
-from tests.unit.families import FAMILIES, Family, each, judged
+from tests.support.manifests.families import FAMILIES, Family, each, judged
+from tests.support.manifests.objects import JSON, QUEUE_LABELS, amounts, pytorch_job, ray_cluster, template, workers
 
 QUEUED = {"queue": "q"}
 SIX = QueueView("q", "Open", amounts(cpu="6", memory="8Gi"))

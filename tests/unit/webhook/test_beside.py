@@ -13,10 +13,10 @@ from hack.testbed.ports import free_port
 from muster.admission import judge
 from muster.logs import review_uid
 from muster.process import serve_health
-from tests.faulty import eventually
-from tests.loop_clock import LoopClock
-from tests.unit.builders import as_json, ray_cluster
-from tests.unit.webhook.reviews import review
+from tests.support.faults.apiserver import eventually
+from tests.support.faults.loop_clock import LoopClock
+from tests.support.manifests.objects import as_json, ray_cluster
+from tests.support.webhook.admission_reviews import review
 from tests.unit.webhook.test_listener import SOON, House, allowed, head, house
 
 if TYPE_CHECKING:

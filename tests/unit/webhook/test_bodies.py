@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from tests.unit.builders import DEFAULTS
-from tests.unit.webhook.reviews import knowing
+from tests.support.manifests.objects import DEFAULTS
+from tests.support.webhook.admission_reviews import knowing
 from tests.unit.webhook.test_listener import QUICK, SOON, head, house
 from webhook.intake import Intake, Limits
 from webhook.metrics import Metrics

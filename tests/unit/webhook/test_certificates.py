@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tests.unit.webhook.places import NAMES
+from tests.support.webhook.certificate_store import NAMES
 from webhook.certificates import (
     Certificates,
     InvalidCertificateError,

@@ -16,10 +16,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
-from tests.faulty import eventually
-from tests.loop_clock import LoopClock
-from tests.unit.builders import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
-from tests.unit.webhook.reviews import Reader, knowing, review
+from tests.support.faults.apiserver import eventually
+from tests.support.faults.loop_clock import LoopClock
+from tests.support.manifests.objects import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
+from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.certificates import issue, server_context
 from webhook.intake import Intake, Limits
 from webhook.listener import Listener, Patience

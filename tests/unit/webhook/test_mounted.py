@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.builders import as_client
-from tests.unit.webhook.places import BOTH, NAMES, Places, configuration, listening, presented
+from tests.support.manifests.objects import as_client
+from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
 from webhook.certificates import Certificates, Lives, issue
 from webhook.mounted import Mounted
 from webhook.notices import Notices

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from muster.process import Identity
-from tests.unit.builders import as_client
-from tests.unit.webhook.places import Places
+from tests.support.manifests.objects import as_client
+from tests.support.webhook.certificate_store import Places
 from webhook.mounted import Mounted
 from webhook.options import add_certificate_arguments, trust_of
 from webhook.trust import Trust

@@ -9,8 +9,8 @@ import jsonpatch
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from tests.unit.builders import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
-from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request
+from tests.support.manifests.objects import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.pods import review_pod
 from webhook.workloads import review_workload
 

@@ -10,7 +10,7 @@ import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from muster.objects import InvalidObjectError
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     DEFAULTS,
     JSON,
     NAMESPACE,
@@ -25,7 +25,7 @@ from tests.unit.builders import (
     ray_owner,
     workers,
 )
-from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.pods import review_pod
 
 if TYPE_CHECKING:

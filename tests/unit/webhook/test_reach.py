@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muster.kube.errors import ApiError
-from tests.unit.builders import as_client
-from tests.unit.webhook.places import BOTH, SECRET, Places, rounds, started, trust
+from tests.support.manifests.objects import as_client
+from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
 from webhook.bundles import CLOSED, Bundles
 from webhook.notices import Notices
 from webhook.reach import Entrance

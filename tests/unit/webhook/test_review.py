@@ -8,8 +8,8 @@ import pytest
 
 from muster.findings import Finding, Reason
 from muster.objects import Pod, decode
-from tests.unit.builders import JSON, as_json, pod, ray_cluster
-from tests.unit.webhook.reviews import answered, patch_of, review
+from tests.support.manifests.objects import JSON, as_json, pod, ray_cluster
+from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.review import (
     InvalidReviewError,
     PodRequest,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.kube.errors import ApiError
-from tests.unit.webhook.places import (
+from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
     NAMES,

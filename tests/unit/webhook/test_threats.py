@@ -13,8 +13,18 @@ from prometheus_client import CollectorRegistry
 
 from muster.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS
-from tests.unit.builders import DEFAULTS, JSON, as_json, pod, pytorch_job, queue, ray_cluster, ray_owner, template
-from tests.unit.webhook.reviews import Reader, answered, knowing, patch_of, request, review
+from tests.support.manifests.objects import (
+    DEFAULTS,
+    JSON,
+    as_json,
+    pod,
+    pytorch_job,
+    queue,
+    ray_cluster,
+    ray_owner,
+    template,
+)
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request, review
 from webhook.metrics import Metrics
 from webhook.pods import review_pod
 from webhook.review import decode_review

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from tests.unit.webhook.places import (
+from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
     NAMES,

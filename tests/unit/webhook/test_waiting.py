@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS, Resource
-from tests.faulty import eventually
-from tests.loop_clock import LoopClock
-from tests.unit.builders import DEFAULTS, JSON, as_client, as_json, pod_group, queue, ray_cluster
-from tests.unit.webhook.reviews import Reader, answered, knowing, request
+from tests.support.faults.apiserver import eventually
+from tests.support.faults.loop_clock import LoopClock
+from tests.support.manifests.objects import DEFAULTS, JSON, as_client, as_json, pod_group, queue, ray_cluster
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.waiting import Waiting
 from webhook.workloads import review_workload
 

@@ -10,7 +10,7 @@ from muster.findings import Severity
 from muster.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
 from muster.validation import Validation
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     DEFAULTS,
     JSON,
     limit_range,
@@ -22,7 +22,7 @@ from tests.unit.builders import (
     template,
     workers,
 )
-from tests.unit.webhook.reviews import Reader, answered, knowing, request
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.workloads import review_workload
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.muster.cli.command import Command
+from tests.support.cli.command import Command
 
 if TYPE_CHECKING:
     from pathlib import Path

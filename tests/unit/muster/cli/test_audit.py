@@ -18,13 +18,13 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import QUEUES
 from muster.validation import Validation, read_validation
 from muster.workloads import kind_of
-from tests.unit.builders import JSON, NAMESPACE, as_json, pytorch_job, queue, ray_cluster, template, workers
-from tests.unit.families import FAMILIES, Family
+from tests.support.manifests.families import FAMILIES, Family
+from tests.support.manifests.objects import JSON, NAMESPACE, as_json, pytorch_job, queue, ray_cluster, template, workers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 LOST = {"volcano.sh/queue-name": "lost"}
 OWN = {"app.kubernetes.io/managed-by": "muster"}

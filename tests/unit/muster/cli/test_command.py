@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 
 def test_a_plan_starts_without_what_only_a_cluster_needs() -> None:

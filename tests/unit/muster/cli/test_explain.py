@@ -17,7 +17,7 @@ from muster.modes import GateMode
 from muster.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
 from muster.objects import Namespace, Pod
 from muster.workloads import KINDS, kind_of
-from tests.unit.builders import (
+from tests.support.manifests.objects import (
     JSON,
     filled,
     made,

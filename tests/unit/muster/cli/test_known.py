@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 CLUSTER = """\
 apiVersion: ray.io/v1

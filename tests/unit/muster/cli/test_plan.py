@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from muster.revision import revision
-from tests.unit.muster.cli.entries import ENTRIES
+from tests.support.cli.plan_entries import ENTRIES
 
 if TYPE_CHECKING:
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 UNJUDGED = "no Queue in the input: not judged by what its queue can hold"
 

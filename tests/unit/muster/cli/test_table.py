@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.texts import printable
-from tests.unit.muster.cli.entries import ENTRIES
+from tests.support.cli.plan_entries import ENTRIES
 
 if TYPE_CHECKING:
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 NARROW = """\
 apiVersion: ray.io/v1

@@ -10,8 +10,8 @@ from muster.intent import Defaults
 from muster.queues import QueueTree, QueueView
 from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
-from tests.unit.builders import JSON, amounts, lines, template
-from tests.unit.families import Family, each, judged
+from tests.support.manifests.families import Family, each, judged
+from tests.support.manifests.objects import JSON, amounts, lines, template
 
 TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
 TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)

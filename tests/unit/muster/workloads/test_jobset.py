@@ -6,8 +6,8 @@ import pytest
 
 from muster.objects import Pod
 from muster.workloads.jobset import JOB_SET
-from tests.unit.builders import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
-from tests.unit.families import judged
+from tests.support.manifests.families import judged
+from tests.support.manifests.objects import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
 
 
 def job(name: str, replicas: int | None = 1, *after: str, status: str = "Ready", **spec: object) -> JSON:

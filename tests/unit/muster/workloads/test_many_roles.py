@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.builders import JSON, NAMESPACE, pytorch_job, ray_cluster
-from tests.unit.families import judged
+from tests.support.manifests.families import judged
+from tests.support.manifests.objects import JSON, NAMESPACE, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from muster.admission import Verdict
 from muster.findings import Reason
 from muster.objects import InvalidObjectError
 from muster.resources import as_text
-from tests.unit.builders import JSON, NAMESPACE, lines, template
-from tests.unit.muster.workloads.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
+from tests.support.manifests.objects import JSON, NAMESPACE, lines, template
+from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
 
 if TYPE_CHECKING:
     from muster.workloads import Workload

@@ -14,8 +14,8 @@ from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
 from muster.topology import Topology
 from muster.workloads.volcano_job import VOLCANO_JOB
-from tests.unit.builders import JSON, NAMESPACE, amounts, lines, made, pod, read, template
-from tests.unit.families import judged
+from tests.support.manifests.families import judged
+from tests.support.manifests.objects import JSON, NAMESPACE, amounts, lines, made, pod, read, template
 
 if TYPE_CHECKING:
     from muster.gang import Gang

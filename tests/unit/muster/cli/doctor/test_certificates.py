@@ -9,7 +9,7 @@ import pytest
 
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Level, Unseen
-from tests.unit.muster.cli.doctor.sights import HELD, NOW, configuration, found, levels, messages, ours
+from tests.support.cli.doctor_snapshots import HELD, NOW, configuration, found, levels, messages, ours
 from webhook.certificates import issue
 
 DAY = 86400.0

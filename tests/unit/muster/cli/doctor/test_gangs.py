@@ -7,7 +7,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
 from muster.cli.doctor.sight import Group, Member
-from tests.unit.muster.cli.doctor.sights import HOUR, NOW, found, levels, messages
+from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
 def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> Member:

@@ -13,7 +13,7 @@ from muster.cli.doctor.rights import Right, needed
 from muster.cli.doctor.sight import Account, Lease
 from muster.objects import convert
 from muster.times import text_of
-from tests.unit.muster.cli.doctor.sights import (
+from tests.support.cli.doctor_snapshots import (
     NAMESPACE,
     NOW,
     configuration,

@@ -7,7 +7,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.sight import flag
-from tests.unit.muster.cli.doctor.sights import deployment, found, levels, messages
+from tests.support.cli.doctor_snapshots import deployment, found, levels, messages
 
 KUBERAY = "quay.io/kuberay/operator:v1.6.1"
 

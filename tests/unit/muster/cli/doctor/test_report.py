@@ -11,11 +11,11 @@ import yaml
 from muster.cli.doctor.diagnosis import Check, Unseen
 from muster.cli.doctor.report import diagnose, print_report, report
 from muster.cli.doctor.words import ago, lasting, listed
-from tests.unit.muster.cli.doctor.sights import healthy
+from tests.support.cli.doctor_snapshots import healthy
 
 if TYPE_CHECKING:
     from muster.cli.doctor.sight import Sight
-    from tests.unit.muster.cli.command import Command
+    from tests.support.cli.command import Command
 
 UNSEEN = Unseen("you may not look")
 

@@ -9,7 +9,7 @@ from muster.cli.doctor.sight import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
 from muster.objects import convert
 from muster.times import text_of
-from tests.unit.muster.cli.doctor.sights import NOW, deployment, found, healthy, levels, messages
+from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.sight import CLOSED, Answer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
 from muster.objects import convert
-from tests.unit.muster.cli.doctor.sights import configuration, found, healthy, levels, messages, ours
+from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
 from webhook import bundles
 
 CALL = 'Internal error occurred: failed calling webhook "plain.pods.muster.dev": failed to call webhook: Post "u": '

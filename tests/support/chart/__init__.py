@@ -1,0 +1,1 @@
+"""The chart as helm renders it, and the programs that judge the result."""

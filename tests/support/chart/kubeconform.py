@@ -1,0 +1,44 @@
+"""The real kubeconform, strict, with the schemas of every minor version of Kubernetes that the chart is for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+from hack.testbed.schemas import VERSIONS, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.support.chart.rendered import JSON
+
+__all__ = ["faults"]
+
+
+def faults(renderings: Mapping[str, Sequence[JSON]], folder: Path, versions: Sequence[str] = VERSIONS) -> list[str]:
+    """What some version of Kubernetes would not take of these renderings, a line each; their names say whose it is.
+
+    A kind of which there is no schema is a fault, too. `folder` is for the manifests, and empty.
+    """
+    program = str(binaries([PARTS["kubeconform"]], print)["kubeconform"])
+    places = schemas(print)
+    known = dict(enumerate(renderings))
+    for number, name in known.items():
+        manifests = "\n---\n".join(json.dumps(document) for document in renderings[name])
+        (folder / f"{number}.yaml").write_text(manifests)
+    kind = "{{ .ResourceKind }}{{ .KindSuffix }}.json"
+    where = (f"{places}/{{{{ .NormalizedKubernetesVersion }}}}/{kind}", f"{places}/crds/{kind}")
+    found = []
+    for version in versions:
+        argv = [program, "-strict", "-output=json", f"-kubernetes-version={version}"]
+        argv += [f"-schema-location={location}" for location in where]
+        done = subprocess.run([*argv, str(folder)], capture_output=True, text=True, check=False, timeout=240)
+        for one in json.loads(done.stdout)["resources"]:
+            name = known[int(one["filename"].rpartition("/")[2].partition(".")[0])]
+            said = one["msg"].rpartition(".json#'")[2].strip(" -") or one["msg"]
+            found.append(f"Kubernetes {version}, {name}: {one['kind']}/{one['name']}: {said}")
+    return found

@@ -1,0 +1,1 @@
+"""The command line run in this process, and what it reads."""

@@ -1,0 +1,54 @@
+"""How soon a workload has its pods again after an outage of the webhook, counted in the controller's own nudges.
+
+Not in seconds: a busy machine is slow at everything. Operators that would wait for minutes are seen to be woken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import PODS
+from muster.names import NUDGE
+
+if TYPE_CHECKING:
+    from muster.kube.resource import Resource
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
+
+__all__ = ["assert_soon", "nudges", "version_now"]
+
+# The controller waits 3 s between two, after an outage of a minute, and an operator makes a pod in less than one.
+_SOON = 5
+
+
+def nudges(scene: Scene, kind: Resource, name: str) -> dict[str, int]:
+    """The nudges of a workload, by their times, and the resource versions from which they stood there."""
+    found: dict[str, int] = {}
+    for seen in scene.recorder.history(kind):
+        at = seen.object["metadata"].get("annotations", {}).get(NUDGE)
+        if seen.name == name and at:
+            found.setdefault(at, seen.version)
+    return found
+
+
+def version_now(scene: Scene) -> int:
+    """The resource version of this moment."""
+    return int(scene.api.get(f"{PODS.path(scene.namespace)}?limit=1")["metadata"]["resourceVersion"])
+
+
+def assert_soon(scene: Scene, kind: Resource, name: str, back: int, new: set[str], *, long: bool) -> None:
+    """The first of these new pods (UIDs) came within some nudges of version `back`, from which on reviews are answered.
+
+    After a `long` outage it came by a nudge, one of a moment before it was over perhaps: the operator would have waited
+    for longer than there are between two, and nobody nudges a workload that has its pods.
+    """
+    scene.recorder.settle()
+    came = min(seen.version for seen in scene.recorder.history(PODS) if _uid(seen.object) in new)
+    before = sorted(version for version in nudges(scene, kind, name).values() if version < came)
+    meanwhile = [version for version in before if version > back]
+    assert len(meanwhile) <= _SOON, f"{name} had a pod again after {len(meanwhile)} nudges"
+    assert before or not long, f"{name} had a pod again without a nudge"
+
+
+def _uid(item: Manifest) -> str:
+    return str(item["metadata"]["uid"])

@@ -1,0 +1,292 @@
+"""What each command of docs/operations.md is to do: run in this order, on a real node, by test_operations_guide.py.
+
+tests/docs/test_operations.py holds it against the page: no command is left out without its reason here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed import wait_for
+from hack.testbed.api import Api, NotFoundError
+from hack.testbed.ports import free_port
+from muster.names import GANG, GANG_SIZE
+from tests.support.cluster.admission_stream import admitted
+from tests.support.pages.operations import blocks, inline
+from webhook.bundles import CLOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hack.testbed import Testbed
+
+__all__ = ["NOT_RUN", "STEPS", "Cluster", "Step", "block"]
+
+CHECKOUT = Path(__file__).parents[3]
+_TEAM = "team-a"
+_CONFIGURATIONS = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
+_SECRET = "/api/v1/namespaces/muster-system/secrets/muster-webhook-tls"  # noqa: S105 - a path
+_PATIENCE = 180.0
+
+
+class Cluster:
+    """The cluster of the reader: muster is installed, and he has kubectl, helm and muster at hand."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
+        self.api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self.remembered: Any = None
+        port = str(free_port())
+        # What the reader puts in: names of his own, and a port that is free on this machine.
+        self._words = {
+            "-n NAMESPACE GANG": f"-n {_TEAM} first",
+            "webhook 8080": f"webhook {port}:8080",
+            "localhost:8080": f"localhost:{port}",
+        }
+
+    def run(self, text: str) -> str:
+        """Run a block as it stands on the page, in the checkout, and return what it printed; any failure fails."""
+        for word, own in self._words.items():
+            text = text.replace(word, own)
+        told = self.testbed.environment()
+        told["PATH"] = f"{Path(sys.executable).parent}:{told['PATH']}"
+        environment = os.environ | told | {"PYTHONPATH": str(CHECKOUT)}
+        argv = ["bash", "-e", "-o", "pipefail", "-c", text]
+        done = subprocess.run(
+            argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=400
+        )
+        assert not done.returncode, f"{text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints."""
+        return self.testbed.kubectl(*arguments).stdout
+
+    def secret(self) -> dict[str, Any]:
+        """The Secret with the webhook's certificates."""
+        return self.api.get(_SECRET)
+
+    def whole(self) -> None:
+        """Bring back what a step before has taken away, as the page says, until pods of gangs are held again."""
+        if not self.kubectl("get", _CONFIGURATIONS, "--ignore-not-found", "--output=name", "muster"):
+            self.run(block("helm upgrade muster"))
+        wait_for("gangs' pods to be held", lambda: not admitted(self.api, gang=True), _PATIENCE)
+
+    def team(self) -> None:
+        """A namespace of a team's."""
+        if _TEAM not in self.kubectl("get", "namespaces", "--output=name"):
+            self.kubectl("create", "namespace", _TEAM)
+
+    def waiting(self, *gangs: str) -> None:
+        """Gangs of two that lack a pod, so their other one waits."""
+        self.whole()
+        self.team()
+        account = f"/api/v1/namespaces/{_TEAM}/serviceaccounts/default"
+        wait_for("its ServiceAccount", lambda: self._found(account), _PATIENCE)
+        for gang in gangs:
+            about = {"name": f"{gang}-0", "labels": {GANG: gang}, "annotations": {GANG_SIZE: "2"}}
+            container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": {"containers": [container]}}
+            self.api.create(f"/api/v1/namespaces/{_TEAM}/pods", pod)
+        assert set(gangs) <= self.held()
+
+    def held(self) -> set[str]:
+        """The gangs whose pods have their gates."""
+        pods = self.api.get(f"/api/v1/namespaces/{_TEAM}/pods")["items"]
+        return {pod["metadata"]["labels"][GANG] for pod in pods if pod["spec"].get("schedulingGates")}
+
+    def may_release(self, group: str, namespace: str) -> bool:
+        """Whether a member of that group may release gangs there; "" is everywhere."""
+        asked = {"group": "muster.dev", "resource": "gangs", "verb": "release", "namespace": namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": "somebody", "groups": [group], "resourceAttributes": asked},
+        }
+        answer = self.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    def _found(self, path: str) -> bool:
+        try:
+            self.api.get(path)
+        except NotFoundError:
+            return False
+        return True
+
+
+def _nothing(_cluster: Cluster) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of the page: what must be so before, and what is so afterwards, of the cluster and of what it says."""
+
+    begins: str
+    """A command in a sentence, whole; or how one block begins."""
+    holds: Callable[[Cluster, str], None]
+    before: Callable[[Cluster], None] = _nothing
+
+    @property
+    def text(self) -> str:
+        """What is run."""
+        return self.begins if self.begins in inline() else block(self.begins)
+
+
+@cache
+def block(begins: str) -> str:
+    """The one block of the page that begins so; of equal ones the first."""
+    found = list(dict.fromkeys(text for text in blocks() if text.startswith(begins)))
+    assert len(found) == 1, f"{len(found)} blocks of docs/operations.md begin with {begins!r}"
+    return found[0]
+
+
+def _prints(word: str) -> Callable[[Cluster, str], None]:
+    def holds(_cluster: Cluster, said: str) -> None:
+        assert word in said
+
+    return holds
+
+
+def _is_upgraded(cluster: Cluster, said: str) -> None:
+    """And the values that were set are kept."""
+    assert "STATUS: deployed" in said
+    assert "repository: muster.test/muster" in cluster.run("helm get values muster --namespace muster-system")
+
+
+def _is_rolled_back(_cluster: Cluster, said: str) -> None:
+    assert "successfully rolled out" in said
+    assert "Upgrade complete" in said
+    assert "Rollback was a success" in said
+
+
+def _says_the_level(_cluster: Cluster, said: str) -> None:
+    assert said.rstrip().endswith("debug")
+
+
+def _remember_the_secret(cluster: Cluster) -> None:
+    wait_for("the Secret to be filled", lambda: cluster.secret().get("data"), _PATIENCE)
+    cluster.remembered = cluster.secret()["data"]
+
+
+def _has_renewed(what: str) -> Callable[[Cluster, str], None]:
+    def holds(cluster: Cluster, _said: str) -> None:
+        before = cluster.remembered[what]
+        wait_for(f"another {what}", lambda: cluster.secret()["data"][what] != before, _PATIENCE)
+        wait_for("the wish to be gone", lambda: "muster.dev/rotate" not in _annotations(cluster.secret()), _PATIENCE)
+        assert not admitted(cluster.api, gang=True)
+
+    return holds
+
+
+def _annotations(item: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = item["metadata"].get("annotations", {})
+    return found
+
+
+def _may_release(cluster: Cluster, _said: str) -> None:
+    wait_for("the role everywhere to count", lambda: cluster.may_release("oncall", ""), _PATIENCE)
+    wait_for("the role of the team to count", lambda: cluster.may_release("team-a-leads", _TEAM), _PATIENCE)
+    assert not cluster.may_release("team-a-leads", "default")
+
+
+def _let_go(*held: str) -> Callable[[Cluster, str], None]:
+    def holds(cluster: Cluster, _said: str) -> None:
+        assert cluster.held() == set(held)
+
+    return holds
+
+
+def _is_out_of_the_way(cluster: Cluster, _said: str) -> None:
+    assert not cluster.kubectl("get", _CONFIGURATIONS, "--ignore-not-found", "--output=name", "muster")
+    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []", _PATIENCE)
+
+
+def _is_called(_cluster: Cluster, said: str) -> None:
+    assert "ray.pods.muster.dev" in said
+    assert CLOSED not in said
+
+
+def _has_withdrawn(cluster: Cluster, said: str) -> None:
+    _let_go()(cluster, said)
+    _is_out_of_the_way(cluster, said)
+    assert not cluster.kubectl("get", "clusterrolebinding", "muster-controller", "--ignore-not-found", "--output=name")
+
+
+def _no_policy_binds(cluster: Cluster, _said: str) -> None:
+    left = cluster.kubectl("get", "validatingadmissionpolicybindings", "--output=json")
+    assert not [item for item in json.loads(left)["items"] if item["metadata"]["name"].startswith("muster-")]
+
+
+def _is_gone(cluster: Cluster, _said: str) -> None:
+    """When the last pod has ended, too."""
+    kinds = "all,configmaps,secrets,leases,clusterroles,clusterrolebindings,roles,rolebindings"
+    ask = ("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--namespace=muster-system", "--output=name")
+    wait_for("nothing to be left", lambda: not cluster.kubectl(*ask), _PATIENCE)
+    assert "muster" not in cluster.kubectl("get", "leases", "--namespace=muster-system", "--output=name")
+    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []", _PATIENCE)
+
+
+STEPS = (
+    Step("kubectl -n muster-system get pods", _prints("muster-webhook-")),
+    Step("kubectl -n muster-system get lease", _prints("muster-controller")),
+    Step("kubectl -n muster-system get lease muster", _prints("muster-controller-")),
+    Step("muster queues", _prints("default")),
+    Step("muster doctor", _prints("\n0 problems, ")),
+    Step("helm upgrade muster", _is_upgraded),
+    Step("kubectl -n muster-system rollout status", _is_rolled_back),
+    Step("helm test muster", _prints("Succeeded")),
+    Step("kubectl -n muster-system port-forward", _says_the_level),
+    Step(
+        "kubectl -n muster-system annotate secret muster-webhook-tls muster.dev/rotate=serving",
+        _has_renewed("tls.crt"),
+        _remember_the_secret,
+    ),
+    Step(
+        "kubectl -n muster-system annotate secret muster-webhook-tls muster.dev/rotate=authority",
+        _has_renewed("ca.crt"),
+        _remember_the_secret,
+    ),
+    Step("kubectl -n muster-system events --for secret/muster-webhook-tls", _prints("CertificateRotated")),
+    Step("kubectl create clusterrolebinding", _may_release, Cluster.team),
+    Step("muster release -n NAMESPACE GANG", _let_go("second"), lambda cluster: cluster.waiting("first", "second")),
+    Step("muster release --all", _let_go()),
+    Step("kubectl get pods -A -l muster.dev/gang", _let_go(), lambda cluster: cluster.waiting("third")),
+    Step("kubectl -n muster-system describe pod", _is_called, Cluster.whole),
+    Step(f"kubectl delete {_CONFIGURATIONS}", _is_out_of_the_way, Cluster.whole),
+    Step("kubectl delete validatingadmissionpolicybinding", _no_policy_binds),
+    Step("muster withdraw --name", _has_withdrawn, lambda cluster: cluster.waiting("fourth")),
+    Step("kubectl -n muster-system logs -l", _prints("")),
+    Step("helm uninstall", _is_gone),
+)
+"""Blocks, and commands in sentences, in an order that makes sense: what takes muster away comes last."""
+
+NOT_RUN = {
+    "helm install": "a name; tests/node installs so, and README.md has the command",
+    "helm rollback": "a name; a block has the command",
+    "helm template": "a name; tests/chart renders so",
+    "helm test": "a name; a block has the command",
+    "helm test muster --namespace muster-system": "a block has it, too",
+    "helm uninstall --no-hooks": "a name; node/test_order.py uninstalls so",
+    "helm upgrade": "a name; a block has the command",
+    "kubectl create --dry-run=server": "for a workload of the reader's own",
+    "kubectl create secret tls": "for certificates of the reader's own; apiserver/test_replicas.py mounts such",
+    "kubectl describe certificate": "of cert-manager's, which does not run here",
+    "kubectl drain --disable-eviction": "a name; node/test_muster_in_pods.py drains so",
+    "kubectl delete job muster-uninstall": "of an uninstall that failed; node/test_order.py",
+    "muster release": "a name; two blocks have the command",
+    "muster withdraw": "a name; a block has the command",
+    "python -m hack.bench.admission": "a bench of minutes, for an idle machine",
+    'python -m hack.bench.gang --sizes "" --gangs 200 --idle 2000': "a bench of minutes, for an idle machine",
+    "python -m hack.bench.ledger": "a bench of minutes, for an idle machine",
+    "python -m hack.bench.start": "a bench, for an idle machine",
+    "python -m hack.bench.watch": "a bench of minutes, for an idle machine",
+}
+"""Why other commands in sentences are not run."""

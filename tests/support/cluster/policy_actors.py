@@ -1,0 +1,95 @@
+"""Who does what in a namespace with what the chart's policies see: a pod of a gang, a PodGroup, a patch."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import POD_GROUPS, PODS, Resource
+from muster.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
+from tests.support.manifests import workloads as builders
+
+if TYPE_CHECKING:
+    from tests.support.cluster.calls import Answer, Calls
+    from tests.support.cluster.desk import Manifest
+
+TENANT, ADMINISTRATOR = "tenant", "administrator"
+WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"
+VOLCANO = "system:serviceaccount:volcano-system:volcano-controllers"
+CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
+OTHERS = "example.com/budget"
+FORBIDDEN = 403
+GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+OTHER_GATE_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": OTHERS}]}}
+
+
+def labelled(**texts: str | None) -> Manifest:
+    return {"metadata": {"labels": texts}}
+
+
+def annotated(**texts: str | None) -> Manifest:
+    return {"metadata": {"annotations": texts}}
+
+
+LABEL_AWAY = labelled(**{GANG: None})
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """A namespace, and what somebody does in it; nothing here needs the webhook."""
+
+    namespace: str
+    calls: Calls
+
+    def path(self, resource: Resource, name: str) -> str:
+        """The path of an object of the namespace."""
+        return resource.path(self.namespace, name)
+
+    def create(self, resource: Resource, manifest: Manifest, user: str = "") -> Answer:
+        """Create an object."""
+        return self.calls("POST", resource.path(self.namespace), manifest, user=user)
+
+    def stranger(self, **spec: object) -> str:
+        """A pod that is nobody's member; gives its name."""
+        name = f"pod-{uuid.uuid4().hex[:8]}"
+        pod = builders.pod(name, **({} if "nodeName" in spec else {"schedulingGates": [{"name": OTHERS}]}) | spec)
+        pod["metadata"]["annotations"] = {GROUP_NAME: "demo", TASK_SPEC: "worker", GANG_SIZE: "2"}
+        assert self.create(PODS, pod).ok
+        return name
+
+    def member(self, **spec: object) -> str:
+        """A pod as the webhook makes it, held by muster's gate and somebody else's; gives its name."""
+        gates = [{"name": OTHERS}, {"name": GATE}]
+        name = self.stranger(**(spec or {"schedulingGates": gates}))
+        # The webhook, which is asked about new pods, is not asked about this.
+        assert self.patch("", name, labelled(**{GANG: "demo", QUEUE_LABEL: "ours"})).ok
+        return name
+
+    def patch(self, user: str, name: str, *patches: Manifest, resource: Resource = PODS, door: str = "") -> Answer:
+        """One update that does all of this."""
+        merged: Manifest = {}
+        for patch in patches:
+            for part, content in patch.items():
+                merged[part] = {**merged.get(part, {}), **content}
+        kind = "strategic-merge" if resource is PODS else "merge"
+        return self.calls("PATCH", self.path(resource, name) + door, merged, patch=kind, user=user)
+
+    def gates(self, name: str) -> list[str]:
+        """The gates of a pod."""
+        pod = self.calls.done("GET", self.path(PODS, name))
+        return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def group(acting: Acting, **said: str) -> Manifest:
+    return {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {
+            "name": f"group-{uuid.uuid4().hex[:8]}",
+            "namespace": acting.namespace,
+            "labels": {MANAGED_BY: MUSTER},
+            "annotations": said,
+        },
+        "spec": {"minMember": 1, "queue": "ours"},
+    }

@@ -1,0 +1,49 @@
+"""Waits for what the apiserver and muster's webhook hear of a moment later, each by a watch of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hack.testbed import wait_for
+from tests.support.cluster.scene import PATIENCE
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from tests.support.cluster.recorder import Manifest
+    from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+
+__all__ = ["await_accepted", "await_right", "await_said"]
+
+
+def await_right(scene: Scene, user: str, verb: str, resource: str) -> None:
+    """Wait until what a role grants in the namespace counts; `resource` is "plural" or "plural.group"."""
+    name, _, group = resource.partition(".")
+    asked = {"namespace": scene.namespace, "verb": verb, "group": group, "resource": name}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": asked},
+    }
+    wait_for(
+        f"{user} to be allowed to {verb} {resource}",
+        lambda: scene.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"],
+        PATIENCE,
+    )
+
+
+def await_accepted(scene: Scene, workload: Manifest | RayCluster | PyTorchJob) -> None:
+    """Wait until this could be created: the webhook knows what has changed in its favour."""
+    scene.wait("it to be accepted", lambda: not _tried(scene, workload).returncode)
+
+
+def await_said(scene: Scene, workload: Manifest | RayCluster | PyTorchJob, words: str) -> None:
+    """Wait until who creates this would be told these words, by a refusal or a warning."""
+    scene.wait(f"the words {words!r}", lambda: words in _tried(scene, workload).stderr)
+
+
+def _tried(scene: Scene, workload: Manifest | RayCluster | PyTorchJob) -> subprocess.CompletedProcess[str]:
+    text = json.dumps(workload if isinstance(workload, dict) else workload.manifest())
+    return scene.kubectl("create", "--dry-run=server", "-f-", text=text, check=False)

@@ -1,0 +1,376 @@
+"""One test's part of the cluster: a namespace, its queues, everything that happens in it on record."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed import wait_for
+from hack.testbed.api import Api, NotFoundError
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
+from muster.names import ADMITTED, GANG, GATE, MESSAGE, QUEUE_LABEL, STATE
+from muster.quantity import Quantity, parse_quantity
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
+from tests.support.manifests import workloads as builders
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterable, Iterator
+
+    from hack.testbed import Testbed
+
+__all__ = [
+    "PATIENCE",
+    "Scene",
+    "admitted",
+    "alive",
+    "gates",
+    "has_condition",
+    "message",
+    "node_of",
+    "open_scene",
+    "phase",
+    "state",
+]
+
+# Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
+PATIENCE = 120.0
+
+
+def gates(pod: Manifest) -> list[str]:
+    """Return the names of a pod's scheduling gates."""
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def node_of(pod: Manifest) -> str:
+    """Return the node of a pod, "" before it has one."""
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def phase(item: Manifest) -> str:
+    """Return `status.phase`."""
+    return str(item.get("status", {}).get("phase", ""))
+
+
+def alive(pod: Manifest) -> bool:
+    """Tell whether a pod is neither finished nor being deleted."""
+    return phase(pod) not in {"Succeeded", "Failed"} and "deletionTimestamp" not in pod["metadata"]
+
+
+def has_condition(item: Manifest, kind: str, status: str = "True") -> bool:
+    """Tell whether a condition of that type has that status."""
+    conditions = item.get("status", {}).get("conditions") or []
+    return any(condition["type"] == kind and condition["status"] == status for condition in conditions)
+
+
+def state(group: Manifest) -> str:
+    """Return what muster says of a gang, on its PodGroup."""
+    return str(group["metadata"].get("annotations", {}).get(STATE, ""))
+
+
+def message(group: Manifest) -> str:
+    """Return muster's sentence on a gang, from its PodGroup."""
+    return str(group["metadata"].get("annotations", {}).get(MESSAGE, ""))
+
+
+def admitted(group: Manifest) -> str:
+    """Return the UID of the workload whose admission the PodGroup records, or ""."""
+    return str(group["metadata"].get("annotations", {}).get(ADMITTED, ""))
+
+
+class Scene:
+    """A namespace with a record of everything in it, and the verbs that tests need."""
+
+    def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder) -> None:
+        self.testbed = testbed
+        self.namespace = namespace
+        self.recorder = recorder
+        self.api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self._queues: list[str] = []
+
+    # Writing
+
+    def kubectl(self, *args: str, text: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run kubectl in the namespace."""
+        return self.testbed.kubectl(f"--namespace={self.namespace}", *args, input=text, check=check)
+
+    def apply(self, *manifests: Manifest | builders.RayCluster | builders.PyTorchJob) -> None:
+        """`kubectl apply`; raises CommandError when anything is refused."""
+        self.kubectl("apply", "-f-", text=_text(*manifests))
+
+    def try_apply(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
+        """`kubectl apply` that is expected to fail: return what stands on stderr."""
+        done = self.kubectl("apply", "-f-", text=_text(manifest), check=False)
+        assert done.returncode, f"accepted: {done.stdout}"
+        return done.stderr.strip()
+
+    def delete(self, resource: Resource, name: str, *, wait: bool = True) -> None:
+        """`kubectl delete`."""
+        self.kubectl("delete", resource.full_name, name, f"--wait={str(wait).lower()}")
+
+    def patch(self, resource: Resource, name: str, patch: Manifest) -> None:
+        """`kubectl patch --type=merge`."""
+        self.kubectl("patch", resource.full_name, name, "--type=merge", f"--patch={json.dumps(patch)}")
+
+    def queue(self, suffix: str = "", **capability: str) -> str:
+        """Make a queue of this test's own, wait until it is open, and return its name."""
+        name = f"{self.namespace}{suffix}"
+        self.adopt_queue(name)
+        self.apply(builders.queue(name, **capability))
+        self.await_queue(name)
+        return name
+
+    def adopt_queue(self, name: str) -> None:
+        """Have a queue deleted at the end of the test, whoever makes it."""
+        self._queues.append(name)
+
+    def await_queue(self, name: str, wanted: str = "Open") -> None:
+        """Wait for a queue's state."""
+        path = QUEUES.path(name=name)
+        wait_for(
+            f"queue {name} to be {wanted}",
+            lambda: self.api.get(path).get("status", {}).get("state") == wanted,
+            PATIENCE,
+        )
+
+    def operate_queue(self, name: str, action: str) -> None:
+        """What `vcctl queue operate` does: `CloseQueue` or `OpenQueue`."""
+        uid = self.api.get(QUEUES.path(name=name))["metadata"]["uid"]
+        target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid, "controller": True}
+        self.api.create(
+            "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands",
+            {
+                "apiVersion": "bus.volcano.sh/v1alpha1",
+                "kind": "Command",
+                "metadata": {"generateName": f"{name}-"},
+                "target": target,
+                "action": action,
+            },
+        )
+
+    def close(self) -> None:
+        """Delete the namespace and the queues; the record stays with the testbed's logs."""
+        self.recorder.write(self.testbed.logs / f"record-{self.namespace}.jsonl")
+        kinds = ",".join(kind.full_name for kind in self.recorder.kinds if kind != EVENTS)
+        self.kubectl("delete", kinds, "--all", "--wait=false")
+        self.testbed.kubectl("delete", "namespace", self.namespace, "--wait=false")
+        path = PODS.path(self.namespace)
+        # Whatever still ran would count against the next test's time.
+        wait_for(f"{self.namespace} to be empty", lambda: not self.api.get(path)["items"], PATIENCE)
+        for name in self._queues:
+            self.testbed.kubectl("delete", "queue", name, "--ignore-not-found", "--wait=false")
+
+    def create(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
+        """`kubectl create`: return the name, which the apiserver may have generated."""
+        done = self.kubectl("create", "-f-", "--output=jsonpath={.metadata.name}", text=_text(manifest))
+        return done.stdout.strip()
+
+    def end(self, gang: str) -> None:
+        """Let every pod of the gang succeed now."""
+        names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
+        self.kubectl("annotate", "pods", "--overwrite", *names, f"{builders.RUN_SECONDS}=0")
+
+    # Looking and waiting
+
+    def wait(self, description: str, condition: Callable[[], object], timeout: float = PATIENCE) -> None:
+        """Wait for a condition; when it never comes, say what there is instead."""
+        wait_for(f"{description}", lambda: bool(condition()) or _Not(self.picture), timeout)
+
+    def picture(self) -> str:
+        """Return what there is now, for error messages."""
+        lines = [f"{self.namespace}:"]
+        lines += [f"pod {p['metadata']['name']} {phase(p)} gates {gates(p)} node {node_of(p)}" for p in self.pods()]
+        lines += [
+            f"podgroup {group['metadata']['name']} {phase(group)} {state(group)}: {message(group)}"
+            for group in self.recorder.now(POD_GROUPS)
+        ]
+        for kind in (RAY_CLUSTERS, PYTORCH_JOBS):
+            for item in self.recorder.now(kind):
+                conditions = [c["type"] for c in item.get("status", {}).get("conditions", []) if c["status"] == "True"]
+                lines.append(f"{kind.kind} {item['metadata']['name']} {conditions}")
+        return "\n  ".join(lines)
+
+    def pods(self, gang: str | None = None) -> list[Manifest]:
+        """Return the pods of the namespace, or of one gang (by the name of its PodGroup)."""
+        return [pod for pod in self.recorder.now(PODS) if gang is None or _is_of(pod, gang)]
+
+    def pod_group(self, name: str) -> Manifest:
+        """Return a PodGroup as it is now, {} when there is none."""
+        return self.recorder.get(POD_GROUPS, name) or {"metadata": {}, "spec": {}}
+
+    def await_state(self, gang: str, wanted: str) -> Manifest:
+        """Wait until muster says this of the gang and return the PodGroup."""
+        group: Manifest = {}
+
+        def there() -> bool:
+            group.clear()
+            group.update(self.pod_group(gang))
+            return state(group) == wanted
+
+        self.wait(f"gang {gang} to be {wanted}", there)
+        return group
+
+    def await_running(self, gang: str, pods: int) -> list[Manifest]:
+        """Wait until so many pods of the gang run and Volcano and muster both say so; return these pods."""
+        members: list[Manifest] = []
+
+        def runs() -> bool:
+            members[:] = [pod for pod in self.pods(gang) if alive(pod)]
+            group = self.pod_group(gang)
+            return (
+                len(members) == pods
+                and all(phase(pod) == "Running" for pod in members)
+                and phase(group) == "Running"
+                and state(group) == "Running"
+            )
+
+        self.wait(f"gang {gang} to run with {pods} pods", runs)
+        return members
+
+    def await_gated(self, gang: str, pods: int) -> list[Manifest]:
+        """Wait until so many pods of the gang exist, all held by muster's gate; return them."""
+        members: list[Manifest] = []
+
+        def held() -> bool:
+            members[:] = self.pods(gang)
+            return len(members) == pods and all(gates(pod) == [GATE] for pod in members)
+
+        self.wait(f"{pods} gated pods of {gang}", held)
+        return members
+
+    def events(self, workload: str, reason: str) -> list[str]:
+        """Return the notes of muster's events on a workload with that reason; its PodGroup has the same."""
+        return [
+            event["note"]
+            for event in self.recorder.now(EVENTS)
+            if event["regarding"]["name"] == workload
+            and event["regarding"]["kind"] != POD_GROUPS.kind
+            and event["reason"] == reason
+            and event.get("reportingController") == "muster.dev/controller"
+        ]
+
+    def await_event(self, workload: str, reason: str) -> str:
+        """Wait for muster's first event on a workload with that reason and return its note."""
+        self.wait(f"event {reason} on {workload}", lambda: self.events(workload, reason))
+        return self.events(workload, reason)[0]
+
+    def await_ended(self, job: str) -> int:
+        """Wait until a PyTorchJob has succeeded and return the resource version from which it had."""
+        self.wait(f"{job} to succeed", lambda: self._succeeded(self.recorder.get(PYTORCH_JOBS, job) or {}))
+        return self.succeeded(job)
+
+    # Order, from the record
+
+    def succeeded(self, job: str) -> int:
+        """Return the resource version from which a PyTorchJob had succeeded."""
+        found = self.recorder.first(
+            PYTORCH_JOBS, lambda item: item["metadata"]["name"] == job and self._succeeded(item), f"succeeded ({job})"
+        )
+        return found.version
+
+    @staticmethod
+    def _succeeded(job: Manifest) -> bool:
+        return has_condition(job, "Succeeded")
+
+    def first_bound(self, gang: str) -> int:
+        """Return the resource version at which the first pod of the gang had a node."""
+        return self.recorder.first(
+            PODS, lambda pod: _is_of(pod, gang) and bool(node_of(pod)), f"a node ({gang})"
+        ).version
+
+    def last_ungated(self, gang: str, pods: int) -> int:
+        """Return the resource version from which so many pods of the gang were without muster's gate."""
+        opened: dict[str, int] = {}
+        for seen in self.recorder.history(PODS):
+            if _is_of(seen.object, gang) and GATE not in gates(seen.object):
+                opened.setdefault(seen.object["metadata"]["uid"], seen.version)
+        assert len(opened) >= pods, f"only {len(opened)} of {pods} pods of {gang} were ever opened"
+        return sorted(opened.values())[pods - 1]
+
+    def assert_started_together(self, gang: str, pods: int) -> None:
+        """No pod of the gang had a node before all of its minimum existed and was opened."""
+        self.recorder.settle()
+        assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
+
+    def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
+        """At no moment did the living pods with a node, of one queue or of all, ask for more than the capability.
+
+        A pod that is being deleted does not count, as it does not with Volcano.
+        """
+        self.recorder.settle()
+        limit = {name: parse_quantity(text) for name, text in capability.items()}
+        held: dict[str, dict[str, Quantity]] = {}
+        for seen in self.recorder.history(PODS):
+            uid = seen.object["metadata"]["uid"]
+            if queue and (seen.object["metadata"].get("labels") or {}).get(QUEUE_LABEL) != queue:
+                continue
+            if seen.gone or not alive(seen.object) or not node_of(seen.object):
+                held.pop(uid, None)
+            else:
+                held[uid] = _requests(seen.object, limit)
+            for name, most in limit.items():
+                used = sum((asked[name] for asked in held.values()), parse_quantity("0"))
+                assert used <= most, f"at version {seen.version} the pods held {name} {used} of {most}"
+
+
+class _Not:
+    """A false answer that says, when the wait is over, what there was."""
+
+    def __init__(self, picture: Callable[[], str]) -> None:
+        self._picture = picture
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self._picture()
+
+
+@contextmanager
+def open_scene(
+    testbed: Testbed,
+    name: str,
+    kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
+    patience: float | None = None,
+) -> Iterator[Scene]:
+    """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder."""
+    namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
+    testbed.kubectl("create", "namespace", namespace)
+    with Recorder(testbed, namespace, kinds, patience) as recorder:
+        scene = Scene(testbed, namespace, recorder)
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)
+        try:
+            yield scene
+        finally:
+            scene.close()
+
+
+def _exists(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _is_of(pod: Manifest, gang: str) -> bool:
+    return (pod["metadata"].get("labels") or {}).get(GANG) == gang
+
+
+def _requests(pod: Manifest, names: Iterable[str]) -> dict[str, Quantity]:
+    """What the containers ask for; test pods have no larger init containers."""
+    return {
+        name: sum(
+            (parse_quantity(c["resources"].get("requests", {}).get(name, "0")) for c in pod["spec"]["containers"]),
+            parse_quantity("0"),
+        )
+        for name in names
+    }
+
+
+def _text(*manifests: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
+    items: list[Any] = [item if isinstance(item, dict) else item.manifest() for item in manifests]
+    return "\n---\n".join(json.dumps(item) for item in items)

@@ -1,0 +1,1 @@
+"""The controller's parts with a client that records what they write."""

@@ -1,0 +1,90 @@
+"""Holds a controller at one point, from outside: the apiserver refuses one of its writes in one namespace.
+
+No fault hook in muster's code is needed for it, and what is proved holds for the program as it ships.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hack.testbed import wait_for
+from muster.names import ADMITTED, GATE
+from tests.support.cluster.scene import PATIENCE
+from tests.support.manifests import workloads as builders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.cluster.scene import Scene
+
+__all__ = ["BURST", "MARK", "WORKERS_OF_BURST", "hold"]
+
+_OPENS = (
+    f"oldObject != null && oldObject.spec.?schedulingGates.orValue([]).exists(g, g.name == '{GATE}')"
+    f" && !object.spec.?schedulingGates.orValue([]).exists(g, g.name == '{GATE}')"
+)
+BURST = ("pods", _OPENS)
+"""No gate can be opened."""
+
+WORKERS_OF_BURST = ("pods", f"({_OPENS}) && object.metadata.labels['ray.io/node-type'] == 'worker'")
+"""The head's gate can be opened, the workers' cannot."""
+
+MARK = ("podgroups", f"'{ADMITTED}' in object.metadata.?annotations.orValue({{}})")
+"""No PodGroup can be marked as admitted."""
+
+_PROBE = "probe-of-the-policy"
+
+
+@contextmanager
+def hold(scene: Scene, point: tuple[str, str]) -> Iterator[None]:
+    """Refuse the writes of this point in the scene's namespace while the body runs."""
+    resource, refused = point
+    name = f"hold-{scene.namespace}"
+    group, version = ("", "v1") if resource == "pods" else ("scheduling.volcano.sh", "v1beta1")
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scene.namespace}},
+                "resourceRules": [
+                    {
+                        "apiGroups": [group, ""],
+                        "apiVersions": [version, "v1"],
+                        "resources": [resource, "configmaps"],
+                        "operations": ["CREATE", "UPDATE"],
+                    }
+                ],
+            },
+            "validations": [
+                {
+                    # The ConfigMap tells when the policy has come into force.
+                    "expression": f"object.kind == 'ConfigMap' ? object.metadata.name != '{_PROBE}' : !({refused})",
+                    "message": "held by a test",
+                }
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    scene.apply(policy, binding)
+    try:
+        probe = json.dumps(builders.config_map(_PROBE))
+        wait_for(
+            "the policy to be in force",
+            lambda: (
+                "held by a test" in scene.kubectl("create", "--dry-run=server", "-f-", text=probe, check=False).stderr
+            ),
+            PATIENCE,
+        )
+        yield
+    finally:
+        scene.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)

@@ -1,0 +1,100 @@
+"""A way to the apiserver that can be cut: bytes are passed on as they are, until every connection is broken at once.
+
+What goes over it is TLS of others; faults inside an answer are `tests.support.faults.apiserver`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Relay", "relay_to"]
+
+_AT_ONCE = 65536
+
+
+class Relay:
+    """Passes connections on to one server, on a loop and in a thread of its own."""
+
+    def __init__(self, server: str) -> None:
+        parts = urlsplit(server)
+        self._behind = parts.hostname, parts.port
+        self._loop = asyncio.new_event_loop()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._listening: asyncio.Server | None = None
+        self.url = ""
+
+    def cut(self) -> int:
+        """Break every connection that is open; gives how many were."""
+
+        async def abort() -> int:
+            broken = list(self._open)
+            for writer in broken:
+                writer.transport.abort()
+            return len(broken) // 2
+
+        return asyncio.run_coroutine_threadsafe(abort(), self._loop).result(60)
+
+    def run(self, listening: threading.Event) -> None:
+        """Serve until `end`, in the thread that calls this."""
+
+        async def serve() -> None:
+            self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+            self.url = f"https://127.0.0.1:{self._listening.sockets[0].getsockname()[1]}"
+            listening.set()
+            with suppress(asyncio.CancelledError):
+                await self._listening.serve_forever()
+
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(serve())
+
+    def end(self) -> None:
+        """Take no more connections, and break those that are open."""
+        self.cut()
+        if self._listening is not None:
+            self._loop.call_soon_threadsafe(self._listening.close)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there, back = await asyncio.open_connection(*self._behind)
+        except OSError:
+            writer.transport.abort()
+            return
+        ends = {writer, back}
+        self._open |= ends
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(_pass_on(reader, back))
+                both.create_task(_pass_on(there, writer))
+        finally:
+            self._open -= ends
+            for end in ends:
+                end.transport.abort()
+
+
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_AT_ONCE):
+            sink.write(data)
+            await sink.drain()
+    sink.close()
+
+
+@contextmanager
+def relay_to(server: str) -> Iterator[Relay]:
+    """Relay to the server at this https address, until the block ends."""
+    relay, listening = Relay(server), threading.Event()
+    thread = threading.Thread(target=relay.run, args=(listening,), name="relay", daemon=True)
+    thread.start()
+    assert listening.wait(60), "the relay does not listen"
+    try:
+        yield relay
+    finally:
+        relay.end()
+        thread.join(60)

@@ -1,0 +1,157 @@
+"""Things: a kind without a schema, so that the apiserver keeps whatever is written; and what tests do with them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.backoff import Backoff
+from muster.kube.client import Client
+from muster.kube.config import Connection
+from muster.kube.reflector import Reflector
+from muster.kube.resource import Resource
+from muster.kube.store import Change, Store
+from muster.objects import LocalObject, ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.testbed import Testbed
+    from tests.support.cluster.calls import Calls
+    from tests.support.faults.apiserver import FaultyApiserver
+
+__all__ = ["THINGS", "Namespace", "Thing", "Watched", "definition", "through", "watching"]
+
+THINGS = Resource("faults.example.com", "v1", "things", "Thing")
+
+
+class ThingSpec(LocalObject, frozen=True):
+    """What a Thing is about."""
+
+    size: int = 0
+
+
+class Thing(LocalObject, frozen=True):
+    """An object of the tests' own kind."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ThingSpec = ThingSpec()
+
+
+def definition() -> dict[str, Any]:
+    """Give the CRD of Things."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": THINGS.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": THINGS.full_name},
+        "spec": {
+            "group": THINGS.group,
+            "scope": "Namespaced",
+            "names": {"plural": THINGS.plural, "singular": "thing", "kind": THINGS.kind},
+            "versions": [version],
+        },
+    }
+
+
+def watched_from_now_on(calls: Calls) -> bool:
+    """Whether a watch of Things that begins now is taken.
+
+    An apiserver that has begun to serve a kind a moment ago reads it anew by itself, and until it has a watch is
+    refused (429, or 410 where the list was older than what it has read).
+    """
+    listed = calls("GET", THINGS.path())
+    if not listed.ok:
+        return False
+    version = listed.body["metadata"]["resourceVersion"]
+    return calls("GET", f"{THINGS.path()}?watch=true&timeoutSeconds=1&resourceVersion={version}", head=True).ok
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Where a test has its Things."""
+
+    name: str
+    calls: Calls
+
+    def create(self, *names: str, size: object = 1, **fields: object) -> None:
+        """Make Things; the size of a sound one is a number."""
+        for name in names:
+            metadata = {"name": name}
+            manifest = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": metadata, **fields}
+            self.calls.done("POST", THINGS.path(self.name), {**manifest, "spec": {"size": size}})
+
+    def resize(self, name: str, size: object) -> None:
+        """Change a Thing."""
+        self.calls.done("PATCH", THINGS.path(self.name, name), {"spec": {"size": size}}, patch="merge")
+
+    def delete(self, *names: str) -> None:
+        """Delete Things."""
+        for name in names:
+            self.calls.done("DELETE", THINGS.path(self.name, name))
+
+
+@dataclass(slots=True)
+class Watched:
+    """A reflector at work, and every change that it told."""
+
+    reflector: Reflector[Thing]
+    changes: list[tuple[str, str]] = field(default_factory=list)
+
+    def note(self, change: Change[Thing]) -> None:
+        """Keep a change in mind."""
+        self.changes.append((change.kind, change.object.metadata.name))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The store: the size of each Thing by name."""
+        return {thing.metadata.name: thing.spec.size for thing in self.reflector.store}
+
+
+@asynccontextmanager
+async def watching(
+    client: Client,
+    namespace: Namespace,
+    *,
+    page: int = 500,
+    watch_seconds: float = 300,
+    silence: float = 90,
+) -> AsyncIterator[Watched]:
+    """Keep a store of the namespace's Things, with short delays, until the test is over."""
+    store: Store[Thing] = Store()
+    reflector = Reflector(
+        client,
+        THINGS,
+        Thing,
+        store,
+        namespace=namespace.name,
+        page=page,
+        watch_seconds=(watch_seconds, watch_seconds),
+        silence=silence,
+        absent_retry=0.2,
+        backoff=Backoff(0.05, 0.5),
+    )
+    watched = Watched(reflector)
+    store.subscribe(watched.note)
+    running = asyncio.create_task(reflector.run())
+    try:
+        yield watched
+        assert not running.done(), "a reflector never ends by itself"
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+    assert store.statistics().handler_errors == 0
+
+
+@asynccontextmanager
+async def through(proxy: FaultyApiserver, cluster: Testbed) -> AsyncIterator[Client]:
+    """Connect to the cluster by way of the proxy, as its administrator."""
+
+    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+        return f"Bearer {cluster.admin_token}"
+
+    async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:
+        yield client

@@ -1,0 +1,1 @@
+"""Objects that tests apply, decode or generate."""

@@ -1,0 +1,1 @@
+"""Documents that are generated, or compared with what tests saw."""

@@ -1,0 +1,179 @@
+"""An example of every refusal and warning, judged by the real rules, and the page that shows them: docs/denials.md.
+
+Whoever adds a reason adds a line to `EXAMPLES`: anything that finds it. The page takes the first finding of the reason.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from muster.additions import Additions, RuntimeClass
+from muster.admission import Context, judge
+from muster.findings import ABOUT, Finding, Reason, Severity
+from muster.objects import Queue
+from muster.queue_admission import faults, left_outside
+from muster.queues import QueueTree, QueueView, read_queue
+from muster.workloads import kind_of
+from tests.support.manifests.families import judged
+from tests.support.manifests.objects import (
+    JSON,
+    QUEUE_LABELS,
+    amounts,
+    made,
+    pytorch_job,
+    ray_cluster,
+    template,
+    workers,
+)
+from webhook.pods import left_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["EXAMPLES", "page"]
+
+_HEAD = """\
+<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (muster/findings.py, support/pages/denials.py). -->
+
+# Refusals and warnings
+
+What muster answers to `kubectl apply`. A line says the field, what was found, the rule, and what to do. A refusal holds
+several, one for each thing that is wrong; `details.causes` of the Status has them one by one with `reason`, `field` and
+`message`, and the Status's own `reason` is the first one's. Reasons are stable: programs may rely on them, and
+`muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
+
+Of an object that is changed only what is new is refused: what was wrong before, and has not got worse, is warned of, so
+that it can be put right in steps. Changes of status, finalizers and annotations (but for muster's on Queues) are not
+looked at, nor is what is being deleted. Whether a reason refuses or warns is set by the chart's values `validation` and
+`validationReasons` ([operations.md](operations.md#how-strict-admission-is)); the headings here say what they do as
+installed.
+
+kubectl shows warnings as they come, the gravest first. The apiserver passes on 4096 characters of warnings; where there
+are more, each is cut at 256.
+"""
+
+_WIDTH = 120
+_SMALL = QueueView("q", "Open", amounts(cpu="4", memory="6Gi"))
+_BELOW = QueueView("below", "Open", {}, parent="q")
+_NONE = {"replicas": 0, "template": template()}
+_KATA = {"kata": made(RuntimeClass, {"metadata": {"name": "kata"}, "overhead": {"podFixed": {"cpu": "250m"}}})}
+
+
+def _found(manifest: JSON, *queues: QueueView, **known: object) -> Iterable[Finding]:
+    """What is found in a workload where there are these queues; `_SMALL` where none is named."""
+    tree = QueueTree(queues or [_SMALL])
+    context = replace(Context(queue=tree.place, priorities={"": 0}), **known)  # type: ignore[arg-type]
+    verdict = judged(manifest, context)
+    return (*verdict.refusals, *verdict.warnings)
+
+
+def _without_runtime() -> Iterable[Finding]:
+    manifest = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "train", "namespace": "team", "labels": QUEUE_LABELS},
+        "spec": {"runtimeRef": {"name": "torch"}},
+    }
+    kind = kind_of("trainer.kubeflow.org/v1alpha1", "TrainJob")
+    assert kind is not None
+    return judge(kind, made(kind.decoded, manifest), Context()).refusals
+
+
+def _ray(**metadata: object) -> JSON:
+    cluster = ray_cluster()
+    return {**cluster, "metadata": {**cluster["metadata"], **metadata}}
+
+
+def _service() -> JSON:
+    return {**_ray(), "kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"]}}
+
+
+def _elastic(least: int, available: int | None = None) -> JSON:
+    job = pytorch_job(policy={"queue": "q"} | ({} if available is None else {"minAvailable": available}))
+    return {**job, "spec": {**job["spec"], "elasticPolicy": {"minReplicas": least}}}
+
+
+def _class(name: str) -> JSON:
+    return ray_cluster(labels={**QUEUE_LABELS, "ray.io/priority-class-name": name})
+
+
+def _template(**spec: Any) -> JSON:  # noqa: ANN401 - whatever a pod may say
+    return ray_cluster(workers(template=template(**spec)))
+
+
+def _bound() -> JSON:
+    group = workers()
+    group["template"]["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "mine"}}
+    return ray_cluster(group)
+
+
+def _zero_gpus() -> Iterable[Finding]:
+    queue = made(
+        Queue, {"metadata": {"name": "q"}, "spec": {"capability": {"nvidia.com/gpu": 0}}, "status": {"state": "Open"}}
+    )
+    asking = template()
+    asking["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    return _found(ray_cluster(workers(template=asking)), read_queue(queue))
+
+
+def _queue(cpu: str, parent: str = "", allocated: str = "0") -> Queue:
+    spec, status = {"capability": {"cpu": cpu}, "parent": parent}, {"allocated": {"cpu": allocated}}
+    return made(Queue, {"metadata": {"name": "small"}, "spec": spec, "status": status})
+
+
+EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
+    Reason.INVALID: lambda: _found(pytorch_job(policy={"queue": "q", "minAvailable": 7})),
+    Reason.QUEUE_NOT_FOUND: lambda: _found(ray_cluster(), QueueView("other", "Open", {})),
+    Reason.QUEUE_CLOSED: lambda: _found(ray_cluster(), QueueView("q", "Closed", {})),
+    Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
+    Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
+    Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
+    Reason.TRAINING_RUNTIME_NOT_FOUND: _without_runtime,
+    Reason.QUEUE_HIERARCHY: lambda: faults(_queue(cpu="8", parent="q"), QueueTree([_SMALL])),
+    Reason.CAPABILITY_LOWERED: lambda: left_outside(_queue(cpu="4", allocated="6"), []),
+    Reason.UNKNOWN_RUNTIME_CLASS: lambda: _found(_template(runtimeClassName="gvisor"), additions=Additions((), _KATA)),
+    Reason.OVERHEAD_MISMATCH: lambda: _found(
+        _template(runtimeClassName="kata", overhead={"cpu": "1"}), additions=Additions((), _KATA)
+    ),
+    Reason.MANAGED_BY_KUEUE: lambda: _found(_ray(labels={**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"})),
+    Reason.TIME_LIMIT_WHILE_WAITING: lambda: _found(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600)),
+    Reason.QUEUE_NEARLY_FULL: lambda: _found(
+        ray_cluster(), held=lambda _: amounts(cpu="3500m", memory="1Gi"), waiting=("",) * 7
+    ),
+    Reason.NO_ROOM_TO_UPGRADE: lambda: _found(_service()),
+    Reason.MIN_AVAILABLE_TOO_LOW: lambda: _found(pytorch_job(policy={"queue": "q", "minAvailable": 2})),
+    Reason.UNKNOWN_SCHEDULER: lambda: _found(ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"})),
+    Reason.VALUE_IGNORED: lambda: _found(_ray(annotations={"muster.dev/requeue-after": "soon"})),
+    Reason.SCHEDULE_TIMEOUT_IGNORED: lambda: _found(pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60})),
+    Reason.BOUND_TO_POD_GROUP: lambda: _found(_bound()),
+    Reason.FIELD_DROPPED: lambda: _found({**ray_cluster(workers(numOfHosts=2)), "apiVersion": "ray.io/v1alpha1"}),
+    Reason.POD_LEVEL_RESOURCES: lambda: _found(_template(resources={"requests": {"cpu": "1"}})),
+    Reason.REQUESTS_MISSING: lambda: _found(ray_cluster(head=template(""))),
+    Reason.CAPABILITY_OF_ZERO: _zero_gpus,
+    Reason.GROWS_BEYOND_CAPABILITY: lambda: _found(
+        ray_cluster(workers(minReplicas=1, maxReplicas=10), enableInTreeAutoscaling=True)
+    ),
+    Reason.ELASTIC_WAITS_FOR_ALL: lambda: _found(_elastic(1)),
+    Reason.NO_PODS: lambda: _found(pytorch_job(policy={"queue": "q"}, replicas={"Worker": _NONE})),
+    Reason.POD_LEFT_ALONE: lambda: [left_alone("mine", "volcano")],
+}
+
+
+def page() -> str:
+    """The text of docs/denials.md."""
+    parts = [_HEAD]
+    for severity, title in ((Severity.DENY, "Refusals"), (Severity.WARN, "Warnings")):
+        parts.append(f"## {title}\n")
+        parts += [_section(reason) for reason in Reason if ABOUT[reason].severity is severity]
+    return "\n".join(parts)
+
+
+def _section(reason: Reason) -> str:
+    about = ABOUT[reason]
+    example = next(one for one in EXAMPLES[reason]() if one.reason is reason)
+    text = textwrap.fill(
+        f"{about.cause} **What to do:** {about.cure}", _WIDTH, break_long_words=False, break_on_hyphens=False
+    )
+    return f"### {reason}\n\n```text\n{example.message}\n```\n\n{text}\n"

@@ -1,0 +1,1 @@
+"""AdmissionReviews and certificates for tests of the webhook's parts."""

@@ -1,0 +1,133 @@
+"""AdmissionReviews as the apiserver sends them, and a stand-in for the client behind the webhook's knowledge."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.errors import ApiError
+from muster.kube.resource import POD_GROUPS
+from muster.objects import Namespace, Pod, PriorityClass, Queue
+from muster.workloads import SOURCES, kind_of
+from tests.support.manifests.objects import (
+    DEFAULTS,
+    JSON,
+    NAMESPACE,
+    as_client,
+    as_json,
+    fill_added,
+    fill_outsiders,
+    made,
+    namespace,
+)
+from webhook.knowledge import Knowledge
+from webhook.review import Answer, Request, decode_review, encode_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from muster.intent import Defaults
+    from muster.kube.resource import Resource
+
+__all__ = ["Reader", "answered", "knowing", "patch_of", "request", "review"]
+
+
+@dataclass
+class Reader:
+    """Answers direct reads: an object by `plural/name`, an error, or 404; and lists of PodGroups, None for an error."""
+
+    objects: dict[str, JSON | Exception] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+    pod_groups: Sequence[JSON] | None = ()
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0
+    ) -> bytes:
+        """Read one object; reads have little time."""
+        assert deadline <= 2.0
+        assert resource.path(namespace, name)
+        key = f"{resource.plural}/{name}"
+        self.reads.append(key)
+        found = self.objects.get(key, ApiError(404, "NotFound", f"{key} not found"))
+        if isinstance(found, Exception):
+            raise found
+        return as_json(found).encode()
+
+    async def list_page(self, resource: Resource, *, deadline: float, **_: object) -> bytes:
+        """List the PodGroups of all namespaces."""
+        assert (resource, deadline <= 2.0) == (POD_GROUPS, True)
+        if self.pod_groups is None:
+            raise ApiError(503, "", "busy")
+        return as_json({"items": list(self.pod_groups)}).encode()
+
+
+def knowing(
+    reader: Reader | None = None,
+    *,
+    workloads: Iterable[JSON] = (),
+    queues: Iterable[JSON] = (),
+    classes: Iterable[JSON] = (),
+    namespaces: Iterable[JSON] | None = None,
+    pods: Iterable[JSON] = (),
+    ranges: Iterable[JSON] = (),
+    runtimes: Iterable[JSON] = (),
+    defaults: Defaults = DEFAULTS,
+) -> Knowledge:
+    """Knowledge whose watches have seen exactly these objects; anything else is read through `reader`."""
+    knowledge = Knowledge(as_client(reader or Reader()), defaults)
+    for item in workloads:
+        kind = kind_of(item["apiVersion"], item["kind"])
+        if kind is not None:
+            knowledge._workloads[kind].apply("added", made(kind.decoded, item))
+        for source in SOURCES:
+            if item["kind"] == source.kind:
+                knowledge._sources[source].apply("added", made(source.decoded, item))
+    knowledge._queues.replace_all([made(Queue, item) for item in queues])
+    knowledge._priorities.replace_all([made(PriorityClass, item) for item in classes])
+    seen = [namespace()] if namespaces is None else namespaces
+    knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])
+    fill_added(knowledge._added, ranges, runtimes)
+    fill_outsiders(knowledge.outsiders, [made(Pod, item) for item in pods])
+    return knowledge
+
+
+def review(object_: JSON | None, *, old: JSON | None = None, operation: str = "CREATE", **kind: str) -> JSON:
+    """The whole AdmissionReview of an object; a pod unless `kind` says otherwise."""
+    api_version = (object_ or {}).get("apiVersion", "v1")
+    group, _, version = api_version.rpartition("/")
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": {"group": group, "version": version, "kind": (object_ or {}).get("kind", "Pod"), **kind},
+            "resource": {"group": group, "version": version, "resource": "ignored"},
+            "operation": operation,
+            "namespace": NAMESPACE,
+            "userInfo": {"username": "system:serviceaccount:ray-system:kuberay-operator"},
+            "object": object_,
+            "oldObject": old,
+            "dryRun": False,
+            "options": None,
+        },
+    }
+
+
+def request(object_: JSON | None, **rest: Any) -> Request:  # noqa: ANN401 - whatever `review` takes
+    return decode_review(as_json(review(object_, **rest)).encode())
+
+
+def answered(answer: Answer) -> JSON:
+    """The response as the apiserver reads it."""
+    response: JSON = json.loads(encode_answer("u", answer))["response"]
+    return response
+
+
+def patch_of(answer: Answer) -> list[JSON]:
+    """The operations as the apiserver decodes them."""
+    response = answered(answer)
+    assert response["patchType"] == "JSONPatch"
+    operations: list[JSON] = json.loads(base64.b64decode(response["patch"], validate=True))
+    return operations
