@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import Nodes, Testbed, wait_for
-from hack.testbed.api import Api
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
@@ -24,6 +23,8 @@ from muster.objects import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hack.testbed.api import Api
 
 __all__ = ["pod", "resident"]
 
@@ -131,7 +132,7 @@ def _touch(api: Api, count: int) -> None:
 def main(count: int) -> None:
     """Measure and print."""
     with Testbed.start(parts=(), nodes=Nodes(count=1), progress=print) as testbed:
-        api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        api = testbed.api()
         account = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/default"
         wait_for("the ServiceAccount", lambda: api.get(account), 60)
         _each(lambda number: api.create(PODS.path(_NAMESPACE), pod(number)), count)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from hack.testbed import lifecycle, volcano
+from hack.testbed.api import Api
 from hack.testbed.archive import import_image
 from hack.testbed.build import binaries
 from hack.testbed.enclosure import check_machine, remove_cgroups
@@ -109,6 +110,10 @@ class Testbed:
     def admin_token(self) -> str:
         """A bearer token of the group system:masters."""
         return self._site.admin_token
+
+    def api(self, token: str = "") -> Api:
+        """Return a client of this testbed's apiserver, as the administrator or as the token's holder."""
+        return Api(self.server, token or self.admin_token, self.ca_file)
 
     @property
     def volcano_conf(self) -> Path:

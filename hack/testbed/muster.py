@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.testbed.api import Api, NotFoundError, answers
+from hack.testbed.api import NotFoundError, answers
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
@@ -108,7 +108,7 @@ class MusterInstall:
 
     def _called(self) -> bool:
         """Whether the webhook has opened its configurations, as far as they are there, for calls."""
-        api = Api(self.testbed.server, self.testbed.admin_token, self.testbed.ca_file)
+        api = self.testbed.api()
         for kind in ("mutating", "validating"):
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{self.release}"
             with suppress(NotFoundError):

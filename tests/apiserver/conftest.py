@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
-from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import ADMITTED, GANG, GANG_SIZE, GATE
-from tests.support.cluster.calls import Calls
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
@@ -33,6 +31,8 @@ from tests.support.manifests.members import all_served, serve_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hack.testbed.api import Api
 
 __all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "open_desk", "running", "webhook"]
 
@@ -66,9 +66,9 @@ def every_kind(bare: Testbed) -> None:
 
 
 @pytest.fixture(scope="session")
-def calls(bare: Testbed) -> Iterator[Calls]:
+def calls(bare: Testbed) -> Iterator[Api]:
     """Quick calls to the bare control plane."""
-    calls = Calls(bare)
+    calls = bare.api()
     yield calls
     calls.close()
 
@@ -118,7 +118,7 @@ def running(webhook: MusterInstall) -> MusterInstall:
         webhook.start_webhook()
     webhook.wait_ready(PATIENCE)
     testbed = webhook.testbed
-    api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+    api = testbed.api()
     wait_for("the apiserver to have heard of the webhooks", lambda: _asked(api), PATIENCE)
     return webhook
 
@@ -140,7 +140,7 @@ def open_desk(bare: Testbed, name: str) -> Iterator[Desk]:
     words = re.sub(r"[^a-z0-9]+", "-", name.lower())
     namespace = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
     bare.kubectl("create", "namespace", namespace)
-    api = Api(bare.server, bare.admin_token, bare.ca_file)
+    api = bare.api()
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     wait_for("its ServiceAccount", lambda: api.get(account), PATIENCE)
     yield Desk(bare, namespace, api)
@@ -148,7 +148,7 @@ def open_desk(bare: Testbed, name: str) -> Iterator[Desk]:
 
 
 @pytest.fixture(scope="module")
-def acting(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[Acting]:
+def acting(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace in which a tenant may do everything, and an administrator everything and release."""
     del webhook_of_session
     namespace = f"policies-{uuid.uuid4().hex[:6]}"

@@ -13,7 +13,7 @@ from tests.support.manifests import workloads as builders
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.cluster.desk import Desk
 
 _AGAIN = {"Retry-After": "1"}
@@ -28,7 +28,7 @@ _AGAIN = {"Retry-After": "1"}
     ],
 )
 def test_the_apiserver_comes_again_where_it_is_told_when(
-    desk: Desk, calls: Calls, tmp_path: Path, refusal: tuple[int, dict[str, str]], *, created: bool
+    desk: Desk, calls: Api, tmp_path: Path, refusal: tuple[int, dict[str, str]], *, created: bool
 ) -> None:
     """Within the time that it waits at all; otherwise the failure policy decides at once."""
     injector = Injector(lambda _: [])

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
     from tests.support.faults.apiserver import Answer
     from webhook.review import Request
@@ -46,7 +46,7 @@ _SHORT, _LONG = 0.5, 60.0
 
 
 @pytest.fixture
-def cluster(desk: Desk, calls: Calls) -> Iterator[Manifest]:
+def cluster(desk: Desk, calls: Api) -> Iterator[Manifest]:
     """A RayCluster of a gang."""
     maker = Maker(calls, desk.namespace)
     maker.create(queue(desk.namespace, cpu="8"))
@@ -119,7 +119,7 @@ async def test_dry_run_reads_as_the_real_thing_and_writes_nothing(bare: Testbed,
 
 
 @pytest.fixture
-def without_rights(bare: Testbed, calls: Calls, webhook: MusterInstall) -> Iterator[None]:
+def without_rights(bare: Testbed, calls: Api, webhook: MusterInstall) -> Iterator[None]:
     """The webhook's rights in the whole cluster are taken away, while it runs."""
     path = _BINDINGS.path(name=f"{webhook.release}-webhook")
     binding = calls.done("GET", path)
@@ -137,7 +137,7 @@ def without_rights(bare: Testbed, calls: Calls, webhook: MusterInstall) -> Itera
 
 
 @pytest.mark.usefixtures("without_rights")
-def test_pod_is_refused_and_not_let_through_while_a_right_is_missing(calls: Calls, desk: Desk) -> None:
+def test_pod_is_refused_and_not_let_through_while_a_right_is_missing(calls: Api, desk: Desk) -> None:
     """Its Job is read directly, and cannot be."""
     maker = Maker(calls, desk.namespace)
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
@@ -172,7 +172,7 @@ def test_replica_that_may_not_list_what_it_needs_never_becomes_ready(webhook: Mu
 
 
 @pytest.fixture
-def ignoring(calls: Calls, webhook: MusterInstall) -> Iterator[None]:
+def ignoring(calls: Api, webhook: MusterInstall) -> Iterator[None]:
     """`webhook.failurePolicy: Ignore`, for pods."""
     path = MUTATING_WEBHOOKS.path(name=webhook.release)
 
@@ -188,7 +188,7 @@ def ignoring(calls: Calls, webhook: MusterInstall) -> Iterator[None]:
 
 @pytest.mark.usefixtures("ignoring")
 def test_with_ignore_a_gang_of_which_a_part_slipped_by_is_left_alone_as_a_whole(
-    calls: Calls, webhook: MusterInstall, desk: Desk, cluster: Manifest
+    calls: Api, webhook: MusterInstall, desk: Desk, cluster: Manifest
 ) -> None:
     """Its next members pass untouched, too, until none of those that slipped by is left."""
     maker = Maker(calls, desk.namespace)

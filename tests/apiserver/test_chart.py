@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Answer, Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Answer, Calls
     from tests.support.cluster.desk import Manifest
 
 _NAMESPACE = "restricted"
@@ -27,7 +27,7 @@ _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 
 
 @pytest.fixture(scope="module")
-def restricted(calls: Calls) -> Iterator[Calls]:
+def restricted(calls: Api) -> Iterator[Api]:
     """A namespace with Pod Security `restricted`, and the ServiceAccounts that the chart's pods run as."""
     metadata = {"name": _NAMESPACE, "labels": {_LEVEL: _NAMESPACE}}
     calls.done("POST", "/api/v1/namespaces", {"metadata": metadata})
@@ -43,7 +43,7 @@ def _rendered(testbed: Testbed, *flags: str) -> list[Manifest]:
     return [item for item in yaml.load_all(testbed.helm(*command, *flags).stdout, yaml.CSafeLoader) if item]
 
 
-def _try(calls: Calls, pod: Manifest) -> Answer:
+def _try(calls: Api, pod: Manifest) -> Answer:
     metadata = {**pod["metadata"], "name": "one"}
     return calls("POST", f"{_PODS}?dryRun=All", {**pod, "metadata": metadata})
 
@@ -55,7 +55,7 @@ def _try(calls: Calls, pod: Manifest) -> Answer:
         pytest.param(["--set=webhook.existingSecret=mine"], id="certificates from a Secret"),
     ],
 )
-def test_pod_security_restricted_takes_the_pods(bare: Testbed, restricted: Calls, flags: list[str]) -> None:
+def test_pod_security_restricted_takes_the_pods(bare: Testbed, restricted: Api, flags: list[str]) -> None:
     """Those of both Deployments, that of `helm test`, and that of an uninstall."""
     rendered = _rendered(bare, *flags)
     pods = [item["spec"]["template"] for item in rendered if item["kind"] in {"Deployment", "Job"}]
@@ -66,7 +66,7 @@ def test_pod_security_restricted_takes_the_pods(bare: Testbed, restricted: Calls
         assert answer.ok, answer.message
 
 
-def test_pod_security_is_there_to_refuse(bare: Testbed, restricted: Calls) -> None:
+def test_pod_security_is_there_to_refuse(bare: Testbed, restricted: Api) -> None:
     """Each line of the securityContext counts: without any of them the same pod is refused."""
     pod = next(item["spec"]["template"] for item in _rendered(bare) if item["kind"] == "Deployment")
     without = json.loads(json.dumps(pod))
@@ -118,7 +118,7 @@ def _asked(host: str, port: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_what_helm_test_runs_finds_the_webhook(calls: Calls, webhook: MusterInstall) -> None:
+def test_what_helm_test_runs_finds_the_webhook(calls: Api, webhook: MusterInstall) -> None:
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/{webhook.release}-webhook")["spec"]
     done = _asked(service["clusterIP"], service["ports"][0]["port"])
     assert not done.returncode, done.stderr

@@ -17,14 +17,14 @@ from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
 
 _ADMINISTRATOR = {"username": "kubernetes-admin", "groups": ["system:masters"]}
 
 
-def _asked(webhook: MusterInstall, calls: Calls, manifest: Manifest) -> dict[str, Any]:
+def _asked(webhook: MusterInstall, calls: Api, manifest: Manifest) -> dict[str, Any]:
     """What the webhook answers to a review of a new RayCluster by an administrator."""
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
     request = {
@@ -51,7 +51,7 @@ def _asked(webhook: MusterInstall, calls: Calls, manifest: Manifest) -> dict[str
 
 
 def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
-    webhook: MusterInstall, calls: Calls, desk: Desk
+    webhook: MusterInstall, calls: Api, desk: Desk
 ) -> None:
     """A queue of another's is told from one that does not exist by no word; nothing is made of what was asked about."""
     theirs, open_one = f"{desk.namespace}-theirs", f"{desk.namespace}-open"
@@ -79,7 +79,7 @@ def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
     "sent", [b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b""], ids=["half TLS", "plain", "nothing"]
 )
 def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
-    webhook: MusterInstall, calls: Calls, desk: Desk, sent: bytes
+    webhook: MusterInstall, calls: Api, desk: Desk, sent: bytes
 ) -> None:
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
     with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=60) as rude:

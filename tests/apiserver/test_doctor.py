@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
@@ -35,7 +35,7 @@ _NAMES = [f"muster-webhook.muster-system{end}" for end in (".svc", "")]
 
 
 @pytest.fixture(scope="module")
-def healthy(bare: Testbed, webhook_of_session: MusterInstall, calls: Calls) -> Iterator[Testbed]:
+def healthy(bare: Testbed, webhook_of_session: MusterInstall, calls: Api) -> Iterator[Testbed]:
     with in_order(bare, webhook_of_session, calls):
         yield bare
 
@@ -74,7 +74,7 @@ def test_no_webhook_that_answers(doctor: Doctor) -> None:
 
 
 @pytest.mark.usefixtures("down")
-def test_no_webhook_that_answers_and_nobody_waits_for_it(doctor: Doctor, calls: Calls) -> None:
+def test_no_webhook_that_answers_and_nobody_waits_for_it(doctor: Doctor, calls: Api) -> None:
     ignore = {"failurePolicy": "Ignore"}
     with (
         edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, **ignore)),
@@ -94,7 +94,7 @@ def _starting(lines: list[str], *words: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("down")
-def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Calls) -> None:
+def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Api) -> None:
     """A webhook that runs would put them right."""
     now = dt.datetime.now(dt.UTC)
     issued = (issue(_NAMES, when).secret_data() for when in (now, now - dt.timedelta(days=400)))
@@ -114,7 +114,7 @@ def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Ca
 
 
 @pytest.mark.usefixtures("down")
-def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Calls) -> None:
+def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Api) -> None:
     """A webhook that runs would make it anew."""
     now = dt.datetime.now(dt.UTC)
 
@@ -132,7 +132,7 @@ def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Calls) -> None:
 
 
 def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
-    doctor: Doctor, webhook: MusterInstall, calls: Calls
+    doctor: Doctor, webhook: MusterInstall, calls: Api
 ) -> None:
     """As the cure says."""
     controller = f"{_ROLES}/muster-controller"
@@ -171,7 +171,7 @@ def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
 
 
 @pytest.mark.usefixtures("webhook")
-def test_a_right_that_volcano_lacks(doctor: Doctor, calls: Calls) -> None:
+def test_a_right_that_volcano_lacks(doctor: Doctor, calls: Api) -> None:
     def edit(role: dict[str, Any]) -> None:
         without(role, "pods/binding", "create")
 
@@ -183,7 +183,7 @@ def test_a_right_that_volcano_lacks(doctor: Doctor, calls: Calls) -> None:
 
 
 @pytest.mark.usefixtures("webhook")
-def test_a_kind_of_volcano_s_that_is_not_served(doctor: Doctor, calls: Calls) -> None:
+def test_a_kind_of_volcano_s_that_is_not_served(doctor: Doctor, calls: Api) -> None:
     """As when its CRD is gone; here nothing is lost."""
 
     def edit(definition: dict[str, Any]) -> None:
@@ -199,7 +199,7 @@ def test_a_kind_of_volcano_s_that_is_not_served(doctor: Doctor, calls: Calls) ->
     wait_for("it to be served", lambda: calls("GET", POD_GROUPS.path("default")).ok, PATIENCE)
 
 
-def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls: Calls) -> None:
+def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls: Api) -> None:
     """And what it leaves: a PodGroup whose workload was deleted with `--cascade=orphan` is nobody's."""
     stand_down(webhook)
     assert doctor.found() == {
@@ -235,7 +235,7 @@ def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls
 
 
 @pytest.mark.usefixtures("webhook")
-def test_deployments_without_pods(doctor: Doctor, calls: Calls) -> None:
+def test_deployments_without_pods(doctor: Doctor, calls: Api) -> None:
     def scale(deployment: dict[str, Any]) -> None:
         deployment["spec"]["replicas"] = 0
 
@@ -258,7 +258,7 @@ def test_deployments_without_pods(doctor: Doctor, calls: Calls) -> None:
     wait_for("their pods to be back", lambda: doctor.found() == {}, PATIENCE)
 
 
-def test_a_gang_that_is_held(doctor: Doctor, desk: Desk, calls: Calls) -> None:
+def test_a_gang_that_is_held(doctor: Doctor, desk: Desk, calls: Api) -> None:
     """What waits is no problem of the cluster's."""
     pod = {
         "apiVersion": "v1",

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from hack.testbed.process import Process
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Manifest
 
 # Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
@@ -53,7 +53,7 @@ _ESTABLISHED = "01"
 
 
 @pytest.fixture
-def lane(bare: Testbed, calls: Calls, every_kind: None) -> Iterator[str]:
+def lane(bare: Testbed, calls: Api, every_kind: None) -> Iterator[str]:
     """A namespace, and a queue of its name."""
     del every_kind
     name = f"lagging-{uuid.uuid4().hex[:6]}"
@@ -124,7 +124,7 @@ def _held(pod: Manifest) -> bool:
 
 
 async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
-    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
 ) -> None:
     """It alone serves. Namespaces are the only thing here that it was ever shown."""
     webhook.stop_webhooks()
@@ -145,7 +145,7 @@ async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
 
 
 async def test_what_has_changed_behind_its_back_is_read_where_it_can_be_seen(
-    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
 ) -> None:
     """A workload of a former one's name, a role that is new, a queue that is new."""
     maker = Maker(calls, lane)
@@ -173,7 +173,7 @@ async def test_what_has_changed_behind_its_back_is_read_where_it_can_be_seen(
 
 
 async def test_with_one_replica_behind_every_pod_comes_out_the_same_whoever_is_asked(
-    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
 ) -> None:
     """Both serve at one address, and both are asked about the pods of workloads of a moment ago."""
     maker = Maker(calls, lane)
@@ -199,7 +199,7 @@ async def test_with_one_replica_behind_every_pod_comes_out_the_same_whoever_is_a
 
 
 async def test_workload_that_one_replica_takes_for_nobody_s_is_left_alone_by_both(
-    bare: Testbed, calls: Calls, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
 ) -> None:
     """It was labelled behind that replica's back: its pod passes, and the other lets the next ones pass."""
     webhook.stop_webhooks()

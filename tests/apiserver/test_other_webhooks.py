@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
 
 _FIRST, _LAST = "a-first", "z-last"
 
 
 @pytest.fixture
-def cluster(desk: Desk, calls: Calls) -> Iterator[Manifest]:
+def cluster(desk: Desk, calls: Api) -> Iterator[Manifest]:
     """A RayCluster in a queue and of a priority class of its own."""
     name = desk.namespace
     maker = Maker(calls, name)
@@ -62,7 +62,7 @@ def _asked(webhook: MusterInstall) -> int:
 
 @pytest.mark.parametrize("name", [_FIRST, _LAST])
 def test_sidecar_injector_and_muster_leave_each_others_alone(
-    desk: Desk, calls: Calls, webhook: MusterInstall, cluster: Manifest, tmp_path: Path, *, name: str
+    desk: Desk, calls: Api, webhook: MusterInstall, cluster: Manifest, tmp_path: Path, *, name: str
 ) -> None:
     """Everybody is asked twice, for the class's numbers changed after the first round; the second changes nothing."""
     injector = Injector(with_sidecar())
@@ -83,7 +83,7 @@ def test_sidecar_injector_and_muster_leave_each_others_alone(
 
 @pytest.mark.parametrize("name", [_FIRST, _LAST])
 def test_pod_that_another_webhook_gives_to_another_scheduler_is_let_go(
-    desk: Desk, calls: Calls, cluster: Manifest, tmp_path: Path, name: str
+    desk: Desk, calls: Api, cluster: Manifest, tmp_path: Path, name: str
 ) -> None:
     """Whether before muster has bound it or after: nothing of muster's that could hold it is left on it."""
 
@@ -100,7 +100,7 @@ def test_pod_that_another_webhook_gives_to_another_scheduler_is_let_go(
 
 
 def test_gate_that_another_webhook_adds_stays_beside_musters(
-    desk: Desk, calls: Calls, cluster: Manifest, tmp_path: Path
+    desk: Desk, calls: Api, cluster: Manifest, tmp_path: Path
 ) -> None:
     """As Kueue's: who adds a gate takes it off again."""
 

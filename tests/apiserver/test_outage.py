@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
 
 
@@ -40,7 +40,7 @@ def desk(bare: Testbed) -> Iterator[Desk]:
 
 
 @pytest.fixture(scope="module")
-def down(desk: Desk, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
+def down(desk: Desk, calls: Api, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
     """No webhook; labelled RayClusters and held pods of one are from before. Gives the names of the pods."""
     running(webhook_of_session)
     maker = Maker(calls, desk.namespace)
@@ -200,7 +200,7 @@ def test_ours_can_be_kept_in_order(desk: Desk, change: tuple[str, ...]) -> None:
     ],
 )
 @pytest.mark.usefixtures("down")
-def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, calls: Calls, resource: Resource, change: Manifest) -> None:
+def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, calls: Api, resource: Resource, change: Manifest) -> None:
     """No condition fails where it looks for something that is not there."""
     manifest = _unspecified(resource.api_version, resource.kind)
     calls.done("POST", resource.path(desk.namespace), manifest)
@@ -216,7 +216,7 @@ def test_spec_of_ours_waits_for_muster(desk: Desk) -> None:
     )
 
 
-def test_members_that_exist_make_no_call(desk: Desk, calls: Calls, down: list[str]) -> None:
+def test_members_that_exist_make_no_call(desk: Desk, calls: Api, down: list[str]) -> None:
     """Neither their subresources nor their end: status, resize, debugging, opening, binding, eviction, deletion."""
     held, resized, evicted = (PODS.path(desk.namespace, name) for name in down)
     assert [gate["name"] for gate in calls.done("GET", held)["spec"]["schedulingGates"]] == [GATE]

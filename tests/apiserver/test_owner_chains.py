@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.cluster.desk import Manifest
 
 pytestmark = pytest.mark.usefixtures("webhook")
@@ -46,7 +46,7 @@ _ALL = [pytest.param(one, id=one.title) for one in (*WITH_WORKLOAD, *PLAIN)] + [
 
 
 @pytest.fixture(scope="module")
-def lane(bare: Testbed, calls: Calls, every_kind: None) -> Iterator[str]:
+def lane(bare: Testbed, calls: Api, every_kind: None) -> Iterator[str]:
     """A namespace, and a queue and a PriorityClass of its name: of value 700, which never preempts."""
     del every_kind
     name = f"owner-chains-{uuid.uuid4().hex[:6]}"
@@ -66,13 +66,13 @@ def _class(name: str, value: int, **fields: object) -> Manifest:
     return {"metadata": {"name": name}, "value": value, **fields}
 
 
-def _make_namespace(calls: Calls, name: str) -> None:
+def _make_namespace(calls: Api, name: str) -> None:
     calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     wait_for("its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
 
 
-def test_launcher_that_waits_for_its_workers_is_bound_and_never_held(calls: Calls, lane: str) -> None:
+def test_launcher_that_waits_for_its_workers_is_bound_and_never_held(calls: Api, lane: str) -> None:
     """It comes when they run: held, it would wait for a gang that has started."""
     maker = Maker(calls, lane)
     job = mpi_job("patient")
@@ -102,12 +102,12 @@ def _name(kind: Chain) -> str:
 
 
 @pytest.fixture(scope="module")
-def one(calls: Calls, kind: Chain, lane: str) -> Member:
+def one(calls: Api, kind: Chain, lane: str) -> Member:
     """A workload of that kind, in the queue and of the class."""
     return kind.made(Maker(calls, lane), _name(kind), {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane})
 
 
-def test_member_is_bound_and_held_for_what_the_topmost_says(calls: Calls, lane: str, one: Member) -> None:
+def test_member_is_bound_and_held_for_what_the_topmost_says(calls: Api, lane: str, one: Member) -> None:
     """All of it in the pod's first version: none of it ever stands there without the rest."""
     wanted = one.pod()
     pod = Maker(calls, lane).create(wanted)
@@ -123,7 +123,7 @@ def test_member_is_bound_and_held_for_what_the_topmost_says(calls: Calls, lane: 
     assert (behind.get("kind"), behind.get("name")) == ((top["kind"], one.name) if by_job else (None, None))
 
 
-def test_member_with_a_name_of_its_own_is_the_same(calls: Calls, lane: str, one: Member) -> None:
+def test_member_with_a_name_of_its_own_is_the_same(calls: Api, lane: str, one: Member) -> None:
     """The Training operator and the MPI operator name their pods; Jobs and KubeRay leave that to the apiserver."""
     wanted = one.pod()
     del wanted["metadata"]["generateName"]
@@ -133,7 +133,7 @@ def test_member_with_a_name_of_its_own_is_the_same(calls: Calls, lane: str, one:
     assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
 
 
-def test_class_comes_with_its_value_and_its_preemption_policy(calls: Calls, lane: str, one: Member) -> None:
+def test_class_comes_with_its_value_and_its_preemption_policy(calls: Api, lane: str, one: Member) -> None:
     """The cluster's default had been written into the pod, with its numbers, before muster was asked.
 
     A plain pod is its own template: there the default cannot be told from what its user wrote, and stays.
@@ -142,7 +142,7 @@ def test_class_comes_with_its_value_and_its_preemption_policy(calls: Calls, lane
     assert _priority(Maker(calls, lane).create(one.pod())) == expected
 
 
-def test_class_of_the_template_is_its_users(calls: Calls, lane: str, kind: Chain) -> None:
+def test_class_of_the_template_is_its_users(calls: Api, lane: str, kind: Chain) -> None:
     """The workload's goes into the PodGroup alone."""
     usual = f"{lane}-usual"
     template = {"spec": {**TEMPLATE["spec"], "priorityClassName": usual}}
@@ -153,7 +153,7 @@ def test_class_of_the_template_is_its_users(calls: Calls, lane: str, kind: Chain
     assert _priority(pod) == (usual, 5, "PreemptLowerPriority")
 
 
-def test_scheduler_of_the_users_own_is_respected(calls: Calls, lane: str, one: Member) -> None:
+def test_scheduler_of_the_users_own_is_respected(calls: Api, lane: str, one: Member) -> None:
     """Nothing of muster's is on such a pod; it is not stored, or muster would leave all of its workload alone."""
     wanted = one.pod(schedulerName="my-own", schedulingGates=[_THEIRS])
     pod = calls.done("POST", f"{PODS.path(lane)}?dryRun=All", wanted)
@@ -162,7 +162,7 @@ def test_scheduler_of_the_users_own_is_respected(calls: Calls, lane: str, one: M
     assert pod["metadata"].get("annotations", {}) == wanted["metadata"]["annotations"]
 
 
-def test_gates_and_annotations_of_others_are_kept_in_their_order(calls: Calls, lane: str, one: Member) -> None:
+def test_gates_and_annotations_of_others_are_kept_in_their_order(calls: Api, lane: str, one: Member) -> None:
     wanted = one.pod(schedulingGates=[_THEIRS, {"name": "example.com/second"}])
     wanted["metadata"]["annotations"]["example.com/note"] = "a/b~c"
     pod = Maker(calls, lane).create(wanted)
@@ -171,7 +171,7 @@ def test_gates_and_annotations_of_others_are_kept_in_their_order(calls: Calls, l
     assert pod["metadata"].get("ownerReferences") == wanted["metadata"].get("ownerReferences")
 
 
-def test_dry_run_shows_the_patch_and_nothing_is_stored(calls: Calls, lane: str, one: Member) -> None:
+def test_dry_run_shows_the_patch_and_nothing_is_stored(calls: Api, lane: str, one: Member) -> None:
     """The same patch as the real thing gets, and neither pod nor PodGroup."""
     pods, groups = PODS.path(lane), POD_GROUPS.path(lane)
     before = len(calls.done("GET", pods)["items"])
@@ -187,7 +187,7 @@ def test_dry_run_shows_the_patch_and_nothing_is_stored(calls: Calls, lane: str, 
 
 @pytest.fixture(scope="module")
 def crowded(
-    bare: Testbed, calls: Calls, lane: str, tmp_path_factory: pytest.TempPathFactory
+    bare: Testbed, calls: Api, lane: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Injector]]:
     """A namespace with an injector of sidecars before muster and one after it; gives the last one, too."""
     name = f"{lane}-injected"
@@ -203,7 +203,7 @@ def crowded(
 
 
 def test_asked_again_among_sidecar_injectors_a_member_comes_out_the_same(
-    calls: Calls, lane: str, crowded: tuple[str, Injector], kind: Chain
+    calls: Api, lane: str, crowded: tuple[str, Injector], kind: Chain
 ) -> None:
     """Whoever is asked after muster sees scheduler, group and gate together, in the first round and in the second."""
     namespace, last = crowded

@@ -26,7 +26,7 @@ from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_jo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.cluster.desk import Desk, Manifest
 
 _GATES = [{"name": GATE}]
@@ -114,7 +114,7 @@ def test_dry_run_shows_the_patch_and_stores_nothing(desk: Desk, cluster: Manifes
 
 
 @pytest.fixture
-def classes(desk: Desk, calls: Calls) -> Iterator[tuple[str, str]]:
+def classes(desk: Desk, calls: Api) -> Iterator[tuple[str, str]]:
     """Two PriorityClasses: of value 700 that never preempts, and one of value 5 that is everybody's default."""
     names = (f"patient-{desk.namespace}", f"usual-{desk.namespace}")
     desk.kubectl("create", "priorityclass", names[0], "--value=700", "--preemption-policy=Never")

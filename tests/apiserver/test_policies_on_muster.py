@@ -30,7 +30,7 @@ from tests.support.manifests import workloads as builders
 from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
-    from tests.support.cluster.calls import Answer
+    from hack.testbed.api import Answer
     from tests.support.cluster.desk import Manifest
 
 # What the apiserver gives every pod.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hack.testbed import Testbed
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
 
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
 _PER_DEVICE, _PER_REQUEST = 32, 4096
@@ -43,7 +43,7 @@ DELIBERATELY_REFUSED = [
 _floats = st.floats(-1e25, 1e25).filter(lambda number: not number or abs(number) > 1e-60)
 
 
-def printed(calls: Calls, values: Sequence[object]) -> list[str] | None:
+def printed(calls: Api, values: Sequence[object]) -> list[str] | None:
     """What the apiserver makes of up to 4,096 values in one request; None when it refuses one of them."""
     devices = [
         {"name": f"d{at}", "capacity": {f"c{n}": {"value": one} for n, one in enumerate(values[at : at + _PER_DEVICE])}}
@@ -71,7 +71,7 @@ def _values(resource_slice: dict[str, Any]) -> list[str]:
     ]
 
 
-def taken(calls: Calls, text: str) -> bool:
+def taken(calls: Api, text: str) -> bool:
     return printed(calls, [text]) is not None
 
 
@@ -87,7 +87,7 @@ def _deliberately_refused(text: str) -> bool:
     return len(text) > 128 or (exponent is not None and int(exponent[1]) > 64)
 
 
-def wrongly_taken(calls: Calls, texts: Sequence[str]) -> list[str]:
+def wrongly_taken(calls: Api, texts: Sequence[str]) -> list[str]:
     """Those that the apiserver refuses, found by halves."""
     if not texts or printed(calls, texts) is not None:
         return []
@@ -97,7 +97,7 @@ def wrongly_taken(calls: Calls, texts: Sequence[str]) -> list[str]:
     return wrongly_taken(calls, texts[:middle]) + wrongly_taken(calls, texts[middle:])
 
 
-def assert_alike(calls: Calls, texts: Iterable[str]) -> None:
+def assert_alike(calls: Api, texts: Iterable[str]) -> None:
     """Every one of the texts is taken or refused as the apiserver does, and printed alike when taken.
 
     A text that is near enough to canonical (`+1`, `1.500`, `00012`) comes back from the apiserver as it was sent, which
@@ -122,7 +122,7 @@ def _without_lost_size(amount: Quantity) -> str:
     return str(amount).partition("e")[0] if amount.format == "DecimalSI" else str(amount)
 
 
-def _printed_each(calls: Calls, texts: Sequence[str]) -> dict[str, str]:
+def _printed_each(calls: Api, texts: Sequence[str]) -> dict[str, str]:
     there: list[str] = []
     for at in range(0, len(texts), _PER_REQUEST):
         there += printed(calls, texts[at : at + _PER_REQUEST]) or []
@@ -136,24 +136,24 @@ def _one_zero_more(text: str) -> str:
 
 @one_request_an_example
 @given(texts=st.lists(well_formed, min_size=30, max_size=100))
-def test_what_is_written_like_a_quantity_reads_and_prints_alike(calls: Calls, texts: list[str]) -> None:
+def test_what_is_written_like_a_quantity_reads_and_prints_alike(calls: Api, texts: list[str]) -> None:
     assert_alike(calls, texts)
 
 
 @one_request_an_example
 @given(texts=st.lists(any_text, max_size=40))
-def test_any_text_is_taken_or_refused_alike(calls: Calls, texts: list[str]) -> None:
+def test_any_text_is_taken_or_refused_alike(calls: Api, texts: list[str]) -> None:
     assert_alike(calls, texts)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_edges_and_near_misses_are_read_refused_and_printed_alike(calls: Calls, seed: int) -> None:
+def test_edges_and_near_misses_are_read_refused_and_printed_alike(calls: Api, seed: int) -> None:
     assert_alike(calls, edge_texts(seed, 3000))
 
 
 @one_request_an_example
 @given(amounts=st.lists(st.builds(Quantity, st.integers(-(10**40), 10**40)), min_size=20, max_size=100))
-def test_what_we_print_stays_as_it_is_in_the_apiserver(calls: Calls, amounts: list[Quantity]) -> None:
+def test_what_we_print_stays_as_it_is_in_the_apiserver(calls: Api, amounts: list[Quantity]) -> None:
     """Whatever was added or multiplied: no amount changes on its way through the apiserver."""
     texts = [str(amount) for amount in amounts]
     assert printed(calls, texts) == texts
@@ -172,7 +172,7 @@ def test_numbers_in_a_manifest_count_alike(bare_testbed: Testbed, numbers: list[
 
 
 @pytest.mark.parametrize("text", DELIBERATELY_REFUSED)
-def test_only_what_nobody_has_is_refused_by_us_alone(calls: Calls, text: str) -> None:
+def test_only_what_nobody_has_is_refused_by_us_alone(calls: Api, text: str) -> None:
     assert taken(calls, text)
     with pytest.raises(InvalidQuantityError):
         parse_quantity(text)
@@ -182,7 +182,7 @@ def test_only_what_nobody_has_is_refused_by_us_alone(calls: Calls, text: str) ->
     ("text", "there", "ours"), [("1000E", "1", "1e21"), ("12000000E", "12", "12e24"), ("-1" + "0" * 24, "-1", "-1e24")]
 )
 def test_the_apiserver_loses_the_size_of_what_no_suffix_can_say_and_we_do_not(
-    calls: Calls, text: str, there: str, ours: str
+    calls: Api, text: str, there: str, ours: str
 ) -> None:
     """A mistake of apimachinery, from 10^21 upwards: it has no suffix, and prints none."""
     assert printed(calls, [text, ours]) == [there, ours]

@@ -19,8 +19,8 @@ from tests.support.manifests import workloads as builders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed.api import Answer, Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Answer, Calls
 
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 
@@ -30,7 +30,7 @@ class Place:
     """A namespace of team ml with two queues: `NAMESPACE-open` for all, `NAMESPACE-kept` for another team."""
 
     namespace: str
-    calls: Calls
+    calls: Api
     webhook: MusterInstall
 
     def queue(self, suffix: str, selector: str = "", **spec: object) -> Manifest:
@@ -69,7 +69,7 @@ class Place:
 
 
 @pytest.fixture
-def place(calls: Calls, webhook: MusterInstall) -> Iterator[Place]:
+def place(calls: Api, webhook: MusterInstall) -> Iterator[Place]:
     name = f"naming-{uuid.uuid4().hex[:6]}"
     calls.done("POST", NAMESPACES.path(), {"metadata": {"name": name, "labels": {"team": "ml"}}})
     found = Place(name, calls, webhook)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
@@ -55,7 +55,7 @@ def pair(webhook: MusterInstall) -> Iterator[MusterInstall]:
 
 
 @pytest.fixture
-def load(calls: Calls, desk: Desk, pair: MusterInstall) -> Iterator[Load]:
+def load(calls: Api, desk: Desk, pair: MusterInstall) -> Iterator[Load]:
     """Members of a RayCluster of muster's, not yet begun."""
     del pair
     desk.create(builders.queue(desk.namespace, cpu="8"))
@@ -75,23 +75,23 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     return write
 
 
-def authorities(calls: Calls) -> list[x509.Certificate]:
+def authorities(calls: Api) -> list[x509.Certificate]:
     """The authorities in the Secret."""
     return x509.load_pem_x509_certificates(base64.b64decode(calls.done("GET", _SECRET)["data"]["ca.crt"]))
 
 
-def certificate(calls: Calls) -> bytes:
+def certificate(calls: Api) -> bytes:
     """The serving certificate in the Secret."""
     return base64.b64decode(calls.done("GET", _SECRET)["data"]["tls.crt"])
 
 
-def shown(calls: Calls) -> bytes:
+def shown(calls: Api) -> bytes:
     """The certificate that whichever replica takes the connection presents."""
     service = calls.done("GET", _SERVICE_PATH)["spec"]
     return ssl.get_server_certificate((service["clusterIP"], service["ports"][0]["port"])).encode()
 
 
-def bundles(calls: Calls) -> set[str]:
+def bundles(calls: Api) -> set[str]:
     """The caBundles of all webhooks of both configurations, "" where there is none."""
     return {
         webhook["clientConfig"].get("caBundle", "")
@@ -100,12 +100,12 @@ def bundles(calls: Calls) -> set[str]:
     }
 
 
-def everywhere(calls: Calls) -> bool:
+def everywhere(calls: Api) -> bool:
     """Whether every webhook has exactly the Secret's authorities."""
     return bundles(calls) == {calls.done("GET", _SECRET)["data"]["ca.crt"]}
 
 
-def test_ca_rotation_under_load_with_0_failures(calls: Calls, load: Load, tell: Callable[[str], None]) -> None:
+def test_ca_rotation_under_load_with_0_failures(calls: Api, load: Load, tell: Callable[[str], None]) -> None:
     """The authority and the certificate change as asked for, then once more because the Secret was emptied."""
     first, before = authorities(calls)[0], certificate(calls)
     with load:
@@ -128,13 +128,13 @@ def test_ca_rotation_under_load_with_0_failures(calls: Calls, load: Load, tell: 
     assert any("added a new authority, as was asked for" in note for note in notes)
 
 
-def served_by_all(calls: Calls) -> bool:
+def served_by_all(calls: Api) -> bool:
     """Whether whoever takes the connection presents what is in the Secret."""
     return {shown(calls) for _ in range(8)} == {certificate(calls)}
 
 
 def test_rotation_of_the_serving_certificate_alone_under_load_with_0_failures(
-    calls: Calls, load: Load, tell: Callable[[str], None]
+    calls: Api, load: Load, tell: Callable[[str], None]
 ) -> None:
     """Asked for, and made by one replica for both; the authority stays."""
     authority, before = authorities(calls), certificate(calls)
@@ -156,7 +156,7 @@ def _of_another() -> dict[str, str]:
 
 
 def test_spoilt_secret_is_mended_under_load_with_0_failures(
-    calls: Calls, load: Load, tell: Callable[[str], None]
+    calls: Api, load: Load, tell: Callable[[str], None]
 ) -> None:
     """Emptied, half gone, no certificate at all, the key of another: what is served goes on until all trust the new."""
     spoilt: list[object] = [
@@ -178,7 +178,7 @@ def test_spoilt_secret_is_mended_under_load_with_0_failures(
     assert any(event["reason"] == "CertificateInvalid" for event in said)
 
 
-def _whole(calls: Calls) -> bool:
+def _whole(calls: Api) -> bool:
     try:
         Certificates.from_secret(calls.done("GET", _SECRET).get("data") or {})
     except InvalidCertificateError:
@@ -186,13 +186,13 @@ def _whole(calls: Calls) -> bool:
     return True
 
 
-def _trusted(calls: Calls) -> bool:
+def _trusted(calls: Api) -> bool:
     wanted = set(authorities(calls))
     return all(wanted <= authorities_in(base64.b64decode(one)) for one in bundles(calls))
 
 
 def test_first_start_of_three_replicas_at_once_makes_one_certificate(
-    calls: Calls, webhook: MusterInstall, load: Load, tell: Callable[[str], None]
+    calls: Api, webhook: MusterInstall, load: Load, tell: Callable[[str], None]
 ) -> None:
     """As after `helm install`: an empty Secret, no caBundle, nobody who leads; when all are ready no call fails."""
     webhook.stop_webhooks()
@@ -230,7 +230,7 @@ datetime.datetime = Skewed
 
 
 def test_replicas_whose_clocks_are_years_off_serve_and_renew_nothing(
-    calls: Calls, webhook: MusterInstall, load: Load, tmp_path: Path
+    calls: Api, webhook: MusterInstall, load: Load, tmp_path: Path
 ) -> None:
     """To one the certificate ended long ago, to the other it begins far in the future: the apiserver's time counts."""
     before = calls.done("GET", _SECRET)["data"]
@@ -252,7 +252,7 @@ def test_replicas_whose_clocks_are_years_off_serve_and_renew_nothing(
 
 @pytest.mark.parametrize("off", [50, -50])
 async def test_certificates_made_by_an_apiserver_s_clock_that_is_off_are_good_for_another_s(
-    bare: Testbed, calls: Calls, webhook: MusterInstall, tmp_path: Path, off: int
+    bare: Testbed, calls: Api, webhook: MusterInstall, tmp_path: Path, off: int
 ) -> None:
     """First start of a replica that asks an apiserver whose clock is so many minutes off; the other one calls it."""
     webhook.stop_webhooks()
@@ -330,7 +330,7 @@ def test_with_no_replica_every_failure_lies_in_between(
 
 
 def test_mounted_certificates_as_cert_manager_s_are_served_and_reloaded(
-    calls: Calls, webhook: MusterInstall, load: Load, tmp_path: Path
+    calls: Api, webhook: MusterInstall, load: Load, tmp_path: Path
 ) -> None:
     """ca.crt, tls.crt and tls.key in a folder that a kubelet would keep; the caBundles are left to others."""
     held = Certificates.from_secret(calls.done("GET", _SECRET)["data"])
@@ -358,7 +358,7 @@ def _mount(folder: Path, certificates: Certificates) -> None:
 
 @pytest.mark.parametrize("how", ["emptied", "taken away", "of somebody else"])
 def test_overwritten_ca_bundle_is_written_again_within_seconds(
-    calls: Calls, webhook: MusterInstall, tell: Callable[[str], None], how: str
+    calls: Api, webhook: MusterInstall, tell: Callable[[str], None], how: str
 ) -> None:
     """As `helm upgrade --force` and GitOps tools do it."""
     del webhook
@@ -388,7 +388,7 @@ def test_overwritten_ca_bundle_is_written_again_within_seconds(
     assert seconds[-1] < 5
 
 
-def test_helm_upgrade_leaves_secret_and_ca_bundles_alone(calls: Calls, webhook: MusterInstall) -> None:
+def test_helm_upgrade_leaves_secret_and_ca_bundles_alone(calls: Api, webhook: MusterInstall) -> None:
     """Both are muster's, and an upgrade must not make the apiserver call in vain."""
     wait_for("the caBundles to be right", lambda: everywhere(calls), PATIENCE)
     before = calls.done("GET", _SECRET)["data"], bundles(calls)

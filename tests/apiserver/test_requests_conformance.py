@@ -23,7 +23,6 @@ from muster.objects import Pod, PodSpec, convert
 from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
 from muster.resources import Resources, as_text, parse_resources, total
-from tests.support.cluster.calls import Calls
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.owner_chains import wait_for_class
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
@@ -31,7 +30,7 @@ from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, r
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tests.support.cluster.calls import Answer
+    from hack.testbed.api import Answer, Api
 
 JSON = dict[str, Any]
 
@@ -98,10 +97,10 @@ def manifest(shape: Shape, name: str = "shape", nodes: Iterable[str] = ()) -> JS
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Iterator[Calls]:
+def prepared() -> Iterator[Api]:
     """Namespaces with their LimitRanges, RuntimeClasses with overhead, a priority that evicts nobody."""
     with Testbed.start(parts=[], nodes=Nodes(count=1), progress=print) as testbed:
-        calls = Calls(testbed)
+        calls = testbed.api()
         _prepare(calls)
         testbed.stop_part("kwok")
         testbed.stop_part("kube-controller-manager")
@@ -109,7 +108,7 @@ def prepared() -> Iterator[Calls]:
         calls.close()
 
 
-def _prepare(calls: Calls) -> None:
+def _prepare(calls: Api) -> None:
     calls.done(
         "POST",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -130,7 +129,7 @@ def _prepare(calls: Calls) -> None:
 
 
 @pytest.fixture(scope="module")
-def accepted(prepared: Calls) -> list[tuple[Shape, JSON]]:
+def accepted(prepared: Api) -> list[tuple[Shape, JSON]]:
     """The shapes that the apiserver takes, each with the specification that it made of it."""
 
     def tried(shape: Shape) -> Answer:
@@ -155,7 +154,7 @@ def test_what_the_apiserver_makes_of_a_pod_asks_for_no_more_and_no_less(accepted
 
 
 def test_a_pod_fits_where_there_is_room_for_what_we_computed_and_not_with_one_unit_less(
-    prepared: Calls, accepted: list[tuple[Shape, JSON]]
+    prepared: Api, accepted: list[tuple[Shape, JSON]]
 ) -> None:
     trials = [trial for n, (shape, _) in enumerate(accepted) for trial in trials_of(f"shape-{n}", shape)]
     rooms = {name: room for trial in trials for name, room in trial.nodes.items()}
@@ -167,7 +166,7 @@ def test_a_pod_fits_where_there_is_room_for_what_we_computed_and_not_with_one_un
 
 
 def test_a_pod_in_the_midst_of_a_resize_holds_what_we_computed_and_nothing_more(
-    prepared: Calls, accepted: list[tuple[Shape, JSON]]
+    prepared: Api, accepted: list[tuple[Shape, JSON]]
 ) -> None:
     """Beside it there is room for a small pod of the size that is left on its node, and for none that is larger."""
     shapes_resized = [shape for shape, _ in accepted if shape.namespace == PLAIN][:_RESIZED]
@@ -195,7 +194,7 @@ def test_a_pod_in_the_midst_of_a_resize_holds_what_we_computed_and_nothing_more(
     assert wrong == []
 
 
-def hold(calls: Calls, name: str, seed: int, shape: Shape) -> Resources:
+def hold(calls: Api, name: str, seed: int, shape: Shape) -> Resources:
     """Bind a pod to the node of its name, report a resize in its status, and return what it holds now."""
     pods = f"/api/v1/namespaces/{shape.namespace}/pods"
     bound = manifest(shape, name)
@@ -229,7 +228,7 @@ def node(name: str, room: Resources, pods: int = 1) -> JSON:
     return {"metadata": {"name": name}, "status": {"capacity": resources, "allocatable": resources}}
 
 
-def create(calls: Calls, trial: Trial) -> None:
+def create(calls: Api, trial: Trial) -> None:
     calls.done(
         "POST",
         f"/api/v1/namespaces/{trial.shape.namespace}/pods",
@@ -237,7 +236,7 @@ def create(calls: Calls, trial: Trial) -> None:
     )
 
 
-def answers(calls: Calls, trials: list[Trial]) -> dict[str, str]:
+def answers(calls: Api, trials: list[Trial]) -> dict[str, str]:
     """The scheduler's answer on each pod by name, when it has spoken on all, or else after a while."""
     last: dict[str, str] = {}
 

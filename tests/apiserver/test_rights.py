@@ -10,13 +10,13 @@ import yaml
 
 from muster.cli.doctor.rights import Right
 from tests.support.cluster.access_reviews import Kind, allowed, discovered, questions
-from tests.support.cluster.calls import Calls
 from tests.support.cluster.rbac import covers, granted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
 
 JSON = dict[str, Any]
@@ -55,7 +55,7 @@ class Account:
 
     name: str
     token: str
-    calls: Calls
+    calls: Api
     rights: frozenset[Right]
 
 
@@ -64,7 +64,7 @@ def account(bare: Testbed, webhook_of_session: MusterInstall, request: pytest.Fi
     """With the token that its process has."""
     program = webhook_of_session.programs[request.param.removeprefix("muster-")]
     (user,) = yaml.safe_load(program.kubeconfig.read_text())["users"]
-    calls = Calls(bare, user["user"]["token"])
+    calls = bare.api(user["user"]["token"])
     manifest = bare.helm("get", "manifest", "muster", f"--namespace={webhook_of_session.namespace}").stdout
     rights = granted((item for item in yaml.load_all(manifest, yaml.CSafeLoader) if item), request.param)
     yield Account(request.param, user["user"]["token"], calls, frozenset(rights))
@@ -72,7 +72,7 @@ def account(bare: Testbed, webhook_of_session: MusterInstall, request: pytest.Fi
 
 
 async def test_exactly_that_is_allowed_and_nothing_else(
-    bare: Testbed, calls: Calls, account: Account, webhook_of_session: MusterInstall
+    bare: Testbed, calls: Api, account: Account, webhook_of_session: MusterInstall
 ) -> None:
     """Every verb on everything that the apiserver serves or knows by name, here and elsewhere, asked with the token."""
     served = discovered(calls)
@@ -95,7 +95,7 @@ async def test_exactly_that_is_allowed_and_nothing_else(
     assert {right[:3] for right, answer in zip(asked, answers, strict=True) if answer} == set(by_verb)
 
 
-def test_nobody_binds_them_to_more(calls: Calls, account: Account, webhook_of_session: MusterInstall) -> None:
+def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_session: MusterInstall) -> None:
     """Beside the chart's own bindings only those of Kubernetes are about them, which are everybody's: see above."""
     everybody = {"system:serviceaccounts", f"system:serviceaccounts:{webhook_of_session.namespace}"}
     everybody |= {"system:authenticated", "system:unauthenticated"}

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
     from tests.support.manifests.workloads import PyTorchJob, RayCluster
 
@@ -50,7 +50,7 @@ def controller(webhook_of_session: MusterInstall) -> Iterator[None]:
 
 
 @pytest.fixture
-def lane(desk: Desk, calls: Calls) -> Iterator[str]:
+def lane(desk: Desk, calls: Api) -> Iterator[str]:
     """A queue, a LimitRange and a RuntimeClass, by the name of the test's own namespace."""
     name = desk.namespace
     maker = Maker(calls, name)
@@ -79,7 +79,7 @@ def _needs(bare: Testbed, workload: Manifest) -> dict[str, str]:
     return needs
 
 
-def _refusal(calls: Calls, maker: Maker, workload: Manifest) -> str:
+def _refusal(calls: Api, maker: Maker, workload: Manifest) -> str:
     """What admission says against the workload, "" for nothing."""
     return calls("POST", f"{maker.path(workload)}?dryRun=All", workload).message
 
@@ -103,7 +103,7 @@ def _refusal(calls: Calls, maker: Maker, workload: Manifest) -> str:
 )
 @pytest.mark.usefixtures("controller")
 def test_admission_plan_pod_group_and_pods_say_the_same(
-    desk: Desk, calls: Calls, bare: Testbed, lane: str, *, workload: PyTorchJob | RayCluster, cpu: str, less: str
+    desk: Desk, calls: Api, bare: Testbed, lane: str, *, workload: PyTorchJob | RayCluster, cpu: str, less: str
 ) -> None:
     """A queue that has just the room takes the gang; one with a little less says what it needs."""
     maker = Maker(calls, lane)

@@ -16,7 +16,6 @@ from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import ADMITTED, MANAGED_BY, NUDGE
 from tests.apiserver.conftest import open_desk
 from tests.apiserver.test_replicas import everywhere
-from tests.support.cluster.calls import Calls
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.policy_actors import (
     CONTROLLER,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.desk import Manifest
 
@@ -44,13 +44,13 @@ EVIL = {"spec": {"containers": [{"name": "main", "image": "evil"}]}}
 
 
 @pytest.fixture(scope="module")
-def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable[[str], Calls]]:
-    """Calls with the token that one of muster's processes has, from wherever the thief is."""
-    opened: list[Calls] = []
+def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable[[str], Api]]:
+    """Api with the token that one of muster's processes has, from wherever the thief is."""
+    opened: list[Api] = []
 
-    def with_token_of(process: str) -> Calls:
+    def with_token_of(process: str) -> Api:
         (user,) = yaml.safe_load(webhook_of_session.programs[process].kubeconfig.read_text())["users"]
-        opened.append(Calls(bare, user["user"]["token"]))
+        opened.append(bare.api(user["user"]["token"]))
         return opened[-1]
 
     yield with_token_of
@@ -59,7 +59,7 @@ def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable
 
 
 @pytest.fixture(scope="module")
-def tenants(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[Acting]:
+def tenants(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace of a tenant's, when the policies are in force."""
     with open_desk(bare, "stolen") as desk:
         acting = Acting(desk.namespace, calls)
@@ -74,7 +74,7 @@ def tenants(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> I
 
 
 def test_a_thief_of_the_webhooks_token_reads_pods_and_workloads_and_writes_none(
-    tenants: Acting, thief: Callable[[str], Calls]
+    tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     """What stands in pods is seen, in environment variables too; nothing runs, ends or starts by it."""
     stolen, name = thief("webhook"), tenants.member()
@@ -89,7 +89,7 @@ def test_a_thief_of_the_webhooks_token_reads_pods_and_workloads_and_writes_none(
 
 
 def test_a_thief_of_the_webhooks_token_breaks_trust_and_muster_mends_it(
-    webhook: MusterInstall, calls: Calls, thief: Callable[[str], Calls]
+    webhook: MusterInstall, calls: Api, thief: Callable[[str], Api]
 ) -> None:
     """He may have the apiserver trust nobody, which refuses labelled pods for seconds; nobody else is called."""
     stolen, path = thief("webhook"), f"{HOOKS}/{webhook.release}"
@@ -110,7 +110,7 @@ def test_a_thief_of_the_webhooks_token_breaks_trust_and_muster_mends_it(
 
 
 def test_a_thief_of_the_webhooks_token_has_the_keys_of_its_certificate_and_no_other_secret(
-    webhook: MusterInstall, thief: Callable[[str], Calls]
+    webhook: MusterInstall, thief: Callable[[str], Api]
 ) -> None:
     """He can then sign as muster's authority; to be asked in muster's place he must get hold of its traffic as well."""
     stolen = thief("webhook")
@@ -123,7 +123,7 @@ def test_a_thief_of_the_webhooks_token_has_the_keys_of_its_certificate_and_no_ot
 
 
 def test_a_thief_of_the_controllers_token_starts_gangs_early_and_changes_nothing_of_their_pods(
-    tenants: Acting, thief: Callable[[str], Calls]
+    tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     """A gate that he takes off stays off: Volcano alone holds that pod to its queue then."""
     stolen = Acting(tenants.namespace, thief("controller"))
@@ -138,7 +138,7 @@ def test_a_thief_of_the_controllers_token_starts_gangs_early_and_changes_nothing
 
 
 def test_a_thief_of_the_controllers_token_forges_what_was_decided_of_gangs(
-    tenants: Acting, thief: Callable[[str], Calls]
+    tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     """On PodGroups of muster's, which he may make and take away; on those of operators and Volcano nothing."""
     stolen = Acting(tenants.namespace, thief("controller"))
@@ -155,7 +155,7 @@ def test_a_thief_of_the_controllers_token_forges_what_was_decided_of_gangs(
 
 
 def test_a_thief_of_the_controllers_token_nudges_workloads_and_stops_none(
-    tenants: Acting, thief: Callable[[str], Calls]
+    tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     stolen = Acting(tenants.namespace, thief("controller"))
     assert tenants.create(RAY_CLUSTERS, builders.ray_cluster("quiet").manifest()).ok
@@ -169,7 +169,7 @@ def test_a_thief_of_the_controllers_token_nudges_workloads_and_stops_none(
     assert stolen.calls("DELETE", tenants.path(RAY_CLUSTERS, "quiet")).status == FORBIDDEN
 
 
-def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Callable[[str], Calls]) -> None:
+def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Callable[[str], Api]) -> None:
     """While he keeps it no replica admits anything: the alert on a missing leader says so."""
     stolen = thief("controller")
     name = "muster-controller"
@@ -183,7 +183,7 @@ def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Ca
     assert others.status == FORBIDDEN
 
 
-def test_a_token_of_muster_asks_for_no_other_token(tenants: Acting, thief: Callable[[str], Calls]) -> None:
+def test_a_token_of_muster_asks_for_no_other_token(tenants: Acting, thief: Callable[[str], Api]) -> None:
     """What is stolen ends with its pod, for it is bound to it, and cannot be made to last."""
     for process in ("webhook", "controller"):
         for account in (

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Manifest
 
 FORBIDDEN = 403
@@ -25,7 +25,7 @@ RELEASE = {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["relea
 
 
 @pytest.fixture(scope="module")
-def owned(bare: Testbed, calls: Calls, webhook_of_session: MusterInstall) -> Iterator[str]:
+def owned(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[str]:
     """A namespace whose tenant is its administrator."""
     del webhook_of_session
     with open_desk(bare, "owned") as desk:
@@ -43,26 +43,26 @@ def to(role: str) -> Manifest:
     }
 
 
-def test_he_may_bind_roles_of_kubernetes_in_his_namespace(calls: Calls, owned: str) -> None:
+def test_he_may_bind_roles_of_kubernetes_in_his_namespace(calls: Api, owned: str) -> None:
     """Or what follows would show nothing."""
     made = calls("POST", f"{RBAC}/namespaces/{owned}/rolebindings?dryRun=All", to("view"), user=OWNER)
     assert made.ok, made.message
 
 
 @pytest.mark.parametrize("role", ["muster-release", "muster-controller", "muster-webhook"])
-def test_no_namespaces_administrator_takes_a_role_of_musters(calls: Calls, owned: str, role: str) -> None:
+def test_no_namespaces_administrator_takes_a_role_of_musters(calls: Api, owned: str, role: str) -> None:
     answer = calls("POST", f"{RBAC}/namespaces/{owned}/rolebindings", to(role), user=OWNER)
     assert (answer.status, "not currently held" in answer.message) == (FORBIDDEN, True)
 
 
-def test_no_namespaces_administrator_makes_a_role_with_musters_verb(calls: Calls, owned: str) -> None:
+def test_no_namespaces_administrator_makes_a_role_with_musters_verb(calls: Api, owned: str) -> None:
     role = {"metadata": {"name": "mine"}, "rules": [RELEASE]}
     answer = calls("POST", f"{RBAC}/namespaces/{owned}/roles", role, user=OWNER)
     assert (answer.status, "not currently held" in answer.message) == (FORBIDDEN, True)
 
 
 @pytest.mark.parametrize("role", ["admin", "edit", "view"])
-def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Calls, owned: str, role: str) -> None:
+def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Api, owned: str, role: str) -> None:
     """Nothing of the chart is aggregated into them."""
     del owned
     rules = calls.done("GET", f"{RBAC}/clusterroles/{role}")["rules"]
@@ -74,7 +74,7 @@ def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Calls, owned: st
 
 
 @pytest.mark.parametrize("path", ["secrets", "secrets/muster-webhook-tls", "pods", "leases"])
-def test_what_is_in_musters_namespace_is_not_his_to_read(calls: Calls, owned: str, path: str) -> None:
+def test_what_is_in_musters_namespace_is_not_his_to_read(calls: Api, owned: str, path: str) -> None:
     del owned
     root = "/apis/coordination.k8s.io/v1" if path == "leases" else "/api/v1"
     assert calls("GET", f"{root}/namespaces/muster-system/{path}", user=OWNER).status == FORBIDDEN

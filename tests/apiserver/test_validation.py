@@ -26,8 +26,8 @@ from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_jo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
     from tests.support.cluster.desk import Desk, Manifest
 
 _NOW = "2026-11-21T10:00:00Z"
@@ -36,7 +36,7 @@ _QUEUE = f"metadata.labels[{QUEUE_LABEL}]"
 
 
 @pytest.fixture
-def lane(desk: Desk, calls: Calls) -> Iterator[str]:
+def lane(desk: Desk, calls: Api) -> Iterator[str]:
     """A queue of 4 cpu of the test's own."""
     calls.done("POST", QUEUES.path(), queue(desk.namespace, cpu="4"))
     yield desk.namespace
@@ -60,7 +60,7 @@ def asked(webhook: MusterInstall) -> int:
     ],
 )
 def test_asked_only_where_spec_labels_or_queue_change(
-    calls: Calls, webhook: MusterInstall, lane: str, kind: Resource, workload: RayCluster | PyTorchJob
+    calls: Api, webhook: MusterInstall, lane: str, kind: Resource, workload: RayCluster | PyTorchJob
 ) -> None:
     """Operators write status and finalizers all the time, and what is being deleted must not hang on anybody."""
     path = kind.path(lane, "one")
@@ -95,7 +95,7 @@ def _changed(kind: Resource) -> dict[str, Any]:
     return {"rayVersion": "2.53.0"} if kind is RAY_CLUSTERS else {"runPolicy": {"backoffLimit": 2}}
 
 
-def test_a_refusal_says_everything_that_is_wrong(desk: Desk, calls: Calls, lane: str) -> None:
+def test_a_refusal_says_everything_that_is_wrong(desk: Desk, calls: Api, lane: str) -> None:
     """In one line of kubectl's, and one by one for programs."""
     cluster = ray_cluster("big").label(QUEUE_LABEL, lane).label(PRIORITY_CLASS_LABEL, "hihg").workers(4)
     room = (
@@ -165,7 +165,7 @@ def test_of_too_many_warnings_each_is_cut_between_words(desk: Desk, lane: str) -
     assert sum(map(len, said)) <= 4096
 
 
-def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, calls: Calls, lane: str) -> None:
+def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, calls: Api, lane: str) -> None:
     """A workload that is changed may hold that room itself."""
     used = {"status": {"state": "Open", "allocated": {"cpu": "3500m", "memory": "1Gi"}}}
     calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", used, patch="merge")
@@ -180,7 +180,7 @@ def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, call
     assert (changed.stderr, calls.done("GET", path)["spec"]["rayVersion"]) == ("", "2.0.0")
 
 
-def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Calls, lane: str) -> None:
+def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Api, lane: str) -> None:
     """By what the controller has written on its PodGroups, and Volcano into the queue's status."""
     status = {"status": {"state": "Open", "allocated": {"cpu": "4"}}}
     calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", status, patch="merge")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, install
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
@@ -95,7 +94,7 @@ def install_on_bare(bare: Testbed) -> Iterator[InstallOnBare]:
     yield start
     for one in installed:
         one.uninstall(hooks=False)
-    api = Api(bare.server, bare.admin_token, bare.ca_file)
+    api = bare.api()
     wait_for("nobody to be asked any more", lambda: admitted(api, gang=True) == "gates []", PATIENCE)
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from tests.support.cluster.calls import Calls
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.faults.things import THINGS, Namespace, definition, watched_from_now_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+    from hack.testbed.api import Api
 
 __all__ = ["calls", "cluster", "cluster_of_session", "namespace", "proxy"]
 
@@ -39,15 +40,15 @@ def cluster(cluster_of_session: Testbed) -> Testbed:
 
 
 @pytest.fixture
-def calls(cluster: Testbed) -> Iterator[Calls]:
+def calls(cluster: Testbed) -> Iterator[Api]:
     """The administrator's own calls, past every proxy."""
-    calls = Calls(cluster)
+    calls = cluster.api()
     yield calls
     calls.close()
 
 
 @pytest.fixture
-def namespace(cluster: Testbed, calls: Calls, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+def namespace(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """A namespace of the test's own, in an apiserver that serves Things."""
     del cluster
     if calls("GET", f"{_CRDS}/{THINGS.full_name}").status == 404:

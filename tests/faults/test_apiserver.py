@@ -20,7 +20,6 @@ from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
-from tests.support.cluster.calls import Calls
 from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
@@ -262,7 +261,7 @@ def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> I
         },
     }
     calls.done("POST", f"{_FLOW}/prioritylevelconfigurations", level)
-    own = Calls(cluster, token)
+    own = cluster.api(token)
     with ExitStack() as held:
         held.callback(own.close)
         for kind in ("flowschemas", "prioritylevelconfigurations"):

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.resource import SECRETS
-from tests.support.cluster.calls import Calls
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.things import THINGS, Namespace, watching
 
@@ -54,7 +53,7 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
     calls.done("POST", f"{rbac}/rolebindings", binding)
     token = tmp_path / "token"
     token.write_text(_bound_token(namespace, "first"))
-    own = Calls(cluster, token.read_text())
+    own = cluster.api(token.read_text())
     await asyncio.to_thread(wait_for, "RBAC to have heard of it", lambda: own("GET", THINGS.path(name)).ok, PATIENCE)
     own.close()
 

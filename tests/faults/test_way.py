@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.faults.apiserver import Answer
 
 PATIENCE = 120.0
@@ -191,7 +191,7 @@ async def test_a_reader_that_is_too_slow_catches_up(
         assert len(watched.changes) == len(set(watched.changes)), "nothing is told twice"
 
 
-def _ended_watches(calls: Calls) -> float:
+def _ended_watches(calls: Api) -> float:
     """How many watches of Things the apiserver ended because nobody read them."""
     counted = f'apiserver_terminated_watchers_total{{group="{THINGS.group}",resource="{THINGS.plural}"}} '
     lines = calls("GET", "/metrics").message.splitlines()

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from hack.testbed import wait_for
-from hack.testbed.api import Api
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE
 from muster.names import QUEUE_LABEL
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from tests.support.cluster.kernel_connections import Connections
 
 _GATEWAY = "10.97.0.1"
@@ -39,7 +39,7 @@ _PATIENCE = 180
 
 
 def _api(testbed: Testbed) -> Api:
-    return Api(testbed.server, testbed.admin_token, testbed.ca_file)
+    return testbed.api()
 
 
 def _on_kwok(cluster: dict[str, Any]) -> dict[str, Any]:

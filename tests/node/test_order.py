@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.testbed import wait_for
-from hack.testbed.api import Api
 from hack.testbed.nodes import FAKE
 from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
@@ -170,7 +169,7 @@ def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -
     """
     absent.chart = CHART
     absent.helm("install", *absent.values, "--set=image.tag=nowhere")
-    api = Api(real.server, real.admin_token, real.ca_file)
+    api = real.api()
     assert admitted(api, gang=True) == "gates []"
     absent.helm("upgrade", "--reuse-values", "--set=logFormat=json")
     assert admitted(api, gang=True) == "gates []"

@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING, Any
 from hack.bench import watch
 from hack.bench.admission.pods import NAMESPACES, cluster, creations, prepare, review, worker
 from hack.testbed import Testbed, wait_for
-from hack.testbed.api import Api
 from hack.testbed.muster import install
 from hack.testbed.paths import cache_root
 from hack.testbed.pki import Authority, write_pair
@@ -46,6 +45,8 @@ from muster.kube.resource import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hack.testbed.api import Api
 
 _NAME = "muster-webhook.muster-system.svc"
 _PATH = "/mutate/pods"
@@ -261,7 +262,7 @@ def main() -> None:
         authority = Authority.create("bench")
         (folder / "ca.crt").write_bytes(authority.pem()[0])
         write_pair(folder, "server", authority.issue([_NAME, "127.0.0.1"]))
-        api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        api = testbed.api()
         prepare(testbed, api)
         owners = {namespace: cluster(api, namespace) for namespace in NAMESPACES}
         (folder / "review.json").write_bytes(review(worker(owners["muster"], 0)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.calls import Calls
 
 _VOLCANO = ("volcano-scheduler", "volcano-controllers")
 _OURS = ("muster-system/muster-webhook", "muster-system/muster-controller")
@@ -58,7 +58,7 @@ class Doctor:
 
 
 @contextmanager
-def in_order(bare: Testbed, installed: MusterInstall, calls: Calls) -> Iterator[None]:
+def in_order(bare: Testbed, installed: MusterInstall, calls: Api) -> Iterator[None]:
     """A controller that leads, and Volcano's Deployments, accounts and roles as its installer has them."""
     bare.kubectl("create", "namespace", "volcano-system")
     installer = bare.module_dir("volcano.sh/volcano") / "installer/volcano-development.yaml"
@@ -85,7 +85,7 @@ def _is_volcanos(manifest: dict[str, Any]) -> bool:
     return manifest["kind"] in kinds and manifest["metadata"]["name"].removesuffix("-role") in _VOLCANO
 
 
-def lead(installed: MusterInstall, calls: Calls) -> None:
+def lead(installed: MusterInstall, calls: Api) -> None:
     """Start a controller and wait until it leads."""
     installed.start_controller()
     wait_for("a leader", lambda: calls("GET", LEASE).body.get("spec", {}).get("holderIdentity"), PATIENCE)
@@ -98,7 +98,7 @@ def stand_down(installed: MusterInstall) -> None:
 
 
 @contextmanager
-def edited(calls: Calls, path: str, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
+def edited(calls: Api, path: str, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
     """Overwrite an object, and in the end put back what it was."""
     before = calls.done("GET", path)
     changed = copy.deepcopy(before)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from hack.testbed import Testbed
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
 
 __all__ = ["VERBS", "Kind", "allowed", "discovered", "questions"]
 
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     namespaced: bool
 
 
-def discovered(calls: Calls) -> set[Kind]:
+def discovered(calls: Api) -> set[Kind]:
     """What the apiserver serves, in every version of every group."""
     groups = calls.done("GET", "/apis")["groups"]
     versions = ["v1", *(version["groupVersion"] for group in groups for version in group["versions"])]

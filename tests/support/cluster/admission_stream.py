@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import TestbedError
-from hack.testbed.api import Api
 from muster.names import GANG, GANG_SIZE, GATE
 from tests.support.cluster.background import Meanwhile
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
 
 __all__ = ["Stream", "admitted"]
 
@@ -39,7 +39,7 @@ class Stream(Meanwhile):
 
     def __init__(self, testbed: Testbed) -> None:
         super().__init__()
-        self._api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self._api = testbed.api()
         self.calls = 0
         self.failures: list[str] = []
 

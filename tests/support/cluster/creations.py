@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hack.testbed import TestbedError
-from hack.testbed.api import Api
 from muster.names import GATE
 from tests.support.cluster.background import Meanwhile
 
@@ -46,7 +45,7 @@ class Creations(Meanwhile):
         self, testbed: Testbed, namespace: str, manifests: Sequence[dict[str, Any]], *, dry_run: bool = False
     ) -> None:
         super().__init__()
-        self._api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self._api = testbed.api()
         self._namespace = namespace
         self._manifests = manifests
         self._options = "?dryRun=All" if dry_run else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
-from hack.testbed.api import Api, NotFoundError
+from hack.testbed.api import NotFoundError
 from hack.testbed.ports import free_port
 from muster.names import GANG, GANG_SIZE
 from tests.support.cluster.admission_stream import admitted
@@ -41,7 +41,7 @@ class Cluster:
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
-        self.api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self.api = testbed.api()
         self.remembered: Any = None
         port = str(free_port())
         # What the reader puts in: names of his own, and a port that is free on this machine.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.cluster.desk import Manifest
 
 __all__ = ["Injector", "injecting", "with_sidecar"]
@@ -69,7 +69,7 @@ def with_sidecar(name: str = "istio-proxy") -> Callable[[Manifest], list[dict[st
 
 @contextmanager
 def injecting(
-    injector: Injector, name: str, namespace: str, *, calls: Calls, folder: Path, again: str = "IfNeeded"
+    injector: Injector, name: str, namespace: str, *, calls: Api, folder: Path, again: str = "IfNeeded"
 ) -> Iterator[None]:
     """Have the apiserver ask it about the namespace's new pods, from the first pod on.
 

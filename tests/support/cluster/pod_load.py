@@ -17,7 +17,7 @@ from tests.support.cluster.desk import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tests.support.cluster.calls import Answer, Calls
+    from hack.testbed.api import Answer, Api
     from tests.support.cluster.desk import Desk, Manifest
 
 __all__ = ["Attempt", "Load", "kinds"]
@@ -48,7 +48,7 @@ class Attempt:
 class Load(Meanwhile):
     """Creates members of one workload, so many a second, from entering until leaving."""
 
-    def __init__(self, calls: Calls, desk: Desk, owner: Manifest, per_second: float = 50) -> None:
+    def __init__(self, calls: Api, desk: Desk, owner: Manifest, per_second: float = 50) -> None:
         super().__init__(_THREADS)
         self._calls = calls
         self._path = PODS.path(desk.namespace)

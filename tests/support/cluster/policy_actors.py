@@ -11,7 +11,7 @@ from muster.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, 
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
-    from tests.support.cluster.calls import Answer, Calls
+    from hack.testbed.api import Answer, Api
     from tests.support.cluster.desk import Manifest
 
 TENANT, ADMINISTRATOR = "tenant", "administrator"
@@ -40,7 +40,7 @@ class Acting:
     """A namespace, and what somebody does in it; nothing here needs the webhook."""
 
     namespace: str
-    calls: Calls
+    calls: Api
 
     def path(self, resource: Resource, name: str) -> str:
         """The path of an object of the namespace."""

@@ -87,7 +87,7 @@ class Scene:
         self.testbed = testbed
         self.namespace = namespace
         self.recorder = recorder
-        self.api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+        self.api = testbed.api()
         self._queues: list[str] = []
 
     # Writing

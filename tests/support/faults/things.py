@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.testbed import Testbed
-    from tests.support.cluster.calls import Calls
+    from hack.testbed.api import Api
     from tests.support.faults.apiserver import FaultyApiserver
 
 __all__ = ["THINGS", "Namespace", "Thing", "Watched", "definition", "through", "watching"]
@@ -57,7 +57,7 @@ def definition() -> dict[str, Any]:
     }
 
 
-def watched_from_now_on(calls: Calls) -> bool:
+def watched_from_now_on(calls: Api) -> bool:
     """Whether a watch of Things that begins now is taken.
 
     An apiserver that has begun to serve a kind a moment ago reads it anew by itself, and until it has a watch is
@@ -75,7 +75,7 @@ class Namespace:
     """Where a test has its Things."""
 
     name: str
-    calls: Calls
+    calls: Api
 
     def create(self, *names: str, size: object = 1, **fields: object) -> None:
         """Make Things; the size of a sound one is a number."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
-from hack.testbed.api import Api
 from muster.names import GANG, GANG_SIZE
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.owner_chains import Maker, chain, member
@@ -44,7 +43,7 @@ def _serve(bare: Testbed, *files: object) -> None:
 
 def all_served(testbed: Testbed) -> bool:
     """Whether the apiserver serves every version of every CRD; by its conditions it may do so a moment later."""
-    api = Api(testbed.server, testbed.admin_token, testbed.ca_file)
+    api = testbed.api()
     specs = [crd["spec"] for crd in api.get(_DEFINITIONS)["items"]]
     paths = [
         f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"

@@ -15,7 +15,7 @@ from tests.support.manifests import workloads as builders
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tests.support.cluster.calls import Answer, Calls
+    from hack.testbed.api import Answer, Api
     from tests.support.cluster.desk import Manifest
 
 __all__ = ["Maker", "chain", "member", "owned", "wait_for_class"]
@@ -34,7 +34,7 @@ _RESOURCES = {
 class Maker:
     """Makes objects in one namespace, by few and quick calls."""
 
-    calls: Calls
+    calls: Api
     namespace: str
 
     def path(self, manifest: Manifest, name: str | None = None) -> str:
@@ -90,7 +90,7 @@ def member(
     return pod if owner is None else owned(pod, owner)
 
 
-def wait_for_class(calls: Calls, name: str, *, everybodys: bool = False) -> None:
+def wait_for_class(calls: Api, name: str, *, everybodys: bool = False) -> None:
     """Wait until pods may have this PriorityClass, or get it: the apiserver's admission hears of it by a watch."""
     pod = builders.pod("probe", **({} if everybodys else {"priorityClassName": name}))
     path = f"{PODS.path('default')}?dryRun=All"
