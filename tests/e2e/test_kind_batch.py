@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.kube.workloads import resource_of
 from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
-from tests.e2e.conftest import VALUES
+from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
@@ -24,7 +22,9 @@ from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
 
@@ -34,38 +34,33 @@ _KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
 
 
 @pytest.fixture(scope="module")
-def installation() -> Iterator[tuple[Scene, MusterInstall]]:
-    """A testbed with JobSet and the Trainer, workloads that ran there before muster was installed, and muster."""
-    with (
-        Testbed.start(parts=["volcano", "trainer"], nodes=Nodes(gpu=0), progress=print) as running,
-        open_scene(running, "before-muster", kinds=_KINDS) as scene,
-    ):
+def added_operator(testbed: Testbed, resident: Resident) -> Iterator[Scene]:
+    """JobSet and the Trainer on the session's testbed, and workloads that ran there before muster was installed."""
+    resident.away()
+    add_operators(testbed, "jobset", "trainer")
+    with open_scene(testbed, "before-muster", kinds=_KINDS) as scene:
         queue = scene.queue(cpu="4")
         scene.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
         _apply_train_job(scene, train_job("train", "plain", {QUEUE_LABEL: queue}))
         for name in ("set", "train"):
             _await_of(scene, name, old=2)
-        installed = install(running, values=VALUES)
-        installed.wait_ready()
-        yield scene, installed
-
-
-@pytest.fixture(scope="module")
-def ran_before(installation: tuple[Scene, MusterInstall]) -> Scene:
-    """Workloads that ran before muster was installed."""
-    return installation[0]
-
-
-@pytest.fixture(scope="module")
-def operators(ran_before: Scene) -> Testbed:
-    """A testbed with JobSet and the Trainer, and with muster."""
-    return ran_before.testbed
+        resident.present()
+        yield scene
+    for part in ("trainer", "jobset"):
+        testbed.stop_part(part)
 
 
 @pytest.fixture
-def batch(operators: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def ran_before(added_operator: Scene, muster: object) -> Scene:
+    """Workloads that ran before muster was installed."""
+    del muster
+    return added_operator
+
+
+@pytest.fixture
+def batch(ran_before: Scene, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which JobSets and TrainJobs are on record."""
-    with open_scene(operators, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
+    with open_scene(ran_before.testbed, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
         yield scene
 
 
@@ -317,11 +312,8 @@ def test_the_nodes_of_a_train_job_join_when_its_initializer_is_done(batch: Scene
     batch.assert_never_above({"cpu": "3"})
 
 
-def test_pods_come_soon_after_a_long_outage_of_the_webhook(
-    batch: Scene, installation: tuple[Scene, MusterInstall]
-) -> None:
+def test_pods_come_soon_after_a_long_outage_of_the_webhook(batch: Scene, muster: MusterInstall) -> None:
     """It is the Job controller that waits, and it hears of Jobs only: those that lack pods are touched."""
-    _, muster = installation
     queue = batch.queue(cpu="4")
     batch.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
     _apply_train_job(batch, train_job("train", "plain", {QUEUE_LABEL: queue}))

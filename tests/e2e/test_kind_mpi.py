@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
 from muster.kube.resource import PODS
 from muster.kube.workloads import resource_of
 from muster.names import GATE
 from muster.workloads.mpi import MPI_JOB
-from tests.e2e.conftest import VALUES
+from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import gates, has_condition, open_scene, phase
@@ -21,6 +19,8 @@ from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.scene import Scene
 
 _MPI_JOBS = resource_of(MPI_JOB)
@@ -29,17 +29,19 @@ _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}
 
 
 @pytest.fixture(scope="module")
-def operator() -> Iterator[Testbed]:
-    """A testbed with the MPI operator, and with muster."""
-    with Testbed.start(parts=["volcano", "mpi"], nodes=Nodes(gpu=0), progress=print) as running:
-        install(running, values=VALUES).wait_ready()
-        yield running
+def added_operator(testbed: Testbed, resident: Resident) -> Iterator[None]:
+    """The MPI operator on the session's testbed, on which muster is not yet, until the last test of this file."""
+    resident.away()
+    add_operators(testbed, "mpi")
+    yield
+    testbed.stop_part("mpi")
 
 
 @pytest.fixture
-def mpi(operator: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def mpi(testbed: Testbed, added_operator: None, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which MPIJobs and their launchers' Jobs are on record."""
-    with open_scene(operator, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
+    del added_operator, muster
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
         yield scene
 
 

@@ -16,19 +16,18 @@ from tests.support.manifests.workloads import ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hack.testbed.muster import MusterInstall
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.scene import Scene
     from tests.support.manifests.workloads import RayCluster
 
 
 @pytest.fixture(scope="module")
-def turned(muster_of_session: MusterInstall) -> Iterator[Callable[[str], None]]:
+def turned(resident: Resident) -> Iterator[Callable[[str], None]]:
     """Gives the session's release another value, until the end of the module."""
 
     def turn(mode: str) -> None:
-        muster_of_session.upgrade({"validation": mode})
-        muster_of_session.start_webhook()
-        muster_of_session.wait_ready()
+        resident.present().upgrade({"validation": mode})
+        resident.present()
 
     yield turn
     turn("deny")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from hack.testbed import Nodes, Testbed, wait_for
-from hack.testbed.muster import install
+from hack.testbed import wait_for
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import (
     GANG,
@@ -20,7 +19,6 @@ from muster.names import (
     QUEUEING,
     SCHEDULER_LABEL,
 )
-from tests.e2e.conftest import VALUES
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
 from tests.support.manifests import workloads as builders
@@ -30,8 +28,11 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
+
 W = TypeVar("W", RayCluster, PyTorchJob)
 
+_CONFIGURATIONS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _RESOURCE_GROUP = "volcano.sh/resource-group"
 # What Volcano's webhook does to pods with such an annotation.
 _RESOURCE_GROUPS: dict[str, Manifest] = {
@@ -50,16 +51,24 @@ def _admission_conf() -> str:
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[Testbed]:
-    """A testbed with Volcano's webhooks, all of them, and with muster."""
-    with Testbed.start(parts=["volcano", "kuberay", "training"], nodes=Nodes(gpu=0), progress=print) as running:
-        conf = running.state / "conf" / "volcano-admission" / "volcano-admission.conf"
-        conf.parent.mkdir(parents=True)
-        conf.write_text(_admission_conf())
-        running.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
-        wait_for("Volcano's webhooks", lambda: not _ask(running).returncode, PATIENCE)
-        install(running, values=VALUES).wait_ready()
-        yield running
+def volcanos_webhooks(testbed: Testbed) -> Iterator[None]:
+    """Volcano's webhooks, all of them, on the session's testbed until the last test of this file."""
+    conf = testbed.state / "conf" / "volcano-admission" / "volcano-admission.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(_admission_conf())
+    testbed.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
+    wait_for("Volcano's webhooks", lambda: not _ask(testbed).returncode, PATIENCE)
+    yield
+    there = testbed.kubectl("get", _CONFIGURATIONS, "--output=name").stdout.split()
+    testbed.kubectl("delete", *(name for name in there if "/volcano-admission-service-" in name))
+    testbed.stop_part("volcano-webhooks")
+
+
+@pytest.fixture
+def both(testbed: Testbed, volcanos_webhooks: None, muster: object) -> Testbed:
+    """A testbed with Volcano's webhooks and with muster."""
+    del volcanos_webhooks, muster
+    return testbed
 
 
 def _ask(testbed: Testbed) -> subprocess.CompletedProcess[str]:
