@@ -35,7 +35,18 @@ tiers:
 _CPU = "15"
 
 
-@pytest.fixture(scope="module", params=["proportion", "capacity"])
+# Of action, plugin and cap any two meet in every way; all three would be eight.
+_PAIRS = [
+    pytest.mark.parametrize(
+        ("sharing", "capped"),
+        [pytest.param(plugin, capped, id=f"{plugin}-{'capped' if capped else 'uncapped'}") for plugin, capped in pairs],
+        indirect=["sharing"],
+    )
+    for pairs in ([("proportion", True), ("capacity", False)], [("proportion", False), ("capacity", True)])
+]
+
+
+@pytest.fixture(scope="module")
 def sharing(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
     """Volcano with both actions and with this plugin, on the session's testbed, until the test has ended."""
     plugin: str = request.param
@@ -66,7 +77,7 @@ def _elastic(queue: str) -> PyTorchJob:
     return job.master(cpu=_CPU, nodeSelector=first).workers(3, cpu=_CPU)
 
 
-@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+@_PAIRS[0]
 def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene: Scene, sharing: str, *, capped: bool
 ) -> None:
@@ -78,7 +89,7 @@ def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
     _assert_half_goes_and_comes_back(scene)
 
 
-@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+@_PAIRS[1]
 def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene: Scene, sharing: str, urgent: str, *, capped: bool
 ) -> None:
