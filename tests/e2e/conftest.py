@@ -15,6 +15,7 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
+from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
@@ -26,6 +27,7 @@ __all__ = [
     "VALUES",
     "InstallOnBare",
     "Resident",
+    "added_operators",
     "bare",
     "install_on_bare",
     "muster",
@@ -56,7 +58,7 @@ QUICK_LEASE = {
 
 
 # From these fixtures on, in this order, tests run later than all others.
-_LATER = ("bare", "added_operator", "breakable")
+_LATER = ("bare", "added_operators", "breakable")
 
 
 class Resident:
@@ -79,6 +81,14 @@ class Resident:
             installed.start_controller()
         installed.wait_ready()
         return installed
+
+    def stop(self) -> None:
+        """End its processes, where it is there: those that `present` starts then know what is served by then."""
+        if self._installed is not None:
+            self._installed.stop_webhooks()
+            while self._installed.controllers:
+                self._installed.kill_controller()
+            self._installed.free_lease()
 
     def away(self) -> None:
         """Uninstall it where it is there, and wait until nobody asks it."""
@@ -109,6 +119,14 @@ def muster(resident: Resident) -> MusterInstall:
 def bare(testbed: Testbed, resident: Resident) -> Testbed:
     """The session's testbed, on which muster is not, but for as long as a test has it there by `install_on_bare`."""
     resident.away()
+    return testbed
+
+
+@pytest.fixture(scope="session")
+def added_operators(testbed: Testbed, resident: Resident) -> Testbed:
+    """The session's testbed with JobSet, the Trainer and the MPI operator; muster comes after them, with `muster`."""
+    resident.away()
+    add_operators(testbed, "jobset", "trainer", "mpi")
     return testbed
 
 

@@ -11,7 +11,6 @@ from muster.kube.workloads import resource_of
 from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
-from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
@@ -34,11 +33,10 @@ _KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
 
 
 @pytest.fixture(scope="module")
-def added_operator(testbed: Testbed, resident: Resident) -> Iterator[Scene]:
-    """JobSet and the Trainer on the session's testbed, and workloads that ran there before muster was installed."""
+def before_muster(added_operators: Testbed, resident: Resident) -> Iterator[Scene]:
+    """Workloads that run when muster is installed."""
     resident.away()
-    add_operators(testbed, "jobset", "trainer")
-    with open_scene(testbed, "before-muster", kinds=_KINDS) as scene:
+    with open_scene(added_operators, "before-muster", kinds=_KINDS) as scene:
         queue = scene.queue(cpu="4")
         scene.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
         _apply_train_job(scene, train_job("train", "plain", {QUEUE_LABEL: queue}))
@@ -46,15 +44,13 @@ def added_operator(testbed: Testbed, resident: Resident) -> Iterator[Scene]:
             _await_of(scene, name, old=2)
         resident.present()
         yield scene
-    for part in ("trainer", "jobset"):
-        testbed.stop_part(part)
 
 
 @pytest.fixture
-def ran_before(added_operator: Scene, muster: object) -> Scene:
-    """Workloads that ran before muster was installed."""
+def ran_before(before_muster: Scene, muster: object) -> Scene:
+    """Workloads that ran before muster was installed, and muster."""
     del muster
-    return added_operator
+    return before_muster
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from muster.kube.resource import PODS
 from muster.kube.workloads import resource_of
 from muster.names import GATE
 from muster.workloads.mpi import MPI_JOB
-from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import gates, has_condition, open_scene, phase
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
-    from tests.e2e.conftest import Resident
     from tests.support.cluster.scene import Scene
 
 _MPI_JOBS = resource_of(MPI_JOB)
@@ -28,20 +26,11 @@ _MPI_JOBS = resource_of(MPI_JOB)
 _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}
 
 
-@pytest.fixture(scope="module")
-def added_operator(testbed: Testbed, resident: Resident) -> Iterator[None]:
-    """The MPI operator on the session's testbed, on which muster is not yet, until the last test of this file."""
-    resident.away()
-    add_operators(testbed, "mpi")
-    yield
-    testbed.stop_part("mpi")
-
-
 @pytest.fixture
-def mpi(testbed: Testbed, added_operator: None, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def mpi(added_operators: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which MPIJobs and their launchers' Jobs are on record."""
-    del added_operator, muster
-    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
+    del muster
+    with open_scene(added_operators, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
         yield scene
 
 

@@ -37,21 +37,23 @@ def _mpi_job(name: str, queue: str) -> Manifest:
     }
 
 
-@pytest.fixture(scope="module")
-def added_operator(testbed: Testbed, resident: Resident) -> Iterator[None]:
-    """The Training operator with MPIJobs of its own, on the session's testbed until the last test of this file."""
-    resident.away()
-    testbed.stop_part("training")
+@pytest.fixture
+def mpi_v1(added_operators: Testbed, resident: Resident) -> Iterator[Testbed]:
+    """The Training operator with MPIJobs, in place of the MPI operator, and muster, until the test has ended."""
+    testbed = added_operators
+    resident.stop()
+    for part in ("mpi", "training"):
+        testbed.stop_part(part)
     add_operators(testbed, "training-mpi")
-    yield
+    resident.present()
+    yield testbed
     testbed.stop_part("training-mpi")
     testbed.start_part("training")
 
 
-@pytest.mark.usefixtures("added_operator", "muster")
-def test_launcher_and_workers_are_one_gang(testbed: Testbed) -> None:
+def test_launcher_and_workers_are_one_gang(mpi_v1: Testbed) -> None:
     """The launcher is a pod of the job itself, with a container more, which brings kubectl and counts."""
-    with open_scene(testbed, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
+    with open_scene(mpi_v1, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
         queue = scene.queue(cpu="4")
         goes_through_its_life(scene, lambda name: _mpi_job(name, queue), pods=3)
         group = scene.pod_group("second")["spec"]
