@@ -1,4 +1,7 @@
-"""Story D: RayClusters and Volcano, with two of KubeRay's own samples in a queue for one (issue 3, 4.1; 5, 6.1)."""
+"""Story D: RayClusters and Volcano, with two of KubeRay's own samples in a queue for one (issue 3, 4.1; 5, 6.1).
+
+That a raised capability lets a waiting cluster run (D5) is in test_queueing.py.
+"""
 
 from __future__ import annotations
 
@@ -172,33 +175,6 @@ def _members(scene: Scene, gang: str) -> set[str]:
 def _end_of(scene: Scene, uid: str) -> int:
     """The resource version from which a pod was finished or being deleted."""
     return scene.recorder.first(PODS, lambda pod: pod["metadata"]["uid"] == uid and not alive(pod), "its end").version
-
-
-def test_d5_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> None:
-    """D5: the capability is raised while a cluster waits, and it runs."""
-    queue = scene.queue(cpu="3")
-    one, two = (ray_cluster(name).label(QUEUE_LABEL, queue).workers(1) for name in ("one", "two"))
-    scene.apply(one)
-    scene.await_running("ray-one-pg", 2)
-    scene.apply(two)
-    scene.await_event("two", "WaitingForQuota")
-    # The version that the patch itself makes: Volcano writes the queue's status at any time.
-    patch = (
-        "--type=merge",
-        '--patch={"spec": {"capability": {"cpu": "4"}}}',
-        "--output=jsonpath={.metadata.resourceVersion}",
-    )
-    raised = int(scene.kubectl("patch", "queue", queue, *patch).stdout)
-    scene.await_running("ray-two-pg", 2)
-    told(
-        "D5. The capability is raised while a cluster waits",
-        "Two clusters of 2 cpu in a queue of 3, which then has 4.",
-        Point(
-            "order",
-            "cluster 1 starts, cluster 1 runs, cluster 2 waits, the queue is raised, cluster 2 starts, cluster 2 runs",
-            timeline(scene, {"ray-one-pg": "cluster 1", "ray-two-pg": "cluster 2"}, [(raised, "the queue is raised")]),
-        ),
-    )
 
 
 _LIGHT, _HEAVY = "-light", "-heavy"
