@@ -119,7 +119,7 @@ def _slips_past(scene: Scene, muster: MusterInstall) -> None:
     _await_pods(scene, RAY_CLUSTERS, "ray", new=2, old=2)
     # Only when the last one goes that came without muster are those that follow its members again.
     old = [pod["metadata"]["name"] for pod in _pods(scene, RAY_CLUSTERS, "ray") if GANG not in _labels(pod)]
-    scene.kubectl("delete", "pods", *old, "--wait=false", "--now")
+    scene.delete(PODS, *old, wait=False, grace_seconds=1)
     scene.wait("both to go", lambda: not any(scene.recorder.get(PODS, name) for name in old))
     scene.wait("four pods", lambda: len(_pods(scene, RAY_CLUSTERS, "ray")) == 4)
 

@@ -153,7 +153,7 @@ class _World:
         if not running:
             return "no pod runs"
         name = self.chance.choice(running)["metadata"]["name"]
-        self.scene.kubectl("delete", "pod", name, "--wait=false", "--ignore-not-found")
+        self.scene.delete(PODS, name, wait=False, missing_ok=True)
         return f"pod {name} dies"
 
     def _controller_dies(self) -> str:

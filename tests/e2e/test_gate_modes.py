@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
@@ -71,6 +71,6 @@ def test_turned_off_a_queue_lets_those_go_that_wait(scene: Scene) -> None:
     scene.await_running("ray-first-pg", 3)
     scene.apply(ray_cluster("second").label(QUEUE_LABEL, queue).workers(2))
     scene.await_event("second", "WaitingForQuota")
-    scene.kubectl("annotate", "queue", queue, f"{GATE_MODE}=off")
+    scene.annotate(QUEUES, queue, **{GATE_MODE: "off"})
     scene.wait("its gates to open", lambda: [gates(pod) for pod in scene.pods("ray-second-pg")] == [[], [], []])
     scene.assert_never_above({"cpu": "3"})

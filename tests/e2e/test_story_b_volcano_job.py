@@ -5,7 +5,6 @@ That a Job of Volcano is the same with and without muster, object by object, is 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,8 +51,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     again = scene.pods()[0]
     assert again["metadata"]["uid"] != first["metadata"]["uid"]
     # In one update: of a pod that changes before it ends Volcano may hear so late that it leaves Completing out.
-    ended = json.dumps({"status": {"phase": "Succeeded"}})
-    scene.kubectl("patch", "pod", again["metadata"]["name"], "--subresource=status", f"--patch={ended}")
+    scene.patch(PODS, again["metadata"]["name"], {"status": {"phase": "Succeeded"}}, "status")
     scene.wait("job-1 to be complete", lambda: _phases(scene)[-1] == "Completed")
     scene.recorder.settle()
     touched = [seen for seen in scene.recorder.history(PODS) if gates(seen.object) or GANG in _labels(seen.object)]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS, QUEUES
+from muster.kube.resource import NAMESPACES, PODS, QUEUES
 from muster.kube.workloads import resource_of
 from muster.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
 from muster.workloads.kubeflow import TF_JOB
+from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import alive, gates, message, node_of, open_scene, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.workloads import PyTorchJob, pytorch_job
@@ -51,16 +51,9 @@ def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(
     """C1: the YAML is the same as without gang scheduling, with amounts in limits only."""
     with open_scene(testbed, "story-c1", kinds=(resource_of(TF_JOB),)) as scene:
         queue = scene.queue(cpu="1", **{"nvidia.com/gpu": "1"})
-        scene.kubectl("annotate", "namespace", scene.namespace, f"{QUEUE_ANNOTATION}={queue}")
-        scene.kubectl("label", "namespace", scene.namespace, f"{MANAGED}=true")
-        too_large = json.dumps(_tf_job("large", gpu="2"))
-        scene.wait(
-            "the opt-in to be known",
-            lambda: (
-                "needs nvidia.com/gpu 2"
-                in scene.kubectl("create", "--dry-run=server", "-f-", text=too_large, check=False).stderr
-            ),
-        )
+        scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: queue})
+        scene.label(NAMESPACES, scene.namespace, **{MANAGED: "true"})
+        await_said(scene, _tf_job("large", gpu="2"), "needs nvidia.com/gpu 2")
         scene.create(_tf_job("first"))
         scene.await_running("first", 2)
         scene.create(_tf_job("second"))
@@ -234,7 +227,7 @@ def _crash(scene: Scene, job: PyTorchJob, pods: int, where: str) -> Point:
         before = _uids(scene)
         workers = [pod for pod in scene.pods("first") if pod["metadata"]["name"].startswith("first-worker")]
         lost = {pod["metadata"]["uid"] for pod in workers[:count]}
-        scene.kubectl("delete", "pods", *(pod["metadata"]["name"] for pod in workers[:count]))
+        scene.delete(PODS, *(pod["metadata"]["name"] for pod in workers[:count]))
         scene.wait("the crash to be seen", lambda lost=lost: not lost & _uids(scene))  # type: ignore[misc]
         scene.await_running("first", pods)
         marks += _crash_and_replacement(scene, lost, _uids(scene) - before)

@@ -183,12 +183,7 @@ def test_d5_raising_the_capability_lets_a_waiting_cluster_run(scene: Scene) -> N
     scene.apply(two)
     scene.await_event("two", "WaitingForQuota")
     # The version that the patch itself makes: Volcano writes the queue's status at any time.
-    patch = (
-        "--type=merge",
-        '--patch={"spec": {"capability": {"cpu": "4"}}}',
-        "--output=jsonpath={.metadata.resourceVersion}",
-    )
-    raised = int(scene.kubectl("patch", "queue", queue, *patch).stdout)
+    raised = int(scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})["metadata"]["resourceVersion"])
     scene.await_running("ray-two-pg", 2)
     told(
         "D5. The capability is raised while a cluster waits",
@@ -218,7 +213,7 @@ def test_d5_weights_share_a_full_cluster(scene: Scene) -> None:
     scene.apply(*(pytorch_job(name).master(cpu="7600m").policy(queue=queue) for name, queue in jobs.items()))
     # After a minute without a node they are called Unschedulable.
     scene.wait("all to be admitted", lambda: all(admitted(scene.pod_group(name)) for name in jobs))
-    scene.kubectl("delete", "pods", *holders, "--wait=false")
+    scene.delete(PODS, *holders, wait=False)
     scene.wait("the cluster to be full again", lambda: len(_running(scene)) == 8)
     counts = [
         sum(QUEUE_LABEL in labels and labels[QUEUE_LABEL] == queues[suffix] for labels in _running(scene))
