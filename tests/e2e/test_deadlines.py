@@ -34,3 +34,4 @@ def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:
     pods = [seen.object for seen in scene.recorder.history(PODS) if seen.object["metadata"]["name"].startswith("late")]
     assert pods
     assert all(gates(pod) == [GATE] for pod in pods)
+    scene.assert_never_open_above()

@@ -42,7 +42,7 @@ def test_assemble_opens_a_whole_gang_and_leaves_room_to_the_scheduler(scene: Sce
     scene.recorder.settle()
     first_seen = {seen.object["metadata"]["uid"]: gates(seen.object) for seen in reversed(scene.recorder.history(PODS))}
     assert set(map(tuple, first_seen.values())) == {(GATE,)}, "every member is held when it is made"
-    scene.assert_never_above({"cpu": "3"})
+    scene.assert_never_placed_above({"cpu": "3"})
 
 
 def test_off_binds_and_never_holds(scene: Scene) -> None:
@@ -73,4 +73,4 @@ def test_turned_off_a_queue_lets_those_go_that_wait(scene: Scene) -> None:
     scene.await_event("second", "WaitingForQuota")
     scene.annotate(QUEUES, queue, **{GATE_MODE: "off"})
     scene.wait("its gates to open", lambda: [gates(pod) for pod in scene.pods("ray-second-pg")] == [[], [], []])
-    scene.assert_never_above({"cpu": "3"})
+    scene.assert_never_placed_above({"cpu": "3"})

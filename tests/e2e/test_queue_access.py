@@ -46,6 +46,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     assert state(scene.pod_group("ray-waiter-pg")) == "QueueNotFound"
     scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team"}}})
     scene.await_running("ray-waiter-pg", 2)
+    scene.assert_never_open_above()
 
 
 def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:

@@ -40,6 +40,7 @@ def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -
     # Both fit now.
     scene.await_running("ray-large-pg", 3)
     scene.await_running("ray-small-pg", 1)
+    scene.assert_never_open_above()
 
 
 def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
@@ -63,6 +64,7 @@ def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
     scene.await_running("ray-large-pg", 4)
     scene.recorder.settle()
     assert state(scene.pod_group("ray-small-two-pg")) == "WaitingForQuota"
+    scene.assert_never_open_above()
 
 
 def test_a_closed_queue_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -> None:
@@ -81,6 +83,7 @@ def test_a_closed_queue_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -
     assert state(scene.pod_group("ray-next-pg")) == "QueueClosed"
     _command(scene, queue, "OpenQueue")
     scene.await_running("ray-next-pg", 2)
+    scene.assert_never_open_above()
 
 
 def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
@@ -101,6 +104,7 @@ def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
         scene.await_running(gang, 3)
     scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "9"}}})
     scene.await_running("ray-third-pg", 3)
+    scene.assert_never_open_above()
 
 
 def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scene: Scene) -> None:
@@ -135,6 +139,7 @@ def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scen
     scene.delete(PYTORCH_JOBS, "wanting")
     scene.await_running("beyond", 5)
     assert scene.pod_group("beyond")["spec"]["minResources"] == {"cpu": "35", "memory": "5Gi"}
+    scene.assert_never_open_above()
 
 
 def _pods_of_seven(name: str, queue: str, pods: int) -> PyTorchJob:

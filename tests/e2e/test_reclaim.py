@@ -122,6 +122,7 @@ def _assert_half_goes_and_comes_back(scene: Scene) -> None:
     assert before_the_end == first, "the claimant lost pods to those that it had displaced"
     assert _evictions(scene) == 2
     scene.assert_started_together("claimant", 2)
+    scene.assert_never_open_above(acts=2)
     _assert_minimum_stayed(scene, {"master": 1, "worker": 1})
 
 

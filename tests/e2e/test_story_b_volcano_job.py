@@ -11,7 +11,7 @@ import pytest
 
 from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests.support.cluster.recorder import VOLCANO_JOBS, Manifest
+from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase, state
 from tests.support.cluster.timeline import timeline
 from tests.support.manifests import workloads as builders
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def volcanic(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which Volcano's Jobs are on record."""
     del muster
-    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS,)) as scene:
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
         yield scene
 
 

@@ -194,6 +194,7 @@ def test_c5_in_a_capped_queue_the_replacement_starts_and_the_other_waits_on(scen
         f"Two jobs of four pods in a queue for six. {_CRASHED}\n\n{_WITHOUT_MUSTER}",
         order,
     )
+    scene.assert_never_open_above()
 
 
 def test_c5_on_few_nodes_without_any_cap_too(bound: Scene) -> None:

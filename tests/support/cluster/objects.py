@@ -46,7 +46,7 @@ def alive(pod: Manifest) -> bool:
 def has_condition(item: Manifest, kind: str, status: str = "True") -> bool:
     """Tell whether a condition of that type has that status."""
     conditions = item.get("status", {}).get("conditions") or []
-    return any(condition["type"] == kind and condition["status"] == status for condition in conditions)
+    return any(condition.get("type") == kind and condition["status"] == status for condition in conditions)
 
 
 def annotations_of(item: Manifest) -> dict[str, str]:

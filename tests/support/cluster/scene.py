@@ -22,6 +22,7 @@ from tests.support.cluster.objects import (
     phase,
     state,
 )
+from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
 from tests.support.cluster.verbs import PATIENCE, Verbs
 from tests.support.manifests import workloads as builders
@@ -102,7 +103,7 @@ class Scene(Verbs):
         """Delete the namespace and the queues; the record stays with the testbed's logs."""
         self.recorder.write(self.testbed.logs / f"record-{self.namespace}.jsonl")
         for kind in self.recorder.kinds:
-            if kind != EVENTS:
+            if kind.namespaced and kind != EVENTS:
                 self.delete_all(kind)
         self.delete(NAMESPACES, self.namespace, wait=False)
         path = PODS.path(self.namespace)
@@ -238,6 +239,14 @@ class Scene(Verbs):
         assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
 
     def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
+        """Neither pods with nodes nor what muster opened ever took more than there is.
+
+        The first is said of the capability given, for one queue or all, the second of the limits that the queues had.
+        """
+        self.assert_never_placed_above(capability, queue)
+        self.assert_never_open_above()
+
+    def assert_never_placed_above(self, capability: dict[str, str], queue: str = "") -> None:
         """At no moment did the living pods with a node, of one queue or of all, ask for more than the capability.
 
         A pod that is being deleted does not count, as it does not with Volcano.
@@ -256,6 +265,16 @@ class Scene(Verbs):
             for name, most in limit.items():
                 used = sum((asked[name] for asked in held.values()), parse_quantity("0"))
                 assert used <= most, f"at version {seen.version} the pods held {name} {used} of {most}"
+
+    def assert_never_open_above(self, acts: int = 1) -> None:
+        """No act of muster's opened more than a queue, or one above it, has room for; see `open_claims` for the rule.
+
+        There must have been so many acts that took room, or nothing was judged.
+        """
+        self.recorder.settle()
+        above, judged = opened_above(self.recorder.everything())
+        assert not above, "; ".join(above)
+        assert judged >= acts, f"only {judged} acts of muster's are on record"
 
 
 class _Not:
