@@ -15,6 +15,7 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
+from muster.kube.resource import PRIORITY_CLASSES
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
@@ -182,6 +183,13 @@ def scene(testbed: Testbed, muster: MusterInstall, request: pytest.FixtureReques
 def urgent(scene: Scene) -> Iterator[str]:
     """A PriorityClass of this test's own, of value 1000."""
     name = f"urgent-{scene.namespace}"
-    scene.kubectl("create", "priorityclass", name, "--value=1000", "--description=for a test")
+    scene.create(
+        {
+            "apiVersion": PRIORITY_CLASSES.api_version,
+            "kind": PRIORITY_CLASSES.kind,
+            "metadata": {"name": name},
+            "value": 1000,
+        }
+    )
     yield name
-    scene.kubectl("delete", "priorityclass", name)
+    scene.delete(PRIORITY_CLASSES, name)

@@ -114,7 +114,7 @@ class _World:
                 self._insist(step, lambda: self.scene.apply(job))
             case "cluster goes" if gang:
                 self.clusters.remove(gang.name)
-                self._insist(step, lambda: self.scene.delete(RAY_CLUSTERS, gang.name, wait=False))
+                self._insist(step, lambda: self.scene.delete(RAY_CLUSTERS, gang.name, wait=False, missing_ok=True))
             case "pod dies" if gang:
                 self._insist(step, lambda: self._kill_pod(_group(gang.name), step.index))
             case "somebody runs":
@@ -123,7 +123,7 @@ class _World:
             case verb:
                 raise AssertionError(f"nobody knows how {verb!r} happens")
 
-    def _insist(self, step: Step, act: Callable[[], None]) -> None:
+    def _insist(self, step: Step, act: Callable[[], object]) -> None:
         def done() -> bool:
             try:
                 act()
@@ -140,7 +140,7 @@ class _World:
             self.log.append(f"no pod of {gang} runs")
             return
         name = sorted(running)[index % len(running)]
-        self.scene.kubectl("delete", "pod", name, "--wait=false", "--ignore-not-found")
+        self.scene.delete(PODS, name, wait=False, missing_ok=True)
         self.log.append(f"pod {name} dies")
 
     def _kill_controller(self, index: int) -> None:

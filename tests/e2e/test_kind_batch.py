@@ -105,7 +105,7 @@ def _of_role(scene: Scene, gang: str, role: str) -> list[Manifest]:
 
 def _end_role(scene: Scene, gang: str, role: str) -> None:
     names = [pod["metadata"]["name"] for pod in _of_role(scene, gang, role)]
-    scene.kubectl("annotate", "pods", "--overwrite", *names, f"{RUN_SECONDS}=0")
+    scene.annotate(PODS, *names, **{RUN_SECONDS: "0"})
 
 
 def test_what_ran_before_muster_runs_on_and_so_do_its_replacements(ran_before: Scene) -> None:
@@ -170,7 +170,7 @@ def test_a_jobset_whose_first_wave_is_over_is_a_gang_of_what_is_left(batch: Scen
     _await_of(batch, "waves", old=1)
     batch.patch(resource_of(JOB_SET), "waves", {"metadata": {"labels": {QUEUE_LABEL: queue}}})
     batch.await_event("waves", "NotManaged")
-    batch.kubectl("annotate", "pods", "--all", "--overwrite", f"{RUN_SECONDS}=0")
+    batch.annotate(PODS, *(pod["metadata"]["name"] for pod in batch.pods()), **{RUN_SECONDS: "0"})
     batch.wait("the second wave to run", lambda: [phase(pod) for pod in _of(batch, "waves")] == ["Running"] * 2)
 
     batch.patch(resource_of(JOB_SET), "waves", {"spec": {"suspend": True}})
@@ -252,7 +252,7 @@ def test_a_jobset_that_restarts_keeps_its_place(batch: Scene) -> None:
     waiting = {pod["metadata"]["uid"] for pod in batch.await_gated("second", 2)}
 
     one = batch.pods("first")[0]["metadata"]["name"]
-    batch.kubectl("annotate", "pod", one, f"{FAIL_AFTER_SECONDS}=0")
+    batch.annotate(PODS, one, **{FAIL_AFTER_SECONDS: "0"})
     batch.wait("its pods to go", lambda: not before & {pod["metadata"]["uid"] for pod in batch.pods("first")})
     batch.await_running("first", 2)
     assert {pod["metadata"]["uid"] for pod in batch.await_gated("second", 2)} == waiting

@@ -95,7 +95,7 @@ def test_a_launcher_that_fails_is_tried_again_in_its_place(mpi: Scene) -> None:
     mpi.apply(_mpi_job("second", queue))
     mpi.await_gated("second", 3)
     (launcher,) = (name for name in before if "launcher" in name)
-    mpi.kubectl("annotate", "pod", launcher, f"{FAIL_AFTER_SECONDS}=0")
+    mpi.annotate(PODS, launcher, **{FAIL_AFTER_SECONDS: "0"})
     mpi.wait(
         "another launcher to run",
         lambda: any(
@@ -134,7 +134,7 @@ def test_a_launcher_that_came_without_muster_keeps_its_workers_from_being_held(m
     mpi.await_event("first", "NotManaged")
     launcher, *workers = sorted(mpi.pods(), key=lambda pod: "launcher" not in pod["metadata"]["name"])
     names = [pod["metadata"]["name"] for pod in workers]
-    mpi.kubectl("delete", "pods", *names)
+    mpi.delete(PODS, *names)
     mpi.patch(_MPI_JOBS, "first", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
     mpi.wait("new workers, one of them more", lambda: [phase(pod) for pod in mpi.pods()] == ["Running"] * 4)
     assert launcher["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in mpi.pods()}

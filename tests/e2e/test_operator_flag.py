@@ -44,7 +44,7 @@ def test_without_muster_another_job_takes_the_place_of_crashed_members(flagged: 
         for _ in range(_CRASHES):
             lost = [pod for pod in _running(scene, "first") if "worker" in pod["metadata"]["name"]][:2]
             gone = _uids(lost)
-            scene.kubectl("delete", "pods", *(pod["metadata"]["name"] for pod in lost))
+            scene.delete(PODS, *(pod["metadata"]["name"] for pod in lost))
             # Their successors have their names.
             scene.wait("the crash to be seen", lambda gone=gone: not gone & _uids(scene.pods()))  # type: ignore[misc]
             scene.wait("either to be whole", lambda: {4} & {len(_running(scene, job)) for job in ("first", "second")})
@@ -53,7 +53,7 @@ def test_without_muster_another_job_takes_the_place_of_crashed_members(flagged: 
         assert [len(_running(scene, job)) for job in ("first", "second")] == [2, 4]
 
         takers = _running(scene, "second")
-        scene.kubectl("annotate", "pods", *(pod["metadata"]["name"] for pod in takers), f"{RUN_SECONDS}=0")
+        scene.annotate(PODS, *(pod["metadata"]["name"] for pod in takers), **{RUN_SECONDS: "0"})
         scene.wait("the first to be whole", lambda: len(_running(scene, "first")) == 4)
         scene.recorder.settle()
         first, second = _uids(_running(scene, "first")), _uids(takers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, QUEUES
@@ -28,9 +27,7 @@ def _cluster(name: str, queue: str, cpu: int) -> RayCluster:
 
 def _resize(scene: Scene, queue: str, **capability: str) -> int:
     """Give a queue this capability, and return the version from which it has it: Volcano writes its status any time."""
-    patch = json.dumps({"spec": {"capability": capability}})
-    version = "--output=jsonpath={.metadata.resourceVersion}"
-    return int(scene.kubectl("patch", "queue", queue, "--type=merge", f"--patch={patch}", version).stdout)
+    return int(scene.patch(QUEUES, queue, {"spec": {"capability": capability}})["metadata"]["resourceVersion"])
 
 
 def _annotate(scene: Scene, queue: str, key: str, value: str) -> None:
@@ -52,6 +49,7 @@ def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -
     scene.await_running("ray-large-pg", 3)
     scene.await_running("ray-small-pg", 1)
     assert _admission(scene, "ray-large-pg") < _admission(scene, "ray-small-pg")
+    scene.assert_never_open_above()
 
 
 def _admission(scene: Scene, gang: str) -> int:
@@ -82,6 +80,7 @@ def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
     scene.await_running("ray-large-pg", 4)
     scene.recorder.settle()
     assert state(scene.pod_group("ray-small-two-pg")) == "WaitingForQuota"
+    scene.assert_never_open_above()
 
 
 def test_a_closed_queue_keeps_what_runs_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -> None:
@@ -104,6 +103,7 @@ def test_a_closed_queue_keeps_what_runs_starts_nothing_and_an_opened_one_goes_on
     assert state(scene.pod_group("ray-next-pg")) == "QueueClosed"
     scene.operate_queue(queue, "OpenQueue")
     scene.await_running("ray-next-pg", 2)
+    scene.assert_never_open_above()
 
     scene.delete(RAY_CLUSTERS, "next")
     scene.wait("its PodGroup to go", lambda: not scene.recorder.now(POD_GROUPS))
@@ -122,8 +122,8 @@ def _assert_refused_as(scene: Scene, queue: str, as_what: str) -> None:
     """Who comes now is refused in one line, as soon as the webhook knows of it."""
     cluster = _cluster("refused", queue, 1)
     await_said(scene, cluster, f'queue "{queue}" is {as_what}')
-    assert scene.try_apply(cluster).endswith(
-        'admission webhook "workloads.muster.dev" denied the request: '
+    assert scene.try_apply(cluster) == (
+        'QueueClosed: admission webhook "workloads.muster.dev" denied the request: '
         f'metadata.labels[volcano.sh/queue-name]: queue "{queue}" is {as_what} and takes no new work; '
         "use an open queue or have this one opened"
     )
@@ -163,6 +163,7 @@ def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
             order,
         ),
     )
+    scene.assert_never_open_above()
 
 
 def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scene: Scene) -> None:
@@ -201,6 +202,7 @@ def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scen
     scene.delete(PYTORCH_JOBS, "wanting")
     scene.await_running("beyond", 5)
     assert scene.pod_group("beyond")["spec"]["minResources"] == {"cpu": "35", "memory": "5Gi"}
+    scene.assert_never_open_above()
 
 
 def _pods_of_seven(name: str, queue: str, pods: int) -> PyTorchJob:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import PREEMPTION, TASK_SPEC
 from tests.support.cluster.scene import alive, gates, node_of, state
 from tests.support.manifests import workloads as builders
@@ -95,7 +95,7 @@ def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
 ) -> None:
     del sharing
     queue = _queue(scene, "one", "60" if capped else "")
-    scene.kubectl("annotate", "queue", queue, f"{PREEMPTION}=lower-priority")
+    scene.annotate(QUEUES, queue, **{PREEMPTION: "lower-priority"})
     scene.apply(_elastic(queue))
     scene.await_running("elastic", 4)
     claimant = pytorch_job("claimant").policy(queue=queue, priorityClass=urgent)
@@ -133,6 +133,7 @@ def _assert_half_goes_and_comes_back(scene: Scene) -> None:
     assert before_the_end == first, "the claimant lost pods to those that it had displaced"
     assert _evictions(scene) == 2
     scene.assert_started_together("claimant", 2)
+    scene.assert_never_open_above(acts=2)
     _assert_minimum_stayed(scene, {"master": 1, "worker": 1})
 
 

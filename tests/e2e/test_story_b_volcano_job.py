@@ -5,14 +5,13 @@ That a Job of Volcano is the same with and without muster, object by object, is 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests.support.cluster.recorder import VOLCANO_JOBS, Manifest
+from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase, state
 from tests.support.cluster.timeline import timeline
 from tests.support.manifests import workloads as builders
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def volcanic(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which Volcano's Jobs are on record."""
     del muster
-    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS,)) as scene:
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
         yield scene
 
 
@@ -52,8 +51,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     again = scene.pods()[0]
     assert again["metadata"]["uid"] != first["metadata"]["uid"]
     # In one update: of a pod that changes before it ends Volcano may hear so late that it leaves Completing out.
-    ended = json.dumps({"status": {"phase": "Succeeded"}})
-    scene.kubectl("patch", "pod", again["metadata"]["name"], "--subresource=status", f"--patch={ended}")
+    scene.patch(PODS, again["metadata"]["name"], {"status": {"phase": "Succeeded"}}, "status")
     scene.wait("job-1 to be complete", lambda: _phases(scene)[-1] == "Completed")
     scene.recorder.settle()
     touched = [seen for seen in scene.recorder.history(PODS) if gates(seen.object) or GANG in _labels(seen.object)]

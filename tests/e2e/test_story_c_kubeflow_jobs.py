@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS, QUEUES
+from muster.kube.resource import NAMESPACES, PODS, QUEUES
 from muster.kube.workloads import resource_of
 from muster.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
 from muster.workloads.kubeflow import TF_JOB
@@ -51,8 +51,8 @@ def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(
     """C1: the YAML is as without gang scheduling, with amounts in limits only. What can never run is refused."""
     with open_scene(testbed, "story-c1", kinds=(resource_of(TF_JOB),)) as scene:
         queue = scene.queue(cpu="1", **{"nvidia.com/gpu": "1"})
-        scene.kubectl("annotate", "namespace", scene.namespace, f"{QUEUE_ANNOTATION}={queue}")
-        scene.kubectl("label", "namespace", scene.namespace, f"{MANAGED}=true")
+        scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: queue})
+        scene.label(NAMESPACES, scene.namespace, **{MANAGED: "true"})
         speaks = f"namespace {scene.namespace}: metadata.annotations[{QUEUE_ANNOTATION}]"
         await_said(scene, _tf_job("large", gpu="2"), f'{speaks}: gang "large" needs nvidia.com/gpu 2')
         scene.create(_tf_job("first"))
@@ -199,6 +199,7 @@ def test_c5_in_a_capped_queue_the_replacement_starts_and_the_other_waits_on(scen
         f"Two jobs of four pods in a queue for six. {_CRASHED}\n\n{_WITHOUT_MUSTER}",
         order,
     )
+    scene.assert_never_open_above()
 
 
 def test_c5_on_few_nodes_without_any_cap_too(bound: Scene) -> None:
@@ -232,7 +233,7 @@ def _crash(scene: Scene, job: PyTorchJob, pods: int, where: str) -> Point:
         before = _uids(scene)
         workers = [pod for pod in scene.pods("first") if pod["metadata"]["name"].startswith("first-worker")]
         lost = {pod["metadata"]["uid"] for pod in workers[:count]}
-        scene.kubectl("delete", "pods", *(pod["metadata"]["name"] for pod in workers[:count]))
+        scene.delete(PODS, *(pod["metadata"]["name"] for pod in workers[:count]))
         scene.wait("the crash to be seen", lambda lost=lost: not lost & _uids(scene))  # type: ignore[misc]
         scene.await_running("first", pods)
         marks += _crash_and_replacement(scene, lost, _uids(scene) - before)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.creations import Creations
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -85,9 +85,9 @@ def test_everything_that_was_held_runs_and_nothing_is_held_again(
 
     # A slow uninstall has filled the nodes with them.
     names = [pod["metadata"]["name"] for pod in scene.pods()]
-    scene.kubectl("delete", "pods", *(name for name in names if name.startswith("stream-")), "--wait=false")
+    scene.delete(PODS, *(name for name in names if name.startswith("stream-")), wait=False)
     # Volcano knows the queue as well, and there is room for one gang of two pods only.
-    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "8"}}}')
+    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "8"}}})
     for name in ("holder", "waiting", "orphan"):
         scene.wait(f"{name} to run", _runs(scene, {"ray.io/cluster": name}, 2))
     scene.apply(_plain("half-1", "half", 2))

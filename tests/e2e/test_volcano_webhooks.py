@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
 from muster.names import (
     GANG,
     GATE,
@@ -25,7 +25,6 @@ from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
@@ -57,7 +56,7 @@ def volcanos_webhooks(testbed: Testbed) -> Iterator[None]:
     conf.parent.mkdir(parents=True)
     conf.write_text(_admission_conf())
     testbed.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
-    wait_for("Volcano's webhooks", lambda: not _ask(testbed).returncode, PATIENCE)
+    wait_for("Volcano's webhooks", lambda: _answer(testbed), PATIENCE)
     yield
     there = testbed.kubectl("get", _CONFIGURATIONS, "--output=name").stdout.split()
     testbed.kubectl("delete", *(name for name in there if "/volcano-admission-service-" in name))
@@ -71,9 +70,8 @@ def both(testbed: Testbed, volcanos_webhooks: None, muster: object) -> Testbed:
     return testbed
 
 
-def _ask(testbed: Testbed) -> subprocess.CompletedProcess[str]:
-    probe = json.dumps(builders.queue("probe"))
-    return testbed.kubectl("create", "--dry-run=server", "-f-", input=probe, check=False)
+def _answer(testbed: Testbed) -> bool:
+    return testbed.api()("POST", f"{QUEUES.path()}?dryRun=All", builders.queue("probe")).ok
 
 
 @pytest.fixture(params=["first", "last"])
@@ -87,11 +85,11 @@ def musters_turn(both: Testbed, request: pytest.FixtureRequest) -> Iterator[str]
 
 
 def _rename(testbed: Testbed, old: str, new: str) -> None:
-    kind = "mutatingwebhookconfiguration"
-    there: Manifest = json.loads(testbed.kubectl("get", kind, old, "-ojson").stdout)
+    api = testbed.api()
+    there = api.get(MUTATING_WEBHOOKS.path(name=old))
     there["metadata"] = {"name": new, **{key: there["metadata"][key] for key in ("labels", "annotations")}}
-    testbed.kubectl("create", "-f-", input=json.dumps(there))
-    testbed.kubectl("delete", kind, old)
+    api.create(MUTATING_WEBHOOKS.path(), there)
+    api.delete(MUTATING_WEBHOOKS.path(name=old))
 
 
 def _grouped(workload: W, group: str) -> W:
@@ -137,7 +135,7 @@ def test_a_gang_of_queue_default_stays_there_where_its_namespace_names_another(b
     """Volcano's webhook moves a new PodGroup of queue "default"; nothing is decided before it is back."""
     with open_scene(both, "queue-default") as scene:
         other = scene.queue("-other", cpu="1")
-        scene.kubectl("annotate", "namespace", scene.namespace, f"{QUEUE_ANNOTATION}={other}")
+        scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: other})
         scene.apply(ray_cluster("stays").label(QUEUE_LABEL, "default").workers(1))
         scene.await_running("ray-stays-pg", 2)
         scene.apply(ray_cluster("goes").label(SCHEDULER_LABEL, "volcano"))
@@ -238,4 +236,4 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
         )
         # Whoever answers first: muster's looks at the PodGroups, Volcano's at the pods.
         refusal = scene.try_apply(child)
-        assert "(QueueHierarchy)" in refusal or "because it has allocated Pods: 1" in refusal
+        assert refusal.startswith("QueueHierarchy:") or "because it has allocated Pods: 1" in refusal
