@@ -12,7 +12,7 @@ import pytest
 from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
-from tests.support.cluster.scene import alive, gates, open_scene, phase, state
+from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline
 from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import ray_cluster, volcano_job
@@ -120,17 +120,6 @@ def test_b_what_a_volcano_job_holds_counts(volcanic: Scene) -> None:
     uid = pod["metadata"]["uid"]
     left = scene.recorder.first(PODS, lambda one: one["metadata"]["uid"] == uid and not alive(one), "its end").version
     assert scene.first_bound("ray-beside-pg") > left
-
-
-def test_b_what_a_volcano_job_holds_above_its_minimum_counts(volcanic: Scene) -> None:
-    """Of a VolcanoJob with minAvailable 1 all three running pods take room."""
-    scene = volcanic
-    queue = scene.queue(cpu="4")
-    scene.apply(volcano_job("job-1", queue, "1", replicas=3))
-    scene.wait("job-1 to run", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 3)
-    scene.apply(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(1))
-    scene.wait("a decision", lambda: state(scene.pod_group("ray-beside-pg")) in {"WaitingForQuota", "Admitted"})
-    assert state(scene.pod_group("ray-beside-pg")) == "WaitingForQuota"
 
 
 def _phases(scene: Scene) -> list[str]:
