@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS
 from muster.names import ADMITTED, GANG, GANG_SIZE, GATE
-from tests.support.cluster.desk import PATIENCE, Desk
+from tests.support.cluster.desk import PATIENCE, Desk, make_namespace, open_desk
+from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
@@ -27,35 +26,32 @@ from tests.support.cluster.policy_actors import (
     labelled,
 )
 from tests.support.manifests import workloads as builders
-from tests.support.manifests.members import all_served, serve_all
+from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed.api import Api
 
-__all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "open_desk", "running", "webhook"]
+__all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "running", "webhook"]
 
 EXCLUDED = "excluded"
 """A namespace that the chart is told to leave alone."""
 
-_CRDS = {
-    "volcano.sh/volcano": "config/crd/volcano/bases/scheduling.volcano.sh_{}.yaml:queues,podgroups",
-    "github.com/ray-project/kuberay/ray-operator": "config/crd/bases/ray.io_{}.yaml:rayclusters",
-    "github.com/kubeflow/training-operator": "manifests/base/crds/kubeflow.org_{}.yaml:pytorchjobs",
-}
+_VOLCANOS = "volcano-of-policies"
+_CRDS = (
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
+    ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
+    ("github.com/kubeflow/training-operator", "manifests/base/crds/kubeflow.org_pytorchjobs.yaml"),
+)
 
 
 @pytest.fixture(scope="session")
 def bare() -> Iterator[Testbed]:
     """A control plane on which workloads stay what the tests make of them."""
     with Testbed.start(parts=(), progress=print) as running:
-        for module, files in _CRDS.items():
-            pattern, _, kinds = files.partition(":")
-            for kind in kinds.split(","):
-                path = running.module_dir(module) / pattern.format(kind)
-                running.kubectl("apply", "--server-side", f"--filename={path}")
-        wait_for("the CRDs to be served", lambda: all_served(running), PATIENCE)
+        serve(running, [running.module_dir(module) / path for module, path in _CRDS])
         yield running
 
 
@@ -80,9 +76,9 @@ def bare_testbed(bare: Testbed) -> Testbed:
 
 
 @pytest.fixture(scope="session")
-def webhook_of_session(bare: Testbed) -> Iterator[MusterInstall]:
+def webhook_of_session(bare: Testbed, calls: Api) -> Iterator[MusterInstall]:
     """Muster's webhook alone."""
-    bare.kubectl("create", "namespace", EXCLUDED)
+    make_namespace(calls, EXCLUDED)
     values = {
         "image.repository": "muster",
         "webhook.shutdownDelaySeconds": "0",
@@ -104,10 +100,10 @@ def webhook(webhook_of_session: MusterInstall) -> MusterInstall:
 
 
 @pytest.fixture
-def desk(bare: Testbed, webhook: MusterInstall, request: pytest.FixtureRequest) -> Iterator[Desk]:
+def desk(bare: Testbed, calls: Api, webhook: MusterInstall, request: pytest.FixtureRequest) -> Iterator[Desk]:
     """A namespace of the test's own."""
     del webhook
-    with open_desk(bare, request.node.name.removeprefix("test_")) as opened:
+    with open_desk(bare, calls, request.node.name.removeprefix("test_")) as opened:
         yield opened
 
 
@@ -134,40 +130,25 @@ def _asked(api: Api) -> bool:
     return {"name": GATE} in made["spec"].get("schedulingGates", [])
 
 
-@contextmanager
-def open_desk(bare: Testbed, name: str) -> Iterator[Desk]:
-    """Make a namespace of about that name, and delete it in the end."""
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower())
-    namespace = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
-    bare.kubectl("create", "namespace", namespace)
-    api = bare.api()
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    wait_for("its ServiceAccount", lambda: api.get(account), PATIENCE)
-    yield Desk(bare, namespace, api)
-    bare.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
 @pytest.fixture(scope="module")
-def acting(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
+def acting(calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace in which a tenant may do everything, and an administrator everything and release."""
     del webhook_of_session
     namespace = f"policies-{uuid.uuid4().hex[:6]}"
-    bare.kubectl("create", "namespace", namespace)
-    at = f"--namespace={namespace}"
-    kinds = "pods,pods/status,podgroups.scheduling.volcano.sh,rayclusters.ray.io"
-    bare.kubectl("create", "role", "everything", "--verb=*", f"--resource={kinds}", at)
-    users = (f"--user={TENANT}", f"--user={ADMINISTRATOR}")
-    bare.kubectl("create", "rolebinding", "everything", "--role=everything", *users, at)
+    make_namespace(calls, namespace)
+    everything = [
+        {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["*"]},
+        {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["*"]},
+        {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["*"]},
+    ]
+    grant(calls, "everything", everything, user(TENANT), user(ADMINISTRATOR), namespace=namespace)
+    bind(calls, "release", "muster-release", user(ADMINISTRATOR), namespace=namespace)
     # As Volcano's own chart has it.
-    volcano = ("--verb=get,create,patch", "--resource=pods,podgroups.scheduling.volcano.sh")
-    bare.kubectl("create", "clusterrole", "volcano-of-policies", *volcano)
-    bare.kubectl(
-        *("create", "clusterrolebinding", "volcano-of-policies"),
-        *("--clusterrole=volcano-of-policies", f"--user={VOLCANO}"),
-    )
-    bare.kubectl("create", "rolebinding", "release", "--clusterrole=muster-release", users[1], at)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    wait_for("its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
+    own = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create", "patch"]},
+        {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["get", "create", "patch"]},
+    ]
+    grant(calls, _VOLCANOS, own, user(VOLCANO))
     acting = Acting(namespace, calls)
     probe = acting.member()
 
@@ -189,5 +170,5 @@ def acting(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iter
 
     wait_for("the policies to be in force", in_force, PATIENCE)
     yield acting
-    bare.kubectl("delete", "namespace", namespace, "--wait=false")
-    bare.kubectl("delete", "clusterrole,clusterrolebinding", "volcano-of-policies")
+    calls.delete(NAMESPACES.path(name=namespace))
+    revoke(calls, _VOLCANOS)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import QUEUES
+from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
     told = [json.dumps(answer(queue)).replace(queue, "") for queue in (theirs, missing)]
     assert "does not exist" in told[0]
     assert told[0] == told[1]
-    assert desk.kubectl("get", "rayclusters,podgroups,pods", "--output=name") == ""
-    for name in (theirs, open_one):
-        calls.done("DELETE", QUEUES.path(None, name))
+    assert [*desk.list(RAY_CLUSTERS), *desk.list(POD_GROUPS), *desk.pods()] == []
+    desk.delete(QUEUES, theirs, open_one)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,5 @@ def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
     with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=60) as rude:
         rude.sendall(sent)
-        refused = desk.refused(
-            "create", "--filename=-", manifest=builders.ray_cluster("a").label(QUEUE_LABEL, "none").manifest()
-        )
+        refused = desk.refused(builders.ray_cluster("a").label(QUEUE_LABEL, "none").manifest())
         assert "does not exist" in refused

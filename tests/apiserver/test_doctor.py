@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import datetime as dt
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,23 @@ import pytest
 import yaml
 
 from hack.testbed import wait_for
-from muster.kube.resource import DEPLOYMENTS, MUTATING_WEBHOOKS, POD_GROUPS, SECRETS, VALIDATING_WEBHOOKS
+from muster.kube.resource import (
+    ADMISSION_POLICY_BINDINGS,
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    POD_GROUPS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
 from muster.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
 from tests.apiserver.conftest import EXCLUDED
 from tests.support.cli.doctor import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
 from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.grants import account, bind, revoke
 from webhook.certificates import issue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from hack.testbed import Testbed
     from hack.testbed.api import Api
@@ -147,8 +153,8 @@ def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
     for rule in workloads["rules"]:
         rule["resources"] = [one for one in rule["resources"] if one != "pytorchjobs"]
     calls.done("PUT", path, configuration)
-    doctor.testbed.kubectl("delete", "validatingadmissionpolicybinding", "muster-pods")
-    doctor.testbed.kubectl("delete", "mutatingwebhookconfiguration", "muster")
+    calls.delete(ADMISSION_POLICY_BINDINGS.path(name="muster-pods"))
+    calls.delete(MUTATING_WEBHOOKS.path(name="muster"))
     wait_for("RBAC to have heard of it", lambda: "problem rights" in doctor.found(), PATIENCE)
     found = doctor.found()
     assert found["problem rights"] == [
@@ -297,16 +303,15 @@ def test_operators_with_gang_flags_of_their_own(doctor: Doctor, desk: Desk) -> N
         (container,) = flagged[-1]["spec"]["template"]["spec"]["containers"]
         container["args"] = [*container.get("args", []), argument]
     for manifests, warned in ((plain, []), (flagged, list(files.values()))):
-        desk.testbed.kubectl(
-            "apply", "-f-", f"--namespace={desk.namespace}", input="\n---\n".join(map(json.dumps, manifests))
-        )
+        for manifest in manifests:
+            desk.api.apply(desk.path(DEPLOYMENTS, manifest["metadata"]["name"]), manifest)
         lines = doctor.found().get("warning operators", [])
         assert len(lines) == len(warned)
         for _, argument in warned:
             assert any(
                 f"Deployment {desk.namespace}/" in line and f" has {argument}: it makes" in line for line in lines
             )
-    desk.kubectl("delete", "deployments", "--all")
+    desk.delete(DEPLOYMENTS, *(manifest["metadata"]["name"] for manifest in plain))
 
 
 def test_kueue_that_takes_everything(doctor: Doctor, desk: Desk) -> None:
@@ -338,7 +343,7 @@ def test_kueue_that_takes_everything(doctor: Doctor, desk: Desk) -> None:
     )
     (line,) = doctor.found()["warning operators"]
     assert f"manageJobsWithoutQueueName in ConfigMap {desk.namespace}/kueue-manager-config" in line
-    desk.kubectl("delete", "deployment", "kueue-controller-manager")
+    desk.delete(DEPLOYMENTS, "kueue-controller-manager")
 
 
 def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> None:
@@ -350,17 +355,14 @@ def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> No
     assert all(line.startswith("could not check ") for line in lines)
     assert "could not check whether muster's pods run: you may not list deployments.apps" in lines
     viewer = f"{desk.namespace}-viewer"
-    doctor.testbed.kubectl(
-        *("create", "clusterrolebinding", viewer, "--clusterrole=view"),
-        f"--serviceaccount={desk.namespace}:default",
-    )
+    bind(desk.api, viewer, "view", account(desk.namespace))
     wait_for(
         "RBAC to have heard of it",
         lambda: "unknown installation" not in doctor.found(kubeconfig=kubeconfig),
         PATIENCE,
     )
     found = doctor.found(kubeconfig=kubeconfig)
-    doctor.testbed.kubectl("delete", "clusterrolebinding", viewer)
+    revoke(desk.api, viewer)
     assert found["unknown certificates"] == [
         (
             "could not check what Secret muster-system/muster-webhook-tls holds: you may not get secrets "
@@ -383,13 +385,3 @@ def test_a_trial_where_muster_looks_away_proves_nothing(doctor: Doctor, namespac
     assert found["unknown answers"][0] == (
         f"could not check what a pod would be made into: muster leaves namespace {namespace} alone"
     )
-
-
-def test_a_cluster_that_cannot_be_reached_is_one_line(doctor: Doctor, tmp_path: Path) -> None:
-    """Nobody listens at port 1 of the loopback."""
-    kubeconfig = tmp_path / "config"
-    text = doctor.testbed.kubeconfig.read_text()
-    kubeconfig.write_text(text.replace(doctor.testbed.server, "https://127.0.0.1:1"))
-    code, out, err = doctor.run(kubeconfig=kubeconfig)
-    assert (code, out) == (2, "")
-    assert re.fullmatch(r"muster doctor: [^\n]*Unreachable[^\n]*\n", err), err

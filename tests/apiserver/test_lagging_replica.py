@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import signal
 import socket
-import urllib.request
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -24,11 +21,12 @@ from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import QUEUES
 from muster.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.reviews import reviews
 from tests.support.faults.apiserver import FaultyApiserver, nothing
 from tests.support.manifests.members import PLAIN, WITH_WORKLOAD
-from tests.support.manifests.owner_chains import Maker, member
+from tests.support.manifests.owner_chains import member
 from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from hack.testbed.process import Process
-    from tests.support.cluster.desk import Manifest
+    from tests.support.cluster.desk import Desk, Manifest
 
 # Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
 pytestmark = pytest.mark.filterwarnings(
@@ -53,17 +51,13 @@ _ESTABLISHED = "01"
 
 
 @pytest.fixture
-def lane(bare: Testbed, calls: Api, every_kind: None) -> Iterator[str]:
+def desk(bare: Testbed, calls: Api, every_kind: None) -> Iterator[Desk]:
     """A namespace, and a queue of its name."""
     del every_kind
-    name = f"lagging-{uuid.uuid4().hex[:6]}"
-    calls.done("POST", QUEUES.path(), queue(name, cpu="100"))
-    calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    wait_for("its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
-    yield name
-    bare.kubectl("delete", "namespace", name, "--wait=false")
-    bare.kubectl("delete", "queue", name)
+    with open_desk(bare, calls, "lagging") as opened:
+        opened.create(queue(opened.namespace, cpu="100"))
+        yield opened
+        opened.delete(QUEUES, opened.namespace)
 
 
 @asynccontextmanager
@@ -81,14 +75,6 @@ async def _deaf(bare: Testbed, webhook: MusterInstall, folder: Path) -> AsyncIte
         finally:
             webhook.webhooks.remove(process)
             await asyncio.to_thread(process.stop)
-
-
-def _reviews(webhook: MusterInstall, process: Process) -> int:
-    """How many pods this replica was asked about."""
-    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
-        text = response.read().decode()
-    found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
-    return int(sum(map(float, found)))
 
 
 @contextmanager
@@ -124,16 +110,16 @@ def _held(pod: Manifest) -> bool:
 
 
 async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
-    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, webhook: MusterInstall, desk: Desk, tmp_path: Path
 ) -> None:
     """It alone serves. Namespaces are the only thing here that it was ever shown."""
     webhook.stop_webhooks()
-    maker = Maker(calls, lane)
+    lane = desk.namespace
 
     def check() -> None:
         for chain in (*WITH_WORKLOAD, *PLAIN):
-            one = chain.made(maker, chain.title.lower().replace(" ", "-"), {QUEUE_LABEL: lane})
-            pod = maker.create(one.pod())
+            one = chain.made(desk, chain.title.lower().replace(" ", "-"), {QUEUE_LABEL: lane})
+            pod = desk.create(one.pod())
             assert _held(pod), chain.title
             assert pod["spec"]["schedulerName"] == "volcano", chain.title
             assert pod["metadata"]["labels"] == {**one.labels, GANG: one.group, QUEUE_LABEL: lane}
@@ -141,28 +127,28 @@ async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
 
     async with _deaf(bare, webhook, tmp_path) as replica:
         await asyncio.to_thread(check)
-        assert _reviews(webhook, replica) >= len(WITH_WORKLOAD) + len(PLAIN)
+        assert reviews(webhook, "pods", replica) >= len(WITH_WORKLOAD) + len(PLAIN)
 
 
 async def test_what_has_changed_behind_its_back_is_read_where_it_can_be_seen(
-    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, desk: Desk, tmp_path: Path
 ) -> None:
     """A workload of a former one's name, a role that is new, a queue that is new."""
-    maker = Maker(calls, lane)
+    lane = desk.namespace
     labelled = ray_cluster("again").label(QUEUE_LABEL, lane).workers(1)
-    maker.create(labelled.manifest())
-    grown = maker.create(ray_cluster("grown").label(QUEUE_LABEL, lane).workers(1).manifest())
+    desk.create(labelled.manifest())
+    grown = desk.create(ray_cluster("grown").label(QUEUE_LABEL, lane).workers(1).manifest())
     late = f"{lane}-late"
     webhook.stop_webhooks()
 
     def check() -> None:
         calls.done("DELETE", RAY_CLUSTERS.path(lane, "again"))
-        anew = maker.create(ray_cluster("again").label(QUEUE_LABEL, late).workers(1).manifest())
-        pod = maker.create(_worker(anew))
+        anew = desk.create(ray_cluster("again").label(QUEUE_LABEL, late).workers(1).manifest())
+        pod = desk.create(_worker(anew))
         assert (_held(pod), pod["metadata"]["labels"][QUEUE_LABEL]) == (True, late)
         groups = ray_cluster("grown").workers(1).workers(1, group="more").manifest()["spec"]["workerGroupSpecs"]
         calls.done("PATCH", RAY_CLUSTERS.path(lane, "grown"), {"spec": {"workerGroupSpecs": groups}}, patch="merge")
-        assert _held(maker.create(_worker(grown, "more")))
+        assert _held(desk.create(_worker(grown, "more")))
 
     async with _deaf(bare, webhook, tmp_path):
         calls.done("POST", QUEUES.path(), queue(late, cpu="100"))
@@ -173,43 +159,43 @@ async def test_what_has_changed_behind_its_back_is_read_where_it_can_be_seen(
 
 
 async def test_with_one_replica_behind_every_pod_comes_out_the_same_whoever_is_asked(
-    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, desk: Desk, tmp_path: Path
 ) -> None:
     """Both serve at one address, and both are asked about the pods of workloads of a moment ago."""
-    maker = Maker(calls, lane)
+    lane = desk.namespace
     (other,) = webhook.webhooks
 
     async with _deaf(bare, webhook, tmp_path) as deaf:
         both = (deaf, other)
-        before = {process.pid: _reviews(webhook, process) for process in both}
+        before = {process.pid: reviews(webhook, "pods", process) for process in both}
         service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
         pods: list[Manifest] = []
 
         def ask() -> bool:
-            cluster = maker.create(ray_cluster(f"c{len(pods)}").label(QUEUE_LABEL, lane).workers(_AT_ONCE).manifest())
+            cluster = desk.create(ray_cluster(f"c{len(pods)}").label(QUEUE_LABEL, lane).workers(_AT_ONCE).manifest())
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 with _standing_still(both):
-                    made = [pool.submit(maker.create, _worker(cluster)) for _ in range(_AT_ONCE)]
+                    made = [pool.submit(desk.create, _worker(cluster)) for _ in range(_AT_ONCE)]
                     wait_for("a connection for each", lambda: _connections(service) >= _AT_ONCE, PATIENCE)
                 pods.extend(one.result() for one in made)
-            return all(_reviews(webhook, process) - before[process.pid] >= _AT_ONCE for process in both)
+            return all(reviews(webhook, "pods", process) - before[process.pid] >= _AT_ONCE for process in both)
 
         await asyncio.to_thread(wait_for, "both to have been asked", ask, PATIENCE)
     assert [pod["metadata"]["name"] for pod in pods if not _held(pod)] == []
 
 
 async def test_workload_that_one_replica_takes_for_nobody_s_is_left_alone_by_both(
-    bare: Testbed, calls: Api, webhook: MusterInstall, lane: str, tmp_path: Path
+    bare: Testbed, calls: Api, webhook: MusterInstall, desk: Desk, tmp_path: Path
 ) -> None:
     """It was labelled behind that replica's back: its pod passes, and the other lets the next ones pass."""
     webhook.stop_webhooks()
-    maker = Maker(calls, lane)
-    silent = maker.create(ray_cluster("silent").workers(2).manifest())
+    lane = desk.namespace
+    silent = desk.create(ray_cluster("silent").workers(2).manifest())
     async with _deaf(bare, webhook, tmp_path):
         label = {"metadata": {"labels": {QUEUE_LABEL: lane}}}
         await asyncio.to_thread(calls.done, "PATCH", RAY_CLUSTERS.path(lane, "silent"), label, patch="merge")
-        passed = await asyncio.to_thread(maker.create, _worker(silent))
+        passed = await asyncio.to_thread(desk.create, _worker(silent))
     assert not _held(passed)
     webhook.start_webhook()
     webhook.wait_ready(PATIENCE)
-    assert not _held(maker.create(_worker(silent)))
+    assert not _held(desk.create(_worker(silent)))

@@ -6,16 +6,16 @@ the pod (`reinvocationPolicy: IfNeeded`).
 
 from __future__ import annotations
 
-import re
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.kube.resource import PRIORITY_CLASSES
+from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
+from tests.support.cluster.desk import wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
-from tests.support.manifests.owner_chains import Maker, member, wait_for_class
+from tests.support.cluster.reviews import reviews
+from tests.support.manifests.owner_chains import member
 from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -33,31 +33,18 @@ _FIRST, _LAST = "a-first", "z-last"
 def cluster(desk: Desk, calls: Api) -> Iterator[Manifest]:
     """A RayCluster in a queue and of a priority class of its own."""
     name = desk.namespace
-    maker = Maker(calls, name)
-    maker.create(queue(name, cpu="8"))
+    desk.create(queue(name, cpu="8"))
     urgent = {"metadata": {"name": name}, "value": 700, "preemptionPolicy": "Never"}
     calls.done("POST", PRIORITY_CLASSES.path(), urgent)
     wait_for_class(calls, name)
-    yield maker.create(
-        ray_cluster("c").label(QUEUE_LABEL, name).label(PRIORITY_CLASS_LABEL, name).workers(2).manifest()
-    )
-    desk.kubectl("delete", f"queue/{name}", f"priorityclass/{name}")
+    yield desk.create(ray_cluster("c").label(QUEUE_LABEL, name).label(PRIORITY_CLASS_LABEL, name).workers(2).manifest())
+    desk.delete(QUEUES, name)
+    desk.delete(PRIORITY_CLASSES, name)
 
 
 def _worker(cluster: Manifest) -> Manifest:
     labels = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
     return member(cluster, labels, schedulingGates=[{"name": "example.com/own"}])
-
-
-def _asked(webhook: MusterInstall) -> int:
-    """How many pods muster was asked about."""
-    count = 0.0
-    for process in webhook.webhooks:
-        with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
-            text = response.read().decode()
-        found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="pods"[^}]*\} (\S+)$', text, re.MULTILINE)
-        count += sum(float(number) for number in found)
-    return int(count)
 
 
 @pytest.mark.parametrize("name", [_FIRST, _LAST])
@@ -67,9 +54,9 @@ def test_sidecar_injector_and_muster_leave_each_others_alone(
     """Everybody is asked twice, for the class's numbers changed after the first round; the second changes nothing."""
     injector = Injector(with_sidecar())
     with injecting(injector, name, desk.namespace, calls=calls, folder=tmp_path):
-        before = _asked(webhook)
-        pod = Maker(calls, desk.namespace).create(_worker(cluster))
-        assert (_asked(webhook) - before, len(injector.seen)) == (2, 2)
+        before = reviews(webhook, "pods")
+        pod = desk.create(_worker(cluster))
+        assert (reviews(webhook, "pods") - before, len(injector.seen)) == (2, 2)
     spec, annotations = pod["spec"], pod["metadata"]["annotations"]
     assert [one["name"] for one in spec["containers"]] == ["main", "istio-proxy"]
     assert [one["name"] for one in spec["initContainers"]] == ["istio-proxy-init"]
@@ -92,7 +79,7 @@ def test_pod_that_another_webhook_gives_to_another_scheduler_is_let_go(
         return [] if there else [{"op": "add", "path": "/spec/schedulerName", "value": "their-own"}]
 
     with injecting(Injector(elsewhere), name, desk.namespace, calls=calls, folder=tmp_path):
-        pod = Maker(calls, desk.namespace).create(_worker(cluster))
+        pod = desk.create(_worker(cluster))
     assert pod["spec"]["schedulerName"] == "their-own"
     assert pod["spec"]["schedulingGates"] == [{"name": "example.com/own"}]
     assert GANG not in pod["metadata"]["labels"]
@@ -110,7 +97,7 @@ def test_gate_that_another_webhook_adds_stays_beside_musters(
         return [] if theirs in gates else [{"op": "add", "path": "/spec/schedulingGates", "value": [*gates, theirs]}]
 
     with injecting(Injector(gated), _LAST, desk.namespace, calls=calls, folder=tmp_path):
-        pod = Maker(calls, desk.namespace).create(_worker(cluster))
+        pod = desk.create(_worker(cluster))
     assert [one["name"] for one in pod["spec"]["schedulingGates"]] == [
         "example.com/own",
         GATE,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.names import GANG, GATE, QUEUE_LABEL
-from tests.apiserver.conftest import EXCLUDED, open_desk, running
-from tests.support.cluster.desk import PATIENCE
+from tests.apiserver.conftest import EXCLUDED, running
+from tests.support.cluster.desk import open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.manifests import workloads as builders
-from tests.support.manifests.owner_chains import Maker
+from tests.support.manifests.members import serve
 from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
@@ -30,27 +30,24 @@ _CLUSTERS = ("ours", "noted", "finalized", "reported", "deleted")
 
 
 @pytest.fixture(scope="module")
-def desk(bare: Testbed) -> Iterator[Desk]:
+def desk(bare: Testbed, calls: Api) -> Iterator[Desk]:
     """One namespace for all: a webhook that is to be down need not be started for each test."""
-    (file,) = bare.module_dir("sigs.k8s.io/jobset").glob("config/components/crd/bases/*jobsets.yaml")
-    bare.kubectl("apply", "--server-side", f"--filename={file}")
-    wait_for("JobSets to be served", lambda: bare.kubectl("get", "jobsets", check=False).returncode == 0, PATIENCE)
-    with open_desk(bare, "outage") as opened:
+    serve(bare, bare.module_dir("sigs.k8s.io/jobset").glob("config/components/crd/bases/*jobsets.yaml"))
+    with open_desk(bare, calls, "outage") as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def down(desk: Desk, calls: Api, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
+def down(desk: Desk, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
     """No webhook; labelled RayClusters and held pods of one are from before. Gives the names of the pods."""
     running(webhook_of_session)
-    maker = Maker(calls, desk.namespace)
-    maker.create(builders.queue(desk.namespace, cpu="8"))
-    made = [maker.create(ray_cluster(name).label(QUEUE_LABEL, desk.namespace).manifest()) for name in _CLUSTERS]
+    desk.create(builders.queue(desk.namespace, cpu="8"))
+    made = [desk.create(ray_cluster(name).label(QUEUE_LABEL, desk.namespace).manifest()) for name in _CLUSTERS]
     asks = {"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]}
-    pods = [maker.create(desk.member(made[0], "headgroup", **asks))["metadata"]["name"] for _ in range(3)]
+    pods = [desk.create(desk.member(made[0], "headgroup", **asks))["metadata"]["name"] for _ in range(3)]
     webhook_of_session.stop_webhooks()
     yield pods
-    desk.kubectl("delete", "queue", desk.namespace)
+    desk.delete(QUEUES, desk.namespace)
 
 
 def _pod(**labels: str) -> Manifest:
@@ -116,10 +113,8 @@ _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
 @pytest.mark.usefixtures("down")
 def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) -> None:
     """What is none of muster's business makes no call."""
-    target = {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace or desk.namespace}}
-    if namespace:
-        desk = type(desk)(desk.testbed, namespace, desk.api)
-    assert desk.create(target, "--dry-run=server")["metadata"]["name"]
+    there = replace(desk, namespace=namespace or desk.namespace)
+    assert there.create(manifest, dry_run=True)["metadata"]["name"]
 
 
 @pytest.mark.parametrize(
@@ -153,41 +148,29 @@ def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) ->
 @pytest.mark.usefixtures("down")
 def test_not_created_meanwhile(desk: Desk, manifest: Manifest, called: str) -> None:
     """What might be a part of a gang waits for muster, and the answer names the webhook."""
-    assert f'failed calling webhook "{called}"' in desk.refused("create", "-f-", manifest=manifest)
+    assert f'failed calling webhook "{called}"' in desk.refused(manifest)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "rest", "change"),
     [
-        pytest.param(("annotate", "raycluster", "noted", "note=1"), id="annotation"),
-        pytest.param(
-            (
-                "patch",
-                "raycluster",
-                "finalized",
-                "--type=merge",
-                '--patch={"metadata": {"finalizers": ["example.com/f"]}}',
-            ),
-            id="finalizer",
-        ),
-        pytest.param(
-            (
-                *("patch", "raycluster", "reported", "--subresource=status", "--type=merge"),
-                '--patch={"status": {"state": "ready"}}',
-            ),
-            id="status",
-        ),
-        pytest.param(("delete", "raycluster", "deleted", "--wait=false"), id="deletion"),
+        pytest.param("noted", "", {"metadata": {"annotations": {"note": "1"}}}, id="annotation"),
+        pytest.param("finalized", "", {"metadata": {"finalizers": ["example.com/f"]}}, id="finalizer"),
+        pytest.param("reported", "/status", {"status": {"state": "ready"}}, id="status"),
+        pytest.param("deleted", "", None, id="deletion"),
     ],
 )
 @pytest.mark.usefixtures("down")
-def test_ours_can_be_kept_in_order(desk: Desk, change: tuple[str, ...]) -> None:
+def test_ours_can_be_kept_in_order(desk: Desk, name: str, rest: str, change: Manifest | None) -> None:
     """Updates that change neither spec nor labels, and deletion, make no call."""
-    desk.kubectl(*change)
-    if "finalizers" in change[-1]:
+    if change is None:
+        desk.delete(RAY_CLUSTERS, name)
+        return
+    desk.api.merge(desk.path(RAY_CLUSTERS, name) + rest, change)
+    if name == "finalized":
         # With a finalizer it stays for a while, and its last update makes no call either.
-        desk.kubectl("delete", "raycluster", "finalized", "--wait=false")
-        desk.kubectl("patch", "raycluster", "finalized", "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+        desk.delete(RAY_CLUSTERS, name)
+        desk.merge(RAY_CLUSTERS, name, {"metadata": {"finalizers": []}})
 
 
 @pytest.mark.parametrize(
@@ -210,10 +193,9 @@ def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, calls: Api, resource
 @pytest.mark.usefixtures("down")
 def test_spec_of_ours_waits_for_muster(desk: Desk) -> None:
     """A change of the spec is judged, or not made."""
-    patch = '--patch={"spec": {"rayVersion": "2.53.0"}}'
-    assert 'failed calling webhook "workloads.muster.dev"' in desk.refused(
-        "patch", "raycluster", "ours", "--type=merge", patch
-    )
+    change = {"spec": {"rayVersion": "2.53.0"}}
+    answer = desk.api("PATCH", desk.path(RAY_CLUSTERS, "ours"), change, patch="merge")
+    assert 'failed calling webhook "workloads.muster.dev"' in answer.message
 
 
 def test_members_that_exist_make_no_call(desk: Desk, calls: Api, down: list[str]) -> None:

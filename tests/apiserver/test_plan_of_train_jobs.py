@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.testbed import wait_for
 from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.intent import Defaults
-from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from hack.testbed import Testbed
 
@@ -23,13 +22,16 @@ _KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 
 
 @pytest.fixture
-def trainer_crds(bare: Testbed) -> Iterator[list[str]]:
-    """The files of the runtimes' CRDs, of which none is served before the test, whoever created them, nor after it."""
+def trainer_crds(bare: Testbed) -> Iterator[list[Path]]:
+    """The files of the runtimes' CRDs, none of which is served before the test; after it those that were are again."""
     folder = bare.module_dir("github.com/kubeflow/trainer/v2") / "manifests/base/crds"
-    files = [f"--filename={folder}/trainer.kubeflow.org_{kind.lower()}s.yaml" for kind in _KINDS]
-    bare.kubectl("delete", "--ignore-not-found", *files)
-    yield files
-    bare.kubectl("delete", "--ignore-not-found", *files)
+    files = {f"{kind.lower()}s.trainer.kubeflow.org": kind for kind in _KINDS}
+    paths = {name: folder / f"trainer.kubeflow.org_{kind.lower()}s.yaml" for name, kind in files.items()}
+    there = [name for name in paths if bare.api()("GET", f"{DEFINITIONS}/{name}").ok]
+    withdraw(bare, *there)
+    yield list(paths.values())
+    withdraw(bare, *paths)
+    serve(bare, [paths[name] for name in there])
 
 
 def _runtime(kind: str, nodes: int) -> dict[str, Any]:
@@ -62,11 +64,12 @@ def _planned(bare: Testbed) -> list[int | str]:
     return [one["podGroup"]["spec"]["minMember"] if one["podGroup"] else one["verdict"]["reason"] for one in entries]
 
 
-def test_runtimes_are_read_where_there_are_any(bare: Testbed, trainer_crds: list[str]) -> None:
+def test_runtimes_are_read_where_there_are_any(bare: Testbed, trainer_crds: list[Path]) -> None:
     """A cluster without the Trainer is no error; with it, a TrainJob finds its runtime of the namespace or cluster."""
     assert _planned(bare) == ["TrainingRuntimeNotFound", "TrainingRuntimeNotFound"]
-    bare.kubectl("apply", "--server-side", *trainer_crds)
-    items = [_runtime(kind, nodes) for nodes, kind in enumerate(_KINDS, start=2)]
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    wait_for("the runtimes to be served", lambda: bare.kubectl("apply", "-f", "-", input=text), PATIENCE)
+    serve(bare, trainer_crds)
+    for nodes, kind in enumerate(_KINDS, start=2):
+        manifest = _runtime(kind, nodes)
+        at = "namespaces/default/" if "namespace" in manifest["metadata"] else ""
+        bare.api().create(f"/apis/trainer.kubeflow.org/v1alpha1/{at}{kind.lower()}s", manifest)
     assert _planned(bare) == [2, 3]

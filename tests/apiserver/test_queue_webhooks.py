@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import urllib.request
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from muster.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE, Manifest
+from tests.support.cluster.desk import Manifest, make_namespace
+from tests.support.cluster.reviews import reviews
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -56,28 +54,18 @@ class Place:
         }
         return self.calls("POST", POD_GROUPS.path(self.namespace), manifest, user=user)
 
-    def reviews(self, name: str) -> float:
+    def reviews(self, name: str) -> int:
         """How many reviews of that webhook were answered."""
-        total = 0.0
-        for process in self.webhook.webhooks:
-            url = self.webhook.url(process, "/metrics")
-            with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310 (loopback)
-                text = response.read().decode()
-            counts = re.findall(rf'^muster_webhook_reviews_total{{.*webhook="{name}".*}} (\S+)$', text, re.MULTILINE)
-            total += sum(map(float, counts))
-        return total
+        return reviews(self.webhook, name)
 
 
 @pytest.fixture
 def place(calls: Api, webhook: MusterInstall) -> Iterator[Place]:
     name = f"naming-{uuid.uuid4().hex[:6]}"
-    calls.done("POST", NAMESPACES.path(), {"metadata": {"name": name, "labels": {"team": "ml"}}})
+    make_namespace(calls, name, team="ml")
     found = Place(name, calls, webhook)
     for manifest in (found.queue("open"), found.queue("kept", "team=web")):
         calls.done("POST", QUEUES.path(), manifest)
-    wait_for(
-        "its ServiceAccount", lambda: calls("GET", f"{NAMESPACES.path()}/{name}/serviceaccounts/default").ok, PATIENCE
-    )
     yield found
     calls("DELETE", f"{NAMESPACES.path()}/{name}")
     for queue in calls.done("GET", QUEUES.path())["items"]:
@@ -161,10 +149,9 @@ def test_a_lower_capability_and_a_first_child_are_answered_by_who_is_there(place
         "PATCH", f"{QUEUES.path(name=name)}/status", {"status": {"allocated": {"cpu": "3"}}}, patch="merge"
     )
     assert place.group("open").ok
-    told = place.webhook.testbed.kubectl(
-        "patch", "queue", name, "--type=merge", '-p={"spec":{"capability":{"cpu":"2"}}}'
-    )
-    assert "Warning: spec.capability: cpu 2 is below the cpu 3 held there" in told.stderr
-    assert "can never start with cpu 2, the first needs cpu 4" in told.stderr
+    lower = {"spec": {"capability": {"cpu": "2"}}}
+    told = " ".join(place.calls("PATCH", QUEUES.path(name=name), lower, patch="merge").warnings)
+    assert "spec.capability: cpu 2 is below the cpu 3 held there" in told
+    assert "can never start with cpu 2, the first needs cpu 4" in told
     child = place.calls("POST", QUEUES.path(), place.queue("child", parent=name))
     assert f'spec.parent: queue "{name}" holds PodGroup {place.namespace}/group-' in child.message

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import wait_for
+from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, PODS
 from muster.names import GANG, GATE, label_value
-from tests.apiserver.conftest import open_desk, running
+from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.grants import account, bind, grant
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.desk import Desk
 
@@ -33,10 +35,10 @@ def nobody(webhook_of_session: MusterInstall) -> None:
 
 
 @pytest.fixture
-def desk(bare: Testbed, nobody: None, request: pytest.FixtureRequest) -> Iterator[Desk]:
+def desk(bare: Testbed, calls: Api, nobody: None, request: pytest.FixtureRequest) -> Iterator[Desk]:
     """A namespace of the test's own, without the webhook."""
     del nobody
-    with open_desk(bare, request.node.name.removeprefix("test_")) as opened:
+    with open_desk(bare, calls, request.node.name.removeprefix("test_")) as opened:
         yield opened
 
 
@@ -46,7 +48,7 @@ def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -
         pod = builders.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
         desk.create(pod)
         # The webhook, which is asked about new pods, is not asked about this.
-        desk.kubectl("label", "pod", name, f"{GANG}={gang}")
+        desk.merge(PODS, name, {"metadata": {"labels": {GANG: gang}}})
 
 
 def gates(desk: Desk) -> dict[str, list[str]]:
@@ -146,15 +148,16 @@ def stubborn(desk: Desk) -> Iterator[str]:
         "spec": {"policyName": name, "validationActions": ["Deny"]},
     }
     for manifest in (policy, binding):
-        desk.testbed.kubectl("create", "-f-", input=json.dumps(manifest))
-    label = ("label", "pod", "one-1", "probe=1", "--dry-run=server", f"--namespace={desk.namespace}")
+        desk.create(manifest)
+    probe, change = f"{desk.path(PODS, 'one-1')}?dryRun=All", {"metadata": {"labels": {"probe": "1"}}}
     wait_for(
         "the policy to be in force",
-        lambda: "not this one" in desk.testbed.kubectl(*label, check=False).stderr,
+        lambda: "not this one" in desk.api("PATCH", probe, change, patch="merge").message,
         PATIENCE,
     )
     yield "one-1"
-    desk.testbed.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+    desk.delete(ADMISSION_POLICY_BINDINGS, name)
+    desk.delete(ADMISSION_POLICIES, name)
 
 
 def test_one_failure_keeps_nobody_else_waiting(desk: Desk, stubborn: str) -> None:
@@ -174,9 +177,8 @@ def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
     done = release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig)
     assert done.returncode == 2
     assert done.stderr.startswith("muster release: 403 Forbidden: pods is forbidden")
-    desk.kubectl("create", "role", "patcher", "--verb=list,patch", "--resource=pods")
-    subject = f"--serviceaccount={desk.namespace}:default"
-    desk.kubectl("create", "rolebinding", "patcher", "--role=patcher", subject)
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]}]
+    grant(desk.api, "patcher", rules, account(desk.namespace), namespace=desk.namespace)
     wait_for(
         "the role to count",
         lambda: release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig).returncode == 1,
@@ -185,7 +187,7 @@ def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
     done = release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig)
     assert "who holds the verb release on gangs.muster.dev (ClusterRole muster-release), may do that" in done.stderr
     assert gates(desk) == {"one-0": [GATE]}
-    desk.kubectl("create", "rolebinding", "releaser", "--clusterrole=muster-release", subject)
+    bind(desk.api, "releaser", "muster-release", account(desk.namespace), namespace=desk.namespace)
     wait_for(
         "the cluster role to count",
         lambda: release(desk, "-n", desk.namespace, "one", kubeconfig=kubeconfig).returncode == 0,

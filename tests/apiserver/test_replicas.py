@@ -8,7 +8,6 @@ import datetime as dt
 import json
 import re
 import signal
-import ssl
 import sys
 import time
 from email.utils import format_datetime
@@ -20,14 +19,28 @@ from cryptography import x509
 
 from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
-from muster.kube.resource import EVENTS, QUEUES, SECRETS
+from muster.kube.resource import EVENTS, QUEUES
 from muster.names import QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE
+from tests.apiserver.conftest import running
+from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.pod_load import Load, kinds
+from tests.support.cluster.trust import (
+    SECRET,
+    authorities,
+    bundles,
+    certificate,
+    everywhere,
+    forget,
+    served_by_all,
+    settled,
+    shown,
+    trusted,
+    whole,
+)
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests import workloads as builders
 from webhook.bundles import CONFIGURATIONS
-from webhook.certificates import Certificates, InvalidCertificateError, Lives, authorities_in, issue
+from webhook.certificates import Certificates, Lives, issue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,33 +48,55 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk
+    from tests.support.cluster.desk import Desk, Manifest
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
-_SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
-_SERVICE_PATH = "/api/v1/namespaces/muster-system/services/muster-webhook"
 _SERVICE = "muster-webhook.muster-system.svc"
+# One look reads both configurations and the Secret: 150 to 200 a second with two cores, and nobody else at work.
+_LOOKS_OF_A_SECOND = 150
+
+
+@pytest.fixture(scope="module")
+def release(webhook_of_session: MusterInstall) -> Iterator[MusterInstall]:
+    """The release, whatever replicas the test before has left; in the end one is."""
+    yield webhook_of_session
+    while len(webhook_of_session.webhooks) > 1:
+        webhook_of_session.webhooks.pop().stop(grace=PATIENCE)
 
 
 @pytest.fixture
-def pair(webhook: MusterInstall) -> Iterator[MusterInstall]:
-    """Two replicas that serve; in the end one is left."""
-    while len(webhook.webhooks) < 2:
-        webhook.start_webhook()
-    webhook.wait_ready(PATIENCE)
-    yield webhook
-    while len(webhook.webhooks) > 1:
-        webhook.webhooks.pop().stop(grace=PATIENCE)
+def pair(release: MusterInstall) -> MusterInstall:
+    """Two replicas that serve."""
+    running(release)
+    while len(release.webhooks) > 2:
+        release.webhooks.pop().stop(grace=PATIENCE)
+    while len(release.webhooks) < 2:
+        release.start_webhook()
+    release.wait_ready(PATIENCE)
+    return release
 
 
 @pytest.fixture
-def load(calls: Api, desk: Desk, pair: MusterInstall) -> Iterator[Load]:
-    """Members of a RayCluster of muster's, not yet begun."""
-    del pair
-    desk.create(builders.queue(desk.namespace, cpu="8"))
-    owner = desk.create(builders.ray_cluster("c").label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
-    yield Load(calls, desk, owner)
-    desk.kubectl("delete", "queue", desk.namespace)
+def nobody(release: MusterInstall) -> MusterInstall:
+    """No replica runs."""
+    release.stop_webhooks()
+    return release
+
+
+@pytest.fixture(scope="module")
+def gang(bare: Testbed, calls: Api, release: MusterInstall) -> Iterator[tuple[Desk, Manifest]]:
+    """A RayCluster of muster's and its namespace."""
+    running(release)
+    with open_desk(bare, calls, "replicas") as desk:
+        desk.create(builders.queue(desk.namespace, cpu="8"))
+        yield desk, desk.create(builders.ray_cluster("c").label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
+        desk.delete(QUEUES, desk.namespace)
+
+
+@pytest.fixture
+def load(calls: Api, gang: tuple[Desk, Manifest]) -> Load:
+    """Members of the RayCluster, not yet begun."""
+    return Load(calls, *gang)
 
 
 @pytest.fixture
@@ -75,50 +110,19 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     return write
 
 
-def authorities(calls: Api) -> list[x509.Certificate]:
-    """The authorities in the Secret."""
-    return x509.load_pem_x509_certificates(base64.b64decode(calls.done("GET", _SECRET)["data"]["ca.crt"]))
-
-
-def certificate(calls: Api) -> bytes:
-    """The serving certificate in the Secret."""
-    return base64.b64decode(calls.done("GET", _SECRET)["data"]["tls.crt"])
-
-
-def shown(calls: Api) -> bytes:
-    """The certificate that whichever replica takes the connection presents."""
-    service = calls.done("GET", _SERVICE_PATH)["spec"]
-    return ssl.get_server_certificate((service["clusterIP"], service["ports"][0]["port"])).encode()
-
-
-def bundles(calls: Api) -> set[str]:
-    """The caBundles of all webhooks of both configurations, "" where there is none."""
-    return {
-        webhook["clientConfig"].get("caBundle", "")
-        for resource in CONFIGURATIONS
-        for webhook in calls.done("GET", resource.path(name="muster"))["webhooks"]
-    }
-
-
-def everywhere(calls: Api) -> bool:
-    """Whether every webhook has exactly the Secret's authorities."""
-    return bundles(calls) == {calls.done("GET", _SECRET)["data"]["ca.crt"]}
-
-
+@pytest.mark.usefixtures("pair")
 def test_ca_rotation_under_load_with_0_failures(calls: Api, load: Load, tell: Callable[[str], None]) -> None:
     """The authority and the certificate change as asked for, then once more because the Secret was emptied."""
     first, before = authorities(calls)[0], certificate(calls)
     with load:
         rotation = {"metadata": {"annotations": {"muster.dev/rotate": "authority"}}}
-        calls.done("PATCH", _SECRET, rotation, patch="merge")
+        calls.done("PATCH", SECRET, rotation, patch="merge")
         wait_for("the new authority alone", lambda: first not in authorities(calls), PATIENCE)
         second, between = authorities(calls)[0], certificate(calls)
-        calls.done("PATCH", _SECRET, {"data": None}, patch="merge")
-        wait_for("yet another certificate", lambda: "data" in calls.done("GET", _SECRET), PATIENCE)
+        calls.done("PATCH", SECRET, {"data": None}, patch="merge")
+        wait_for("yet another certificate", lambda: "data" in calls.done("GET", SECRET), PATIENCE)
         wait_for("another authority to sign", lambda: certificate(calls) not in (before, between), PATIENCE)
-        wait_for(
-            "both replicas to serve it", lambda: {shown(calls) for _ in range(8)} == {certificate(calls)}, PATIENCE
-        )
+        wait_for("both replicas to serve it", lambda: served_by_all(calls), PATIENCE)
         load.lasts(0.5)
     assert len({first, second, authorities(calls)[0]}) == 3
     tell(f"{len(load.attempts())} pods, {len(load.failures())} failed")
@@ -128,26 +132,23 @@ def test_ca_rotation_under_load_with_0_failures(calls: Api, load: Load, tell: Ca
     assert any("added a new authority, as was asked for" in note for note in notes)
 
 
-def served_by_all(calls: Api) -> bool:
-    """Whether whoever takes the connection presents what is in the Secret."""
-    return {shown(calls) for _ in range(8)} == {certificate(calls)}
-
-
+@pytest.mark.usefixtures("pair")
 def test_rotation_of_the_serving_certificate_alone_under_load_with_0_failures(
     calls: Api, load: Load, tell: Callable[[str], None]
 ) -> None:
     """Asked for, and made by one replica for both; the authority stays."""
+    wait_for("the rotations of before to be over", lambda: settled(calls), PATIENCE)
     authority, before = authorities(calls), certificate(calls)
     with load:
         rotation = {"metadata": {"annotations": {"muster.dev/rotate": "serving"}}}
-        calls.done("PATCH", _SECRET, rotation, patch="merge")
+        calls.done("PATCH", SECRET, rotation, patch="merge")
         wait_for("another certificate", lambda: certificate(calls) != before, PATIENCE)
         wait_for("both replicas to serve it", lambda: served_by_all(calls), PATIENCE)
         load.lasts(0.5)
     tell(f"{len(load.attempts())} pods, {len(load.failures())} failed")
     assert not kinds(load.failures())
     assert authorities(calls) == authority
-    assert "muster.dev/rotate" not in calls.done("GET", _SECRET)["metadata"].get("annotations", {})
+    assert "muster.dev/rotate" not in calls.done("GET", SECRET)["metadata"].get("annotations", {})
 
 
 def _of_another() -> dict[str, str]:
@@ -155,6 +156,7 @@ def _of_another() -> dict[str, str]:
     return {"tls.key": issue([_SERVICE], dt.datetime.now(dt.UTC)).secret_data()["tls.key"]}
 
 
+@pytest.mark.usefixtures("pair")
 def test_spoilt_secret_is_mended_under_load_with_0_failures(
     calls: Api, load: Load, tell: Callable[[str], None]
 ) -> None:
@@ -167,10 +169,10 @@ def test_spoilt_secret_is_mended_under_load_with_0_failures(
     ]
     with load:
         for data in spoilt:
-            calls.done("PATCH", _SECRET, {"data": data}, patch="merge")
-            wait_for("the Secret to be whole", lambda: _whole(calls), PATIENCE)
+            calls.done("PATCH", SECRET, {"data": data}, patch="merge")
+            wait_for("the Secret to be whole", lambda: whole(calls), PATIENCE)
             wait_for("both replicas to serve what it holds", lambda: served_by_all(calls), PATIENCE)
-            wait_for("every caBundle to have its authorities", lambda: _trusted(calls), PATIENCE)
+            wait_for("every caBundle to have its authorities", lambda: trusted(calls), PATIENCE)
         load.lasts(0.5)
     tell(f"{len(load.attempts())} pods, {len(load.failures())} failed")
     assert not kinds(load.failures())
@@ -178,34 +180,14 @@ def test_spoilt_secret_is_mended_under_load_with_0_failures(
     assert any(event["reason"] == "CertificateInvalid" for event in said)
 
 
-def _whole(calls: Api) -> bool:
-    try:
-        Certificates.from_secret(calls.done("GET", _SECRET).get("data") or {})
-    except InvalidCertificateError:
-        return False
-    return True
-
-
-def _trusted(calls: Api) -> bool:
-    wanted = set(authorities(calls))
-    return all(wanted <= authorities_in(base64.b64decode(one)) for one in bundles(calls))
-
-
 def test_first_start_of_three_replicas_at_once_makes_one_certificate(
-    calls: Api, webhook: MusterInstall, load: Load, tell: Callable[[str], None]
+    calls: Api, nobody: MusterInstall, load: Load, tell: Callable[[str], None]
 ) -> None:
     """As after `helm install`: an empty Secret, no caBundle, nobody who leads; when all are ready no call fails."""
-    webhook.stop_webhooks()
-    calls.done("PATCH", _SECRET, {"data": None}, patch="merge")
-    for resource in CONFIGURATIONS:
-        path = resource.path(name="muster")
-        found = calls.done("GET", path)
-        for item in found["webhooks"]:
-            item["clientConfig"].pop("caBundle", None)
-        calls.done("PUT", path, found)
+    forget(calls)
     for _ in range(3):
-        webhook.start_webhook()
-    webhook.wait_ready(PATIENCE)
+        nobody.start_webhook()
+    nobody.wait_ready(PATIENCE)
     with load:
         load.lasts(0.5)
     tell(f"{len(load.attempts())} pods, {len(load.failures())} failed")
@@ -230,45 +212,43 @@ datetime.datetime = Skewed
 
 
 def test_replicas_whose_clocks_are_years_off_serve_and_renew_nothing(
-    calls: Api, webhook: MusterInstall, load: Load, tmp_path: Path
+    calls: Api, nobody: MusterInstall, load: Load, tmp_path: Path
 ) -> None:
     """To one the certificate ended long ago, to the other it begins far in the future: the apiserver's time counts."""
-    before = calls.done("GET", _SECRET)["data"]
+    before = calls.done("GET", SECRET)["data"]
     (tmp_path / "sitecustomize.py").write_text(_SKEWED)
     path = f"{tmp_path}:{Path(__file__).parents[2]}"
-    webhook.stop_webhooks()
     years = 2 * 365 * 86400
-    off = [webhook.start_webhook(env={"PYTHONPATH": path, "OFF_BY": str(by)}) for by in (years, -years)]
-    webhook.wait_ready(PATIENCE)
+    off = [nobody.start_webhook(env={"PYTHONPATH": path, "OFF_BY": str(by)}) for by in (years, -years)]
+    nobody.wait_ready(PATIENCE)
     with load:
         load.lasts(1)
     now = dt.datetime.now(dt.UTC).year
     logged = [re.search(r"^.*?(20\d\d)-", process.log.read_text()) for process in off]
     assert [abs(int(found[1]) - now) >= 1 for found in logged if found] == [True, True], "their clocks were right"
     assert not kinds(load.failures())
-    assert calls.done("GET", _SECRET)["data"] == before
-    webhook.stop_webhooks()
+    assert calls.done("GET", SECRET)["data"] == before
+    nobody.stop_webhooks()
 
 
 @pytest.mark.parametrize("off", [50, -50])
 async def test_certificates_made_by_an_apiserver_s_clock_that_is_off_are_good_for_another_s(
-    bare: Testbed, calls: Api, webhook: MusterInstall, tmp_path: Path, off: int
+    bare: Testbed, calls: Api, nobody: MusterInstall, tmp_path: Path, off: int
 ) -> None:
     """First start of a replica that asks an apiserver whose clock is so many minutes off; the other one calls it."""
-    webhook.stop_webhooks()
-    calls.done("PATCH", _SECRET, {"data": None}, patch="merge")
-    (own,) = json.loads(webhook.programs["webhook"].kubeconfig.read_text())["users"]
+    forget(calls)
+    (own,) = json.loads(nobody.programs["webhook"].kubeconfig.read_text())["users"]
     async with FaultyApiserver.in_front_of(bare) as proxy:
         proxy.date = lambda: format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(minutes=off), usegmt=True)
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, own["user"]["token"]))
-        process = webhook.start_webhook(f"--kubeconfig={kubeconfig}")
-        await asyncio.to_thread(webhook.wait_ready, PATIENCE)
+        process = nobody.start_webhook(f"--kubeconfig={kubeconfig}")
+        await asyncio.to_thread(nobody.wait_ready, PATIENCE)
         made = x509.load_pem_x509_certificate(certificate(calls)).not_valid_before_utc
         queue = builders.queue("never-made", cpu="1")
         queue["spec"]["parent"] = "missing"
         answer = await asyncio.to_thread(calls, "POST", f"{QUEUES.path()}?dryRun=All", queue)
-        webhook.webhooks.remove(process)
+        nobody.webhooks.remove(process)
         await asyncio.to_thread(process.stop)
     assert abs(made + dt.timedelta(minutes=60 - off) - dt.datetime.now(dt.UTC)) < dt.timedelta(minutes=5)
     assert "queues.muster.dev" in answer.message, "nobody was called, or nobody believed"
@@ -330,14 +310,13 @@ def test_with_no_replica_every_failure_lies_in_between(
 
 
 def test_mounted_certificates_as_cert_manager_s_are_served_and_reloaded(
-    calls: Api, webhook: MusterInstall, load: Load, tmp_path: Path
+    calls: Api, nobody: MusterInstall, load: Load, tmp_path: Path
 ) -> None:
     """ca.crt, tls.crt and tls.key in a folder that a kubelet would keep; the caBundles are left to others."""
-    held = Certificates.from_secret(calls.done("GET", _SECRET)["data"])
+    held = Certificates.from_secret(calls.done("GET", SECRET)["data"])
     _mount(tmp_path, held)
-    webhook.stop_webhooks()
-    webhook.start_webhook(f"--certificate-directory={tmp_path}")
-    webhook.wait_ready(PATIENCE)
+    nobody.start_webhook(f"--certificate-directory={tmp_path}")
+    nobody.wait_ready(PATIENCE)
     before, renewed = bundles(calls), held.with_new_pair([_SERVICE], dt.datetime.now(dt.UTC), Lives())
     with load:
         _mount(tmp_path, renewed)
@@ -345,7 +324,7 @@ def test_mounted_certificates_as_cert_manager_s_are_served_and_reloaded(
         load.lasts(0.2)
     assert not kinds(load.failures())
     assert bundles(calls) == before
-    webhook.stop_webhooks()
+    nobody.stop_webhooks()
 
 
 def _mount(folder: Path, certificates: Certificates) -> None:
@@ -356,15 +335,19 @@ def _mount(folder: Path, certificates: Certificates) -> None:
         fresh.replace(folder / name)
 
 
+@pytest.mark.usefixtures("webhook")
 @pytest.mark.parametrize("how", ["emptied", "taken away", "of somebody else"])
-def test_overwritten_ca_bundle_is_written_again_within_seconds(
-    calls: Api, webhook: MusterInstall, tell: Callable[[str], None], how: str
+def test_overwritten_ca_bundle_is_written_again_within_a_second(
+    calls: Api, tell: Callable[[str], None], how: str
 ) -> None:
-    """As `helm upgrade --force` and GitOps tools do it."""
-    del webhook
+    """As `helm upgrade --force` and GitOps tools do it; each time, and not only when muster looks by itself.
+
+    A second is counted in looks, which take longer on a busy machine, as do muster's. What somebody else has written
+    stays beside muster's authority for a while, in case that he needs it.
+    """
     foreign = base64.b64encode(issue(["elsewhere.svc"], dt.datetime.now(dt.UTC)).pair.certificate).decode()
 
-    def mended() -> float:
+    def overwrite() -> None:
         for resource in CONFIGURATIONS:
             path = resource.path(name="muster")
             found = calls.done("GET", path)
@@ -374,26 +357,34 @@ def test_overwritten_ca_bundle_is_written_again_within_seconds(
                 else:
                     item["clientConfig"]["caBundle"] = "" if how == "emptied" else foreign
             calls.done("PUT", path, found)
-        began = time.monotonic()
-        wait_for("the caBundles to be right", lambda: everywhere(calls), PATIENCE, interval=0.02)
-        return time.monotonic() - began
 
-    # Muster looks by itself ten seconds after the last time: not so soon after this.
-    mended()
-    # A busy machine is none of its business, and not busy for ever.
-    seconds = [mended()]
-    while seconds[-1] >= 5 and len(seconds) < 5:
-        seconds.append(mended())
-    tell(f"{seconds[-1]:.2f} s")
-    assert seconds[-1] < 5
+    wait_for("the caBundles to be right", lambda: everywhere(calls), PATIENCE)
+    for _ in range(3):
+        overwrite()
+        began = time.monotonic()
+        needed = _looks_until_trusted(calls)
+        tell(f"{needed} looks, {time.monotonic() - began:.2f} s")
+        assert needed <= _LOOKS_OF_A_SECOND
+    wait_for("what is not muster's to be gone", lambda: everywhere(calls), PATIENCE)
+
+
+def _looks_until_trusted(calls: Api) -> int:
+    seen: list[bool] = []
+
+    def look() -> bool:
+        seen.append(trusted(calls))
+        return seen[-1]
+
+    wait_for("the authority to be back", look, PATIENCE, interval=0)
+    return len(seen)
 
 
 def test_helm_upgrade_leaves_secret_and_ca_bundles_alone(calls: Api, webhook: MusterInstall) -> None:
     """Both are muster's, and an upgrade must not make the apiserver call in vain."""
     wait_for("the caBundles to be right", lambda: everywhere(calls), PATIENCE)
-    before = calls.done("GET", _SECRET)["data"], bundles(calls)
+    before = calls.done("GET", SECRET)["data"], bundles(calls)
     webhook.testbed.helm(
         *("upgrade", webhook.release, str(CHART), "--namespace", webhook.namespace, "--reuse-values"),
         "--set=webhook.logLevel=info",
     )
-    assert (calls.done("GET", _SECRET)["data"], bundles(calls)) == before
+    assert (calls.done("GET", SECRET)["data"], bundles(calls)) == before

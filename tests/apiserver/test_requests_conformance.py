@@ -23,8 +23,7 @@ from muster.objects import Pod, PodSpec, convert
 from muster.quantity import ZERO, Quantity, parse_quantity
 from muster.requests import pod_requests
 from muster.resources import Resources, as_text, parse_resources, total
-from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.owner_chains import wait_for_class
+from tests.support.cluster.desk import PATIENCE, make_namespace, wait_for_class
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 
 if TYPE_CHECKING:
@@ -118,14 +117,9 @@ def _prepare(calls: Api) -> None:
     for one in runtime_classes():
         calls.done("POST", "/apis/node.k8s.io/v1/runtimeclasses", one)
     for namespace in LIMIT_RANGES:
-        calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        make_namespace(calls, namespace)
         for one in limit_ranges(namespace):
             calls.done("POST", f"/api/v1/namespaces/{namespace}/limitranges", one)
-        wait_for(
-            f"the service account of {namespace}",
-            lambda where=namespace: calls("GET", f"/api/v1/namespaces/{where}/serviceaccounts/default").ok,  # type: ignore[misc]
-            PATIENCE,
-        )
 
 
 @pytest.fixture(scope="module")

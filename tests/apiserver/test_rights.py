@@ -119,55 +119,27 @@ def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_sess
     } == {"system"}
 
 
-_SYSTEM, _MUSTER = "/api/v1/namespaces/kube-system", "/api/v1/namespaces/muster-system"
-_RBAC, _HOOKS = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
-_AUTH = "/apis/{}.k8s.io/v1"
+_SYSTEM = "/api/v1/namespaces/kube-system"
 _CONTAINER = {"name": "main", "image": "evil"}
-FORBIDDEN_REQUESTS: list[tuple[str, str, JSON | None]] = [
-    ("GET", f"{_SYSTEM}/secrets/any", None),
+# One of every way to write a request: a list, one object, a verb of its own, a subresource, a proxy, a collection.
+_REQUESTS: list[tuple[str, str, JSON | None]] = [
     ("GET", "/api/v1/secrets", None),
-    ("GET", f"{_MUSTER}/secrets", None),
-    ("GET", f"{_MUSTER}/secrets/others", None),
-    ("GET", f"{_SYSTEM}/configmaps", None),
+    ("GET", "/api/v1/namespaces/muster-system/secrets/others", None),
     ("POST", f"{_SYSTEM}/pods", {"metadata": {"name": "evil"}, "spec": {"containers": [_CONTAINER]}}),
-    ("POST", f"{_MUSTER}/pods", {"metadata": {"name": "evil"}, "spec": {"containers": [_CONTAINER]}}),
     ("POST", f"{_SYSTEM}/pods/any/exec?command=id", None),
-    ("POST", f"{_SYSTEM}/pods/any/binding", {"target": {"kind": "Node", "name": "any"}}),
-    ("POST", f"{_SYSTEM}/pods/any/eviction", {"metadata": {"name": "any"}}),
-    ("PATCH", f"{_SYSTEM}/pods/any/ephemeralcontainers", {"spec": {"ephemeralContainers": [_CONTAINER]}}),
-    ("PATCH", f"{_SYSTEM}/pods/any/status", {"status": {"phase": "Succeeded"}}),
-    ("DELETE", f"{_SYSTEM}/pods", None),
-    ("GET", f"{_SYSTEM}/pods/any/log", None),
-    ("PATCH", "/api/v1/nodes/any", {"spec": {"unschedulable": True}}),
     ("GET", "/api/v1/nodes/any/proxy/pods", None),
-    ("PATCH", "/api/v1/namespaces/kube-system", {"metadata": {"labels": {"muster.dev/managed": "true"}}}),
+    ("DELETE", f"{_SYSTEM}/pods", None),
     ("POST", f"{_SYSTEM}/serviceaccounts/default/token", {"spec": {}}),
-    ("POST", f"{_MUSTER}/serviceaccounts/muster-controller/token", {"spec": {}}),
-    ("POST", f"{_MUSTER}/serviceaccounts", {"metadata": {"name": "evil"}}),
-    ("PATCH", f"{_MUSTER}/services/muster-webhook", {"spec": {"externalName": "evil"}}),
-    ("PATCH", "/apis/apps/v1/namespaces/muster-system/deployments/muster-webhook", {"spec": {"replicas": 0}}),
-    ("PATCH", f"{_RBAC}/clusterroles/muster-controller", {"rules": []}),
-    ("POST", f"{_RBAC}/clusterrolebindings", {"roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}}),
-    ("POST", f"{_HOOKS}/mutatingwebhookconfigurations", {"metadata": {"name": "evil"}}),
-    ("PATCH", f"{_HOOKS}/mutatingwebhookconfigurations/others", {"webhooks": []}),
-    ("DELETE", f"{_HOOKS}/validatingwebhookconfigurations/muster", None),
-    ("DELETE", f"{_HOOKS}/validatingadmissionpolicybindings/muster-controller", None),
-    ("PATCH", f"{_HOOKS}/validatingadmissionpolicies/muster-controller", {"spec": {"failurePolicy": "Ignore"}}),
-    ("POST", f"{_AUTH.format('authentication')}/tokenreviews", {"spec": {"token": "guessed"}}),
-    ("POST", f"{_AUTH.format('authorization')}/subjectaccessreviews", {"spec": {"user": "any"}}),
-    ("POST", f"{_AUTH.format('certificates')}/certificatesigningrequests", {"spec": {"usages": []}}),
-    ("PATCH", f"{_AUTH.format('certificates')}/certificatesigningrequests/any/approval", {"status": {}}),
-    ("PATCH", "/apis/scheduling.volcano.sh/v1beta1/queues/default", {"spec": {"capability": {"cpu": "0"}}}),
-    ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/any", {"spec": {}}),
+    ("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-controller", {"rules": []}),
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), FORBIDDEN_REQUESTS, ids=lambda part: str(part)[-60:])
-def test_the_apiserver_refuses_what_is_not_listed(account: Account, method: str, path: str, body: JSON | None) -> None:
+def test_a_request_meets_what_the_reviews_say(account: Account) -> None:
     """Real requests, refused for want of the right, before anything is looked at."""
-    answer = account.calls(method, path, body, patch="merge" if method == "PATCH" else "")
-    assert (answer.status, "cannot" in answer.message) == (FORBIDDEN, True), answer.message
-    assert f"system:serviceaccount:muster-system:{account.name}" in answer.message
+    for method, path, body in _REQUESTS:
+        answer = account.calls(method, path, body, patch="merge" if method == "PATCH" else "")
+        assert (answer.status, "cannot" in answer.message) == (FORBIDDEN, True), answer.message
+        assert f"system:serviceaccount:muster-system:{account.name}" in answer.message
 
 
 def test_they_are_nobody_else(account: Account) -> None:

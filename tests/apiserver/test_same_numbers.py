@@ -11,13 +11,12 @@ from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.intent import Defaults
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.names import QUEUE_LABEL
 from muster.objects import PodSpec, convert
 from muster.requests import pod_requests
 from muster.resources import as_text, total
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.owner_chains import Maker
 from tests.support.manifests.workloads import pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -50,17 +49,17 @@ def controller(webhook_of_session: MusterInstall) -> Iterator[None]:
 
 
 @pytest.fixture
-def lane(desk: Desk, calls: Api) -> Iterator[str]:
+def lane(desk: Desk) -> Iterator[str]:
     """A queue, a LimitRange and a RuntimeClass, by the name of the test's own namespace."""
     name = desk.namespace
-    maker = Maker(calls, name)
     named = {"metadata": {"name": name}}
-    maker.create(queue(name, cpu="100"))
-    maker.create({"apiVersion": "v1", "kind": "LimitRange", **named, "spec": {"limits": [_GIVEN]}})
+    desk.create(queue(name, cpu="100"))
+    desk.create({"apiVersion": "v1", "kind": "LimitRange", **named, "spec": {"limits": [_GIVEN]}})
     overhead = {"handler": "none", "overhead": {"podFixed": _OVERHEAD}}
-    maker.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **named, **overhead})
+    desk.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **named, **overhead})
     yield name
-    desk.kubectl("delete", f"queue/{name}", f"runtimeclass/{name}")
+    desk.delete(QUEUES, name)
+    desk.delete(RUNTIME_CLASSES, name)
 
 
 def _templates(workload: Manifest) -> dict[str, Manifest]:
@@ -79,9 +78,9 @@ def _needs(bare: Testbed, workload: Manifest) -> dict[str, str]:
     return needs
 
 
-def _refusal(calls: Api, maker: Maker, workload: Manifest) -> str:
+def _refusal(desk: Desk, workload: Manifest) -> str:
     """What admission says against the workload, "" for nothing."""
-    return calls("POST", f"{maker.path(workload)}?dryRun=All", workload).message
+    return desk.ask(workload, dry_run=True).message
 
 
 @pytest.mark.parametrize(
@@ -106,7 +105,6 @@ def test_admission_plan_pod_group_and_pods_say_the_same(
     desk: Desk, calls: Api, bare: Testbed, lane: str, *, workload: PyTorchJob | RayCluster, cpu: str, less: str
 ) -> None:
     """A queue that has just the room takes the gang; one with a little less says what it needs."""
-    maker = Maker(calls, lane)
     manifest = workload.label(QUEUE_LABEL, lane).manifest()
     manifest["metadata"]["namespace"] = lane
     for spec in _templates(manifest).values():
@@ -119,12 +117,12 @@ def test_admission_plan_pod_group_and_pods_say_the_same(
 
     capability(cpu=less)
     refusal = f'needs cpu {cpu}, queue "{lane}" has capability cpu {less}'
-    wait_for("the refusal with its numbers", lambda: refusal in _refusal(calls, maker, manifest), PATIENCE)
+    wait_for("the refusal with its numbers", lambda: refusal in _refusal(desk, manifest), PATIENCE)
     capability()
-    wait_for("it to fit exactly", lambda: not _refusal(calls, maker, manifest), PATIENCE)
+    wait_for("it to fit exactly", lambda: not _refusal(desk, manifest), PATIENCE)
 
-    made = maker.create(manifest)
-    pods = {role: maker.create(desk.member(made, role, **spec)) for role, spec in _templates(made).items()}
+    made = desk.create(manifest)
+    pods = {role: desk.create(desk.member(made, role, **spec)) for role, spec in _templates(made).items()}
     name = "gang" if made["kind"] == "PyTorchJob" else "ray-gang-pg"
     path = POD_GROUPS.path(lane, name)
     wait_for("the PodGroup", lambda: calls("GET", path).ok, PATIENCE)

@@ -14,9 +14,7 @@ import yaml
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import ADMITTED, MANAGED_BY, NUDGE
-from tests.apiserver.conftest import open_desk
-from tests.apiserver.test_replicas import everywhere
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
@@ -28,6 +26,7 @@ from tests.support.cluster.policy_actors import (
     labelled,
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.trust import everywhere
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable
 @pytest.fixture(scope="module")
 def tenants(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace of a tenant's, when the policies are in force."""
-    with open_desk(bare, "stolen") as desk:
+    with open_desk(bare, calls, "stolen") as desk:
         acting = Acting(desk.namespace, calls)
         desk.create(builders.queue(desk.namespace, cpu="8"))
         probe = acting.stranger()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from tests.apiserver.conftest import open_desk
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.grants import bind, user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ RELEASE = {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["relea
 def owned(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[str]:
     """A namespace whose tenant is its administrator."""
     del webhook_of_session
-    with open_desk(bare, "owned") as desk:
-        desk.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", f"--user={OWNER}")
+    with open_desk(bare, calls, "owned") as desk:
+        bind(calls, "owner", "admin", user(OWNER), namespace=desk.namespace)
         pods = f"/api/v1/namespaces/{desk.namespace}/pods"
         wait_for("RBAC to have heard of it", lambda: calls("GET", pods, user=OWNER).ok, PATIENCE)
         yield desk.namespace

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import urllib.request
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from muster.names import (
 )
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.reviews import reviews
 from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
@@ -43,15 +43,6 @@ def lane(desk: Desk, calls: Api) -> Iterator[str]:
     calls.done("DELETE", QUEUES.path(name=desk.namespace))
 
 
-def asked(webhook: MusterInstall) -> int:
-    """How many workloads muster was asked about."""
-    (process,) = webhook.webhooks
-    with urllib.request.urlopen(webhook.url(process, "/metrics"), timeout=60) as response:  # noqa: S310 - loopback
-        text = response.read().decode()
-    found = re.findall(r'^muster_webhook_reviews_total\{[^}]*webhook="workloads"[^}]*\} (\S+)$', text, re.MULTILINE)
-    return int(sum(map(float, found)))
-
-
 @pytest.mark.parametrize(
     ("kind", "workload"),
     [
@@ -65,9 +56,9 @@ def test_asked_only_where_spec_labels_or_queue_change(
     """Operators write status and finalizers all the time, and what is being deleted must not hang on anybody."""
     path = kind.path(lane, "one")
     conditions = [{"type": "Created", "status": "True", "reason": "r", "message": "", "lastTransitionTime": _NOW}]
-    started = asked(webhook)
+    started = reviews(webhook, "workloads")
     calls.done("POST", kind.path(lane), workload.label(QUEUE_LABEL, lane).manifest())
-    assert asked(webhook) == started + 1, "a new workload"
+    assert reviews(webhook, "workloads") == started + 1, "a new workload"
 
     quiet: list[tuple[str, Manifest]] = [
         ("/status", {"status": {"conditions": conditions}}),
@@ -76,19 +67,25 @@ def test_asked_only_where_spec_labels_or_queue_change(
     ]
     for rest, change in quiet:
         calls.done("PATCH", path + rest, change, patch="merge")
-    assert asked(webhook) == started + 1, "status, other annotations, finalizers"
+    assert reviews(webhook, "workloads") == started + 1, "status, other annotations, finalizers"
     for change in ({"metadata": {"labels": {"app": "x"}}}, {"spec": _changed(kind)}):
         calls.done("PATCH", path, change, patch="merge")
-    assert asked(webhook) == started + 3, "labels and spec"
+    assert reviews(webhook, "workloads") == started + 3, "labels and spec"
 
     calls.done("PATCH", path, {"metadata": {"annotations": {QUEUE_ANNOTATION: lane}}}, patch="merge")
-    assert asked(webhook) == started + 4, "the annotation that names a queue"
+    assert reviews(webhook, "workloads") == started + 4, "the annotation that names a queue"
 
     calls.done("DELETE", path)
     for left in (["example.com/two"], None):
         calls.done("PATCH", path, {"metadata": {"finalizers": left}}, patch="merge")
     assert not calls("GET", path).ok
-    assert asked(webhook) == started + 4, "its end"
+    assert reviews(webhook, "workloads") == started + 4, "its end"
+
+
+def _kubectl_create(desk: Desk, manifest: Manifest) -> str:
+    """What kubectl prints beside what it has created."""
+    at = f"--namespace={desk.namespace}"
+    return desk.testbed.kubectl("create", "-f-", at, input=json.dumps(manifest), check=False).stderr.strip()
 
 
 def _changed(kind: Resource) -> dict[str, Any]:
@@ -104,7 +101,7 @@ def test_a_refusal_says_everything_that_is_wrong(desk: Desk, calls: Api, lane: s
     unknown = 'PriorityClass "hihg" does not exist; name an existing class or create it first'
     priority = f"metadata.labels[{PRIORITY_CLASS_LABEL}]"
     message = f'admission webhook "workloads.muster.dev" denied the request: {_QUEUE}: {room}; {priority}: {unknown}'
-    said = desk.refused("create", "-f-", manifest=cluster.manifest())
+    said = _kubectl_create(desk, cluster.manifest())
     assert said == f'Error from server (ExceedsCapability): error when creating "STDIN": {message}'
     answer = calls("POST", RAY_CLUSTERS.path(lane), cluster.manifest())
     assert (answer.status, answer.body["reason"], answer.message) == (422, "ExceedsCapability", message)
@@ -114,12 +111,21 @@ def test_a_refusal_says_everything_that_is_wrong(desk: Desk, calls: Api, lane: s
     ]
 
 
+def test_a_number_that_makes_no_gang_is_said_once(desk: Desk, lane: str) -> None:
+    """Kubectl makes the line of the causes, and adds nothing."""
+    job = pytorch_job("odd").policy(queue=lane, minAvailable=0)
+    assert _kubectl_create(desk, job.manifest()) == (
+        "The request is invalid: spec.runPolicy.schedulingPolicy.minAvailable: 0 is below 1; a gang starts with at "
+        "least one pod"
+    )
+
+
 def test_warnings_come_before_what_kubectl_does_gravest_first(desk: Desk, lane: str) -> None:
     """A value with a line break makes no line of its own."""
     job = pytorch_job("odd").workers(2).policy(queue=lane, minAvailable=2, scheduleTimeoutSeconds=60)
-    said = desk.warned(job.annotate(REQUEUE_AFTER, "so\non").manifest())
+    said = _kubectl_create(desk, job.annotate(REQUEUE_AFTER, "so\non").manifest())
     policy = "spec.runPolicy.schedulingPolicy"
-    assert said == [
+    assert said.splitlines() == [
         (
             f"Warning: {policy}.minAvailable: 2 pods start the gang, but the job cannot work with fewer than 3, and "
             "those that run hold their room; raise it, or leave it out"
@@ -159,7 +165,7 @@ def test_long_warnings_pass_whole_up_to_what_the_apiserver_lets_through(desk: De
 
 def test_of_too_many_warnings_each_is_cut_between_words(desk: Desk, lane: str) -> None:
     """The apiserver would cut within a word, and within a name."""
-    said = [line.removeprefix("Warning: ") for line in desk.warned(_bound(lane, 30))]
+    said = desk.warned(_bound(lane, 30))
     assert all(line.endswith(" word...") and len(line) <= 256 for line in said)
     assert 16 <= len(said) < 30
     assert sum(map(len, said)) <= 4096
@@ -172,12 +178,11 @@ def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, call
     cluster = ray_cluster("second").label(QUEUE_LABEL, lane)
     line = f'{_QUEUE}: gang "ray-second-pg" needs cpu 1, and queue "{lane}" holds cpu 3500m of 4 (87 %); '
     probe = cluster.manifest()
-    wait_for("the warning", lambda: line in "".join(desk.warned(probe, "--dry-run=server")), PATIENCE)
+    wait_for("the warning", lambda: line in "".join(desk.warned(probe, dry_run=True)), PATIENCE)
     assert len(desk.warned(probe)) == 1
     path = RAY_CLUSTERS.path(lane, "second")
-    patch = ("--type=merge", '--patch={"spec": {"rayVersion": "2.0.0"}}')
-    changed = desk.testbed.kubectl("patch", "raycluster", "second", f"--namespace={lane}", *patch)
-    assert (changed.stderr, calls.done("GET", path)["spec"]["rayVersion"]) == ("", "2.0.0")
+    changed = calls("PATCH", path, {"spec": {"rayVersion": "2.0.0"}}, patch="merge")
+    assert (changed.warnings, changed.body["spec"]["rayVersion"]) == ((), "2.0.0")
 
 
 def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Api, lane: str) -> None:
@@ -197,7 +202,7 @@ def test_who_comes_to_a_full_queue_is_told_who_waits_there(desk: Desk, calls: Ap
 
     def said() -> list[str]:
         cluster = ray_cluster("one").label(QUEUE_LABEL, lane).manifest()
-        lines = desk.warned(cluster, "--dry-run=server")
+        lines = desk.warned(cluster, dry_run=True)
         return [line for line in lines if f'1 gang waits in queue "{lane}", 1 before it' in line]
 
     # What was read for somebody else a moment ago serves for some seconds.

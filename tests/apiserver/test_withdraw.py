@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import POD_GROUPS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
@@ -31,8 +31,8 @@ def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
     """Held pods that are bound to a PodGroup, as the webhook leaves them."""
     held(desk, gang, *names)
     for name in names:
-        desk.kubectl("annotate", "pod", name, f"{GROUP_NAME}={gang}", f"{TASK_SPEC}={role}")
-        desk.kubectl("label", "pod", name, f"{QUEUE_LABEL}=research")
+        annotations = {GROUP_NAME: gang, TASK_SPEC: role}
+        desk.merge(PODS, name, {"metadata": {"annotations": annotations, "labels": {QUEUE_LABEL: "research"}}})
 
 
 def group(desk: Desk, name: str, **roles: int) -> None:
@@ -52,7 +52,7 @@ def group(desk: Desk, name: str, **roles: int) -> None:
 
 
 def spec(desk: Desk, name: str) -> Manifest:
-    found: Manifest = desk.api.get(POD_GROUPS.path(desk.namespace, name))
+    found: Manifest = desk.api.get(desk.path(POD_GROUPS, name))
     return dict(found["spec"])
 
 
@@ -100,7 +100,7 @@ def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:
     group(desk, "running", worker=2)
     withdraw(desk)
     before = spec(desk, "running")
-    desk.kubectl("delete", "podgroup", "running")
+    desk.delete(POD_GROUPS, "running")
     group(desk, "running", worker=2)
     desk.api.create(
         f"/api/v1/namespaces/{desk.namespace}/pods/running-0/binding",

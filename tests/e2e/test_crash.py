@@ -125,16 +125,6 @@ def test_the_other_finishes_what_the_killed_leader_began(scene: Scene, muster: M
     scene.assert_started_together(_GANG, 3)
 
 
-def test_stopped_leader_gives_its_lease_back(scene: Scene, muster: MusterInstall) -> None:
-    """After SIGTERM nobody holds the lease, so that the next one need not wait for it to expire."""
-    leader = _leader(scene, muster)
-    for process in muster.controllers:
-        if process != leader:
-            process.stop(PATIENCE)
-    leader.stop(PATIENCE)
-    assert _holder(scene, muster) == ""
-
-
 def test_controllers_may_come_and_go_while_gangs_wait(scene: Scene, muster: MusterInstall) -> None:
     """With no controller at all the operators' pods stay gated, and nothing is placed; one that comes finds them."""
     while muster.controllers:

@@ -18,7 +18,7 @@ from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.kube.workloads import resource_of
 from muster.names import GATE, QUEUE_LABEL
 from muster.workloads.ray_parents import RAY_JOB
-from tests.support.cluster.grants import grant
+from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, gates
@@ -154,8 +154,10 @@ def tenant(scene: Scene) -> Path:
     """The kubeconfig of somebody who may look at pods, events, PodGroups and RayClusters of the namespace alone."""
     scene.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}})
     user = f"system:serviceaccount:{scene.namespace}:tenant"
-    for resource in (PODS, POD_GROUPS, RAY_CLUSTERS, EVENTS):
-        grant(scene, user, resource, "get", "list", "watch")
+    looks = (PODS, POD_GROUPS, RAY_CLUSTERS, EVENTS)
+    rules = [on(resource, "get", "list", "watch") for resource in looks]
+    grant(scene.api, "looks", rules, account(scene.namespace, "tenant"), namespace=scene.namespace)
+    for resource in looks:
         await_right(scene, user, "list", resource.full_name)
     return scene.testbed.service_account_kubeconfig(scene.namespace, "tenant")
 

@@ -270,15 +270,6 @@ def test_a_train_job_is_the_gang_of_its_jobset(batch: Scene) -> None:
     goes_through_its_life(batch, lambda name: train_job(name, "plain", {QUEUE_LABEL: queue}, nodes=3), pods=3)
 
 
-def test_a_train_job_that_is_too_large_is_refused(batch: Scene) -> None:
-    """It is counted with its runtime; the webhook may meet that a moment after it was made."""
-    queue = batch.queue(cpu="4")
-    batch.apply(runtime("plain", trainer()))
-    await_accepted(batch, train_job("any", "plain", {}))
-    said = batch.try_apply(train_job("large", "plain", {QUEUE_LABEL: queue}, nodes=5))
-    assert f'gang "large" needs cpu 5, queue "{queue}" has capability cpu 4' in said
-
-
 def test_a_runtime_speaks_for_its_train_jobs(batch: Scene) -> None:
     """Volcano's own annotation on the runtime's template names the queue of all that run in it."""
     queue = batch.queue(cpu="2")

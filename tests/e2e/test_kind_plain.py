@@ -10,7 +10,6 @@ from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import admitted, open_scene
-from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import RUN_SECONDS
 
 if TYPE_CHECKING:
@@ -102,16 +101,3 @@ def test_a_suspended_job_queues_again(plain: Scene) -> None:
     plain.delete(JOBS, "second")
     plain.await_running("first", 2)
     plain.assert_never_above({"cpu": "3"})
-
-
-def test_a_job_that_is_too_large_is_refused(plain: Scene) -> None:
-    queue = plain.queue(cpu="4")
-    said = plain.try_apply(_job("large", "large", 5, queue, pods=5))
-    assert f'gang "large" needs cpu 5, queue "{queue}" has capability cpu 4' in said
-
-
-def test_a_pod_that_does_not_say_how_many_they_are_is_refused(plain: Scene) -> None:
-    pod = builders.pod("alone")
-    pod["metadata"]["labels"] = {GANG: "some"}
-    said = plain.try_apply(pod)
-    assert f"metadata.annotations[{GANG_SIZE}]: missing; say how many pods the gang cannot start without" in said

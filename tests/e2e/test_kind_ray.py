@@ -167,14 +167,6 @@ def test_a_ray_job_waits_and_runs_and_a_suspended_one_queues_again(ray: Scene) -
     _assert_never_above(ray, queue, cpu="4")
 
 
-def test_a_ray_job_that_is_too_large_is_refused_itself(ray: Scene) -> None:
-    """Not its RayCluster, which nobody who applies a RayJob looks at."""
-    queue = ray.queue(cpu="4")
-    said = ray.try_apply(_ray_job("large", queue, workers=4))
-    assert f'gang "ray-large-xxxxx-pg" needs cpu 5, queue "{queue}" has capability cpu 4' in said
-    assert not ray.recorder.now(RAY_CLUSTERS)
-
-
 def test_a_ray_job_ends_and_one_that_failed_queues_for_its_next_try(ray: Scene, dashboards: RayDashboards) -> None:
     """A try is a gang of its own: the next one waits behind those that came before it."""
     queue = ray.queue(cpu="4")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import NAMESPACES, QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
-from tests.support.cluster.grants import grant, revoke
+from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, message, phase, state
@@ -54,7 +54,8 @@ def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:
     queue = scene.queue(cpu="2")
     kept = {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team=ml"}}}
     scene.patch(QUEUES, queue, kept)
-    role = grant(scene, "tenant", QUEUES, "get", "patch", "update", subresource="status")
+    status = on(QUEUES, "get", "patch", "update", subresource="status")
+    grant(scene.api, queue, [status], user("tenant"))
 
     def opened(subresource: str | None = None) -> Answer:
         patch = {"metadata": {"annotations": {NAMESPACE_SELECTOR: None}}}
@@ -64,4 +65,4 @@ def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:
     assert opened().body["reason"] == "Forbidden"
     there = scene.api.get(QUEUES.path(name=queue))
     assert there["metadata"]["annotations"][NAMESPACE_SELECTOR] == "team=ml"
-    revoke(scene, role)
+    revoke(scene.api, queue)

@@ -2,89 +2,111 @@
 
 from __future__ import annotations
 
-import json
+import re
+import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from muster.kube.resource import PODS, Resource
+from hack.testbed import wait_for
+from muster.kube.resource import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    LIMIT_RANGES,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RUNTIME_CLASSES,
+    Resource,
+)
+from muster.kube.workloads import resource_of, resource_of_source
+from muster.workloads import KINDS, SOURCES
+from tests.support.manifests import owner_chains
+from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
+    from collections.abc import Iterator
 
-__all__ = ["PATIENCE", "Desk", "Manifest"]
+    from hack.testbed import Testbed
+    from hack.testbed.api import Answer, Api
+
+__all__ = ["PATIENCE", "Desk", "Manifest", "make_namespace", "open_desk", "resource_for", "wait_for_class"]
 
 Manifest = dict[str, Any]
 
 PATIENCE = 100.0
 
+_RESOURCES = {
+    (resource.api_version, resource.kind): resource
+    for resource in (
+        *(resource_of(kind) for kind in KINDS),
+        *(resource_of_source(source) for source in SOURCES),
+        *(PODS, JOBS, LIMIT_RANGES, QUEUES, RUNTIME_CLASSES, PRIORITY_CLASSES, POD_GROUPS, CONFIG_MAPS, DEPLOYMENTS),
+        *(ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS),
+    )
+}
+
+
+def resource_for(manifest: Manifest) -> Resource:
+    """Return where objects of the manifest's kind are."""
+    return _RESOURCES[manifest["apiVersion"], manifest["kind"]]
+
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A namespace, and what tests do in it."""
+    """A namespace, and what tests do in it by quick calls."""
 
     testbed: Testbed
     namespace: str
     api: Api
 
-    def create(self, manifest: Manifest, *options: str) -> Manifest:
-        """`kubectl create`: return what the apiserver made of it."""
-        done = self.testbed.kubectl(
-            "create", "-f-", f"--namespace={self.namespace}", "--output=json", *options, input=json.dumps(manifest)
-        )
-        made: Manifest = json.loads(done.stdout)
-        return made
+    def path(self, resource: Resource, name: str | None = None) -> str:
+        """Return the path of a kind's objects here, in the cluster where it has no namespaces, or of one of them."""
+        return resource.path(self.namespace if resource.namespaced else None, name)
 
-    def warned(self, manifest: Manifest, *options: str) -> list[str]:
-        """`kubectl create` of what is taken: return the lines of its standard error."""
-        namespace = f"--namespace={self.namespace}"
-        done = self.testbed.kubectl("create", "-f-", namespace, *options, input=json.dumps(manifest))
-        return done.stderr.splitlines()
+    def ask(self, manifest: Manifest, *, dry_run: bool = False) -> Answer:
+        """Try to create it."""
+        return self.api("POST", self.path(resource_for(manifest)) + "?dryRun=All" * dry_run, manifest)
 
-    def refused(self, *args: str, manifest: Manifest | None = None) -> str:
-        """Run kubectl, which must fail, and return what it says."""
-        text = None if manifest is None else json.dumps(manifest)
-        done = self.testbed.kubectl(*args, f"--namespace={self.namespace}", input=text, check=False)
-        assert done.returncode, f"accepted: {done.stdout}"
-        return done.stderr.strip()
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Create it, and return what the apiserver made of it; a refusal fails the test."""
+        return self.api.create(self.path(resource_for(manifest)) + "?dryRun=All" * dry_run, manifest)
 
-    def kubectl(self, *args: str) -> str:
-        """Run kubectl in the namespace and return what it prints."""
-        return self.testbed.kubectl(*args, f"--namespace={self.namespace}").stdout
+    def warned(self, manifest: Manifest, *, dry_run: bool = False) -> list[str]:
+        """Create what is taken, and return the warnings."""
+        answer = self.ask(manifest, dry_run=dry_run)
+        assert answer.ok, f"refused: {answer.message}"
+        return list(answer.warnings)
 
-    def member(self, workload: Manifest, role: str, **spec: object) -> Manifest:
+    def refused(self, manifest: Manifest) -> str:
+        """Try to create what is refused, and return the apiserver's words."""
+        answer = self.ask(manifest)
+        assert not answer.ok, f"accepted: {answer.body}"
+        return answer.message
+
+    def merge(self, resource: Resource, name: str, change: Manifest) -> Manifest:
+        """Change an object by a JSON merge patch."""
+        return self.api.merge(self.path(resource, name), change)
+
+    def delete(self, resource: Resource, *names: str) -> None:
+        """Delete objects."""
+        for name in names:
+            self.api.delete(self.path(resource, name))
+
+    def member(self, workload: Manifest, role: str, **spec: Any) -> Manifest:  # noqa: ANN401 - JSON
         """Return the pod that KubeRay or the Training operator would make for this workload."""
-        meta = workload["metadata"]
+        name = workload["metadata"]["name"]
         if workload["kind"] == "RayCluster":
-            labels = {
-                "ray.io/cluster": meta["name"],
-                "ray.io/group": role,
-                "ray.io/node-type": "head" if role == "headgroup" else "worker",
-            }
+            type_ = "head" if role == "headgroup" else "worker"
+            labels = {"ray.io/cluster": name, "ray.io/group": role, "ray.io/node-type": type_}
         else:
-            labels = {
-                "training.kubeflow.org/job-name": meta["name"],
-                "training.kubeflow.org/replica-type": role,
-            }
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "generateName": f"{meta['name']}-{role}-",
-                "labels": labels,
-                "ownerReferences": [
-                    {
-                        "apiVersion": workload["apiVersion"],
-                        "kind": workload["kind"],
-                        "name": meta["name"],
-                        "uid": meta["uid"],
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
-            },
-            "spec": {"containers": [{"name": "main", "image": "none"}], **spec},
-        }
+            labels = {"training.kubeflow.org/job-name": name, "training.kubeflow.org/replica-type": role}
+        return owner_chains.member(workload, labels, **spec)
 
     def pods(self) -> list[Manifest]:
         """Return the pods of the namespace."""
@@ -94,3 +116,31 @@ class Desk:
         """Return the objects of a kind in the namespace."""
         items: list[Manifest] = self.api.get(resource.path(self.namespace))["items"]
         return items
+
+
+@contextmanager
+def open_desk(testbed: Testbed, api: Api, name: str) -> Iterator[Desk]:
+    """Make a namespace of about that name, and delete it in the end."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower())
+    namespace = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
+    make_namespace(api, namespace)
+    yield Desk(testbed, namespace, api)
+    api.delete(NAMESPACES.path(name=namespace))
+
+
+def make_namespace(api: Api, name: str, **labels: str) -> None:
+    """Make a namespace in which pods can be made."""
+    api.create(NAMESPACES.path(), {"metadata": {"name": name, "labels": labels}})
+    account = f"{NAMESPACES.path(name=name)}/serviceaccounts/default"
+    wait_for("its ServiceAccount", lambda: api("GET", account).ok, PATIENCE)
+
+
+def wait_for_class(api: Api, name: str, *, everybodys: bool = False) -> None:
+    """Wait until pods may have this PriorityClass, or get it: the apiserver's admission hears of it by a watch."""
+    pod = builders.pod("probe", **({} if everybodys else {"priorityClassName": name}))
+    path = f"{PODS.path('default')}?dryRun=All"
+
+    def given() -> bool:
+        return bool(api("POST", path, pod).body.get("spec", {}).get("priorityClassName") == name)
+
+    wait_for(f"PriorityClass {name} to be known", given, PATIENCE)

@@ -1,46 +1,62 @@
-"""Rights of a test's own users: a role for one kind, and its binding."""
+"""RBAC that tests grant, in a namespace or in the whole cluster."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.kube.resource import Resource
-
 if TYPE_CHECKING:
-    from tests.support.cluster.verbs import Verbs
+    from collections.abc import Sequence
 
-__all__ = ["grant", "revoke"]
+    from hack.testbed.api import Api
+    from muster.kube.resource import Resource
+
+__all__ = ["account", "bind", "grant", "on", "revoke", "user"]
 
 _GROUP = "rbac.authorization.k8s.io"
-_KINDS = {
-    kind: Resource(_GROUP, "v1", f"{kind.lower()}s", kind, not kind.startswith("Cluster"))
-    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-}
+_PATH = f"/apis/{_GROUP}/v1"
+
+Manifest = dict[str, Any]
 
 
-def grant(scene: Verbs, user: str, resource: Resource, *verbs: str, subresource: str = "") -> str:
-    """Let a user do this to the kind: in the namespace, or everywhere if it has none; return the role's name."""
-    scope = "" if resource.namespaced else "Cluster"
-    name = f"{scene.namespace}-{resource.plural}{subresource}"
+def user(name: str) -> Manifest:
+    """Return a user as the subject of a binding."""
+    return {"apiGroup": _GROUP, "kind": "User", "name": name}
+
+
+def account(namespace: str, name: str = "default") -> Manifest:
+    """Return a ServiceAccount as the subject of a binding."""
+    return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+
+
+def on(resource: Resource, *verbs: str, subresource: str = "") -> Manifest:
+    """Return the rule of a role for one kind."""
     to = f"{resource.plural}/{subresource}".rstrip("/")
-    rule = {"apiGroups": [resource.group], "resources": [to], "verbs": list(verbs)}
-    scene.create(_object(f"{scope}Role", name, rules=[rule]))
-    scene.create(
-        _object(
-            f"{scope}RoleBinding",
-            name,
-            roleRef={"apiGroup": _GROUP, "kind": f"{scope}Role", "name": name},
-            subjects=[{"apiGroup": _GROUP, "kind": "User", "name": user}],
-        )
-    )
-    return name
+    return {"apiGroups": [resource.group], "resources": [to], "verbs": list(verbs)}
 
 
-def revoke(scene: Verbs, role: str) -> None:
-    """Take back what was granted on a kind outside of namespaces; a namespace takes its own roles along."""
-    scene.delete(_KINDS["ClusterRoleBinding"], role)
-    scene.delete(_KINDS["ClusterRole"], role)
+def grant(api: Api, name: str, rules: Sequence[Manifest], *subjects: Manifest, namespace: str = "") -> None:
+    """Make a role with these rules and bind it to the subjects; without `namespace` for the whole cluster."""
+    kind = "Role" if namespace else "ClusterRole"
+    api.create(f"{_collection(namespace)}{kind.lower()}s", {"metadata": {"name": name}, "rules": rules})
+    _bind(api, name, (kind, name), subjects, namespace)
 
 
-def _object(kind: str, name: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    return {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": {"name": name}, **fields}
+def bind(api: Api, name: str, role: str, *subjects: Manifest, namespace: str = "") -> None:
+    """Bind a ClusterRole that exists to the subjects."""
+    _bind(api, name, ("ClusterRole", role), subjects, namespace)
+
+
+def revoke(api: Api, name: str) -> None:
+    """Take away what was granted or bound by that name in the whole cluster."""
+    for kind in ("clusterrolebindings", "clusterroles"):
+        api.delete(f"{_PATH}/{kind}/{name}", missing_ok=True)
+
+
+def _bind(api: Api, name: str, role: tuple[str, str], subjects: Sequence[Manifest], namespace: str) -> None:
+    reference = {"apiGroup": _GROUP, "kind": role[0], "name": role[1]}
+    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
+    api.create(f"{_collection(namespace)}{'' if namespace else 'cluster'}rolebindings", body)
+
+
+def _collection(namespace: str) -> str:
+    return f"{_PATH}/namespaces/{namespace}/" if namespace else f"{_PATH}/"

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
 from muster.names import GANG, GANG_SIZE
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.owner_chains import Maker, chain, member
+from tests.support.manifests.owner_chains import chain, member
 from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from hack.testbed import Testbed
-    from tests.support.cluster.desk import Manifest
+    from hack.testbed.api import Api
+    from tests.support.cluster.desk import Desk, Manifest
 
-__all__ = ["MPI_JOB_V1", "PLAIN", "TEMPLATE", "WITH_WORKLOAD", "Chain", "Member", "mpi_job", "serve_all", "serve_v1"]
+__all__ = [
+    "DEFINITIONS",
+    "MPI_JOB_V1",
+    "PLAIN",
+    "TEMPLATE",
+    "WITH_WORKLOAD",
+    "Chain",
+    "Member",
+    "mpi_job",
+    "serve",
+    "serve_all",
+    "serving_v1",
+    "withdraw",
+]
 
 _CRDS = {
     "github.com/ray-project/kuberay/ray-operator": "config/crd/bases/ray.io_*.yaml",
@@ -27,24 +44,31 @@ _CRDS = {
     "github.com/kubeflow/trainer/v2": "manifests/base/crds/trainer*.yaml",
 }
 _MPI_JOBS = "mpijobs.kubeflow.org"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _RAY, _KUBEFLOW, _TRAINER = "ray.io/v1", "kubeflow.org/v1", "trainer.kubeflow.org/v1alpha1"
 
 TEMPLATE: Manifest = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
 """The pod template of every role, where a test has no other."""
 
 
-def _serve(bare: Testbed, *files: object) -> None:
-    # They are large, and a busy apiserver may break off in the middle.
-    names = [f"--filename={file}" for file in files]
-    wait_for("the CRDs to be taken", lambda: bare.kubectl("apply", "--server-side", *names), PATIENCE)
-    wait_for("the CRDs to be served", lambda: all_served(bare), PATIENCE)
+def serve(bare: Testbed, files: Iterable[Path]) -> None:
+    """Install CRDs, and wait until every version of every one is served."""
+    api = bare.api()
+
+    def install(file: Path) -> None:
+        content = file.read_bytes()
+        # They are large; the name is at the start of each, two spaces in.
+        name = re.search(rb"^  name: (\S+)$", content, re.MULTILINE)
+        assert name, f"{file} is no CRD"
+        api.apply(f"{DEFINITIONS}/{name[1].decode()}", content)
+
+    api.each(install, files)
+    wait_for("the CRDs to be served", lambda: _all_served(api), PATIENCE)
 
 
-def all_served(testbed: Testbed) -> bool:
-    """Whether the apiserver serves every version of every CRD; by its conditions it may do so a moment later."""
-    api = testbed.api()
-    specs = [crd["spec"] for crd in api.get(_DEFINITIONS)["items"]]
+def _all_served(api: Api) -> bool:
+    """Whether the apiserver serves what its CRDs say; by their conditions it may do so a moment later."""
+    specs = [crd["spec"] for crd in api.get(DEFINITIONS)["items"]]
     paths = [
         f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"
         for spec in specs
@@ -57,14 +81,31 @@ def all_served(testbed: Testbed) -> bool:
 
 def serve_all(bare: Testbed) -> None:
     """Install all CRDs of all operators, with the MPI operator's MPIJob."""
-    _serve(bare, *(file for module, pattern in _CRDS.items() for file in bare.module_dir(module).glob(pattern)))
+    serve(bare, _files(bare, *_CRDS))
 
 
-def serve_v1(bare: Testbed) -> None:
-    """From here on the Training operator's MPIJob in place of the MPI operator's, whose CRD has the same name."""
-    bare.kubectl("delete", "crd", _MPI_JOBS)
-    folder = bare.module_dir("github.com/kubeflow/training-operator")
-    _serve(bare, folder / "manifests" / "base" / "crds" / "kubeflow.org_mpijobs.yaml")
+@contextmanager
+def serving_v1(bare: Testbed) -> Iterator[None]:
+    """Serve the Training operator's MPIJob in place of the MPI operator's, whose CRD has the same name."""
+    theirs = bare.module_dir("github.com/kubeflow/training-operator") / "manifests/base/crds/kubeflow.org_mpijobs.yaml"
+    withdraw(bare, _MPI_JOBS)
+    serve(bare, [theirs])
+    yield
+    withdraw(bare, _MPI_JOBS)
+    serve(bare, _files(bare, "github.com/kubeflow/mpi-operator"))
+
+
+def withdraw(bare: Testbed, *names: str) -> None:
+    """Remove CRDs with all of their objects, and wait until nothing of them is left."""
+    api = bare.api()
+    for name in names:
+        api.delete(f"{DEFINITIONS}/{name}", missing_ok=True)
+    for name in names:
+        wait_for("its end", lambda path=f"{DEFINITIONS}/{name}": not api("GET", path).ok, PATIENCE)  # type: ignore[misc]
+
+
+def _files(bare: Testbed, *modules: str) -> list[Path]:
+    return [file for module in modules for file in bare.module_dir(module).glob(_CRDS[module])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +122,16 @@ class Chain:
     role: str
     plain: bool = False
 
-    def made(self, maker: Maker, name: str, said: Mapping[str, str], template: Manifest = TEMPLATE) -> Member:
+    def made(self, desk: Desk, name: str, said: Mapping[str, str], template: Manifest = TEMPLATE) -> Member:
         """Make the owners. Only the topmost says anything, as where an operator hands nothing down, or the pod."""
         owners = self.owners(name, template)
         if self.plain:
-            owner = chain(owners, maker.create) if owners else None
+            owner = chain(owners, desk.create) if owners else None
             return Member(self, name, owner, {**self.labels(name), **said}, {GANG_SIZE: "2"})
         top = {**owners[0], "metadata": {**owners[0]["metadata"], "labels": dict(said)}}
         if top["kind"] == "TrainJob":
-            maker.create(_runtime(name, template))
-        return Member(self, name, chain([top, *owners[1:]], maker.create), self.labels(name), {})
+            desk.create(_runtime(name, template))
+        return Member(self, name, chain([top, *owners[1:]], desk.create), self.labels(name), {})
 
 
 @dataclass(frozen=True, slots=True)

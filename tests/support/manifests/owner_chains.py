@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from hack.testbed import wait_for
-from muster.kube.resource import JOBS, LIMIT_RANGES, PODS, QUEUES, RUNTIME_CLASSES
-from muster.kube.workloads import resource_of, resource_of_source
-from muster.workloads import KINDS, SOURCES
-from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests import workloads as builders
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from hack.testbed.api import Answer, Api
-    from tests.support.cluster.desk import Manifest
+__all__ = ["chain", "member", "owned"]
 
-__all__ = ["Maker", "chain", "member", "owned", "wait_for_class"]
-
-_RESOURCES = {
-    (resource.api_version, resource.kind): resource
-    for resource in (
-        *(resource_of(kind) for kind in KINDS),
-        *(resource_of_source(source) for source in SOURCES),
-        *(PODS, JOBS, LIMIT_RANGES, QUEUES, RUNTIME_CLASSES),
-    )
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """Makes objects in one namespace, by few and quick calls."""
-
-    calls: Api
-    namespace: str
-
-    def path(self, manifest: Manifest, name: str | None = None) -> str:
-        """Where objects of its kind are, or with `name` one of them."""
-        resource = _RESOURCES[manifest["apiVersion"], manifest["kind"]]
-        return resource.path(self.namespace if resource.namespaced else None, name)
-
-    def create(self, manifest: Manifest) -> Manifest:
-        """Create it, and return what the apiserver made of it; a refusal fails the test."""
-        return self.calls.done("POST", self.path(manifest), manifest)
-
-    def ask(self, manifest: Manifest) -> Answer:
-        """Try to create it."""
-        return self.calls("POST", self.path(manifest), manifest)
+Manifest = dict[str, Any]
 
 
 def owned(manifest: Manifest, owner: Manifest) -> Manifest:
@@ -88,14 +49,3 @@ def member(
         "spec": {"containers": [{"name": "main", "image": "none", **(container or {})}], **spec},
     }
     return pod if owner is None else owned(pod, owner)
-
-
-def wait_for_class(calls: Api, name: str, *, everybodys: bool = False) -> None:
-    """Wait until pods may have this PriorityClass, or get it: the apiserver's admission hears of it by a watch."""
-    pod = builders.pod("probe", **({} if everybodys else {"priorityClassName": name}))
-    path = f"{PODS.path('default')}?dryRun=All"
-
-    def given() -> bool:
-        return bool(calls("POST", path, pod).body.get("spec", {}).get("priorityClassName") == name)
-
-    wait_for(f"PriorityClass {name} to be known", given, PATIENCE)
