@@ -149,7 +149,7 @@ def found(place: str) -> float:
     """The number at a place."""
     kind, _, rest = place.partition(":")
     if kind == "values":
-        value: Any = yaml.safe_load((CHECKOUT / "charts/muster/values.yaml").read_text())
+        value: Any = _values()
         for key in rest.split("."):
             value = value[int(key)] if isinstance(value, list) else value[key]
     elif kind == "flag":
@@ -166,8 +166,19 @@ def found(place: str) -> float:
     return _plain(value)
 
 
+@cache
+def _values() -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load((CHECKOUT / "charts/muster/values.yaml").read_text())
+    return values
+
+
+@cache
+def _parsed(path: str) -> ast.Module:
+    return ast.parse((CHECKOUT / path).read_text())
+
+
 def _flag(path: str, flag: str) -> object:
-    calls = [node for node in ast.walk(ast.parse((CHECKOUT / path).read_text())) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(_parsed(path)) if isinstance(node, ast.Call)]
     (call,) = [
         call
         for call in calls
