@@ -79,11 +79,27 @@ _COMMANDS = (
         "A file of more than «64 MiB»",
         ("muster.cli.manifests:_LARGEST_FILE",),
     ),
+    Row(
+        _CLI,
+        "or «2» when there is no such workload",
+        ("muster.cli.explain:_CANNOT_ASK", "muster.cli.queues:_CANNOT_ASK"),
+    ),
+    Row(
+        _CLI,
+        "`audit` end with «1» when something is refused",
+        ("muster.cli.plan:_REFUSED", "muster.cli.audit:_REFUSED"),
+    ),
+    Row(_CLI, "| «2» | not everything could be looked at;", ("muster.cli.audit:_CANNOT_LOOK",)),
+    Row(_CLI, "| «1» | there is a problem,", ("muster.cli.doctor.command:_PROBLEM",)),
+    Row(_CLI, "| «2» | no problem was found, but", ("muster.cli.doctor.command:_CANNOT_LOOK",)),
     Row(_CLI, "nested deeper than «100» levels", ("muster.cli.parsing:_DEEPEST",)),
     Row(_CLI, "or of more than «2,000,000» values, is refused", ("muster.cli.parsing:_MOST_VALUES",)),
 )
 
 _COUNTED = (
+    Row(_GANGS, "no quantities, or have more than «128» characters", ("muster.quantity:_MAX_LENGTH",)),
+    Row(_GANGS, "or an exponent above «64»,", ("muster.quantity:_MAX_EXPONENT",)),
+    Row(_GANGS, "with a hash of «10» characters", ("muster.names:_HASH_LENGTH",)),
     Row(_GANGS, "would have more than «253» characters", ("muster.names:LONGEST_NAME",)),
     Row(_GANGS, "more than the «63» characters of a label", ("muster.names:_LONGEST_LABEL",)),
     Row(_GANGS, "KubeRay's autoscaler («500m», 512Mi)", ("muster.workloads.ray:_AUTOSCALER.requests.cpu",)),
@@ -117,6 +133,7 @@ _HELD = (
     ),
     Row(_SECURITY, "the old one is trusted for «an hour» longer", ("webhook.trust:Terms.overlap",)),
     Row(_SECURITY, "«ten minutes» of anything at all (`make fuzz`)", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(_SECURITY, "than they must, no text above «4096» characters", ("webhook.review:_LONGEST_TEXT",)),
     Row(_SECURITY, "its decisions anything for «ten minutes»:", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
     Row(_SECURITY, "answered within «a second» of CPU", ("tests.fuzz.promises:LONGEST",)),
     Row(

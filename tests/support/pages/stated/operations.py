@@ -144,7 +144,7 @@ _LIMITS = (
         "webhook.listener:_EARLIEST",
         rule=lambda whole, earliest: whole * earliest / 60,
     ),
-    _row("to close, within «8 seconds».", "webhook.__main__:_DRAIN_SECONDS"),
+    _row("to close, within «8 seconds»;", "webhook.__main__:_DRAIN_SECONDS"),
     _row(
         "duration_seconds` above «half a second»",
         r"text:charts/muster/files/alerts.yaml /duration_seconds_bucket.*> (\S+)/",
@@ -344,4 +344,25 @@ _ASKS = (
     _row("each once «an hour» at most", "webhook.notices:_HOUR"),
 )
 
-ROWS = (*_PODS, *_ASKS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
+_BOUNDS = (
+    _row("token anew every «minute», keeps", "muster.kube.config:_REFRESH_SECONDS"),
+    _row("is to begin within «30 seconds»,", "muster.kube.client:Client.watch.open_deadline"),
+    _row("takes lines of «8 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
+    _row(
+        "configurations every «10 seconds», at once", "webhook.trust:_CHECK_SECONDS", "webhook.mounted:_CHECK_SECONDS"
+    ),
+    _row("never sooner than «0.2 seconds» after", "webhook.trust:_BREATH_SECONDS"),
+    _row("is good from «an hour» before", "webhook.certificates:_SKEW"),
+    _row("lives at least «3» times as long", "webhook.options:_SHARE"),
+    _row("and a certificate for «a day».", "webhook.options:_SHORTEST_DAYS", rule=lambda days: days * 86400),
+    _row("the Secret holds «4» authorities", "webhook.rotation:_MOST_AUTHORITIES"),
+    _row("and a caBundle «8» at most", "webhook.trust:_MOST_IN_BUNDLE"),
+    _row("has not fitted them for «a minute».", "webhook.mounted:_PATIENCE_SECONDS"),
+    _row("said nothing for «0.1 seconds» are closed first", "webhook.listener:_SILENT_SECONDS"),
+    _row("idle for longest, «a second» at least", "webhook.listener:_IDLE_SECONDS"),
+    _row("may ask once more for «a second».", "webhook.listener:_TELLING_SECONDS"),
+    _row("all were opened, «1» when something was not", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
+    _row("was not, «2» when it could not ask", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
+)
+
+ROWS = (*_PODS, *_ASKS, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
