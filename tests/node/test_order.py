@@ -198,6 +198,8 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     assert absent.kubectl("get", mine, label, "--output=name") == ""
 
 
+# An install, two upgrades, a rollback and two uninstalls for hooks that change with the chart alone.
+@pytest.mark.long
 def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -> None:
     """What was installed is not called, also after an upgrade; nor can it be uninstalled but without its Job.
 
