@@ -11,6 +11,7 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import PRIORITY_CLASSES
+from tests.support.cluster import steps
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
@@ -72,6 +73,15 @@ def bare() -> Iterator[Testbed]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have those that need the second testbed run last, one after another: nobody else is to run beside it."""
     items.sort(key=lambda item: "bare" in getattr(item, "fixturenames", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how much work of muster's the steps of this run took."""
+    steps.record()
+    if lines := steps.table():
+        terminalreporter.section("work of muster's by step: median and most of this run (recorded median)")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 class InstallOnBare(Protocol):
