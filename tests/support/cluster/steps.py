@@ -6,9 +6,10 @@ Two units are counted from the end of one wait to the end of the next, where tha
   apiserver's own count of its priority level;
 - *looks*: how often the controllers worked on a gang.
 
-Others were measured beside load and left out. Seconds say how busy the machine is. CPU time of muster's processes
+Others are left out. Seconds say how busy the machine is. CPU time of muster's processes
 grows with the seconds, for idle processes poll and renew; so do calls for a lease. Versions of the cluster count
-everybody's writes.
+everybody's writes. Kinds of steps without a recorded median are shown and not judged: some take all of the work or none
+of it, by what was waited for before.
 
 What takes more than `_SLACK` times the recorded median and `_ROOM` more fails its test. It finds work that is done ten
 times over (a loop, a cache that holds nothing, a gang that wakes all others), not waiting: a longer pause between two
