@@ -12,7 +12,7 @@ import pytest
 
 from muster.kube.resource import PODS, QUEUES
 from muster.names import PREEMPTION, TASK_SPEC
-from tests.support.cluster.scene import alive, gates, node_of, state
+from tests.support.cluster.scene import alive, gates, node_of
 from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import pytorch_job
 
@@ -125,15 +125,15 @@ def _assert_half_goes_and_comes_back(scene: Scene) -> None:
     """The claimant starts whole and stays; two pods of the other are evicted, no more, and made anew to wait."""
     first = {pod["metadata"]["uid"] for pod in scene.await_running("claimant", 2)}
     scene.wait("the evicted pods to be made anew", lambda: len(_waiting(scene)) == 2)
-    assert state(scene.pod_group("elastic")) == "Running"
+    scene.await_state("elastic", "Running")
     before_the_end = {pod["metadata"]["uid"] for pod in scene.pods("claimant")}
     scene.end("claimant")
     scene.await_ended("claimant")
     scene.await_running("elastic", 4)
     assert before_the_end == first, "the claimant lost pods to those that it had displaced"
-    assert _evictions(scene) == 2
     scene.assert_started_together("claimant", 2)
     scene.assert_never_open_above(acts=2)
+    assert _evictions(scene) == 2
     _assert_minimum_stayed(scene, {"master": 1, "worker": 1})
 
 
