@@ -29,7 +29,7 @@ from hack.testbed.schemas import schemas
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["LEFT_OUT", "QUICK", "Part", "main", "parts", "quick", "run"]
+__all__ = ["LEFT_OUT", "QUICK", "Part", "lanes", "main", "parts", "quick", "run"]
 
 _TESTS = Path("tests")
 _CLUSTERS = _TESTS / "e2e"
@@ -109,19 +109,24 @@ def _with_node(environment: Mapping[str, str]) -> bool:
     return False
 
 
+def lanes(chosen: Sequence[Part]) -> list[list[Part]]:
+    """Return the parts in groups of those that run one after another, in their order."""
+    found: dict[str, list[Part]] = {}
+    for part in chosen:
+        found.setdefault(part.lane or part.name, []).append(part)
+    return [*found.values()]
+
+
 def run(chosen: Sequence[Part], *, at_once: int = _AT_ONCE) -> bool:
     """Run these parts in this order, a few at a time; print what failed and what it cost; return whether all passed."""
     started = time.monotonic()
-    lanes: dict[str, list[Part]] = {}
-    for part in chosen:
-        lanes.setdefault(part.lane or part.name, []).append(part)
 
     def one_by_one(lane: Sequence[Part]) -> None:
         for part in lane:
             part.run()
 
     with ThreadPoolExecutor(at_once) as pool:
-        for _ in pool.map(one_by_one, lanes.values()):
+        for _ in pool.map(one_by_one, lanes(chosen)):
             pass
     costs = table(chosen, time.monotonic() - started)
     for part in chosen:
