@@ -1,4 +1,4 @@
-# The two commands: `make demo` and `make test`. Both set up what they need.
+# The two commands: `make demo` and `make test`. Both set up what they need. `make check` is what one runs all day.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ COMMA := ,
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image demo test lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz audit-dependencies lock clean
+.PHONY: help setup image demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -36,15 +36,19 @@ image: setup ## Build the image into dist/image, without Docker or root (Debian 
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
 
-test: lint build-all image ## Lint, then every test, four pytests side by side; MUSTER_WITHOUT_NODE=1 leaves the real node out
-	@$(BIN)/python -m hack.check $(PYTEST_ARGS)
+check: lint ## Lint, units, the chart and the documents: no root, no network, no control plane
+	@echo "== units, chart, documents"
+	@$(BIN)/python -m hack.check quick $(PYTEST_ARGS)
+
+test: check build-all image ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
+	@$(BIN)/python -m hack.check test $(PYTEST_ARGS)
+
+test-all: check build-all image ## As test, with the long ones, and five minutes of chaos
+	@MUSTER_CHAOS_SECONDS=$${MUSTER_CHAOS_SECONDS:-300} $(BIN)/python -m hack.check all $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter
 	@echo "== lint"
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/python -m hack.lint
 
 test-unit: setup ## Tests without a cluster, in seconds
 	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)

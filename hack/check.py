@@ -1,13 +1,11 @@
-"""Runs all tests: `python -m hack.check [pytest arguments]`.
+"""Runs tests: `python -m hack.check {quick,test,all} [pytest options]`, for `make check`, `make test`, `make test-all`.
 
-A few pytests side by side, for most tests wait for clusters most of the time. The tests of whole clusters are in three
-of them, such that all take about as long; the short ones begin where another has ended. What needs the MPI operator,
-which has a port compiled in, is all in one. Every line says whose it is; the last ones name every test that failed, for
-of a long log people see its end. The exit code is 0 when all have passed.
-
-Beside three others on two cores a test of a whole cluster may fail for want of time. So when all have ended, the few
-that failed run once more with nothing beside them. Those that pass then are named as unsteady: each is a fault still,
-of the test or of muster. What fails again has failed, and so has a part in which many did.
+`quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
+A few pytests run side by side, for most tests wait for clusters most of the time. The tests of whole clusters are in
+three of them, such that all take about as long; the short ones begin where another has ended. What needs the MPI
+operator, which has a port compiled in, runs one after another. Every line says whose it is; the last ones name every
+test that failed, for of a long log people see its end. The exit code is 0 when all have passed. What becomes of a test
+that failed is told in `hack.attempts`.
 
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
 at the end; where CI is set it is an error.
@@ -16,25 +14,36 @@ at the end; where CI is set it is an error.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from hack.attempts import Part, remember, unsteady_log
+from hack.spent import table
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+from hack.testbed.schemas import schemas
 
-__all__ = ["LEFT_OUT", "Part", "main", "parts", "run"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["LEFT_OUT", "QUICK", "Part", "lanes", "main", "parts", "quick", "run"]
 
 _TESTS = Path("tests")
 _CLUSTERS = _TESTS / "e2e"
 _APISERVER = _TESTS / "apiserver"
 _FAULTS = _TESTS / "faults"
-_OPERATORS = (_TESTS / "conformance", _TESTS / "image", _TESTS / "testbed")
+_CONFORMANCE = _TESTS / "conformance"
+_TESTBED = _TESTS / "testbed"
+_IMAGE = _TESTS / "image"
+_FUZZ = _TESTS / "fuzz"
 _NODE = _TESTS / "node"
+QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
+"""What `make check` runs."""
+# What the chart's tests run.
+_PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
 LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT tested"
 # Tests of whole clusters that two others take on; those with the node bring testbeds of their own.
@@ -43,89 +52,53 @@ _WITH_NODE = (
     *("test_chaos.py", "test_queue_*.py"),
 )
 _WITH_OPERATORS = ("test_kind_*.py", "test_story_*.py", "test_nudge.py", "test_requeue.py")
-# Of a reason, which pytest does not cut where CI is set, in characters.
-_LONGEST = 400
-# How pytest says that tests failed, and nothing else did.
-_SOME_FAILED = 1
 # Each has a control plane most of the time: more would only take cores and memory from each other.
 _AT_ONCE = 4
-# Of one part; more are no accident.
-_FEW = 3
 
 
-@dataclass(slots=True)
-class Part:
-    """One pytest: its name, how it ended (None: not at all), when, and one line for each of its tests that failed.
+def quick(more: Sequence[str] = ()) -> list[Part]:
+    """Return the one pytest that needs no control plane, with a worker for each core.
 
-    Those that failed beside others, and passed by themselves, are `unsteady`.
+    A file's tests stay together, for they share renderings and modules.
     """
-
-    name: str
-    arguments: Sequence[str]
-    code: int | None = None
-    seconds: float = 0.0
-    failed: list[str] = field(default_factory=list)
-    unsteady: list[str] = field(default_factory=list)
-
-    def run(self, *more: str) -> None:
-        """Run it to its end with `more` arguments, and print what it prints."""
-        # Where pytest remembers which tests failed: those of this part alone.
-        memory = f"--override-ini=cache_dir=.pytest_cache/{self.name}"
-        command = [sys.executable, "-m", "pytest", memory, *self.arguments, *more]
-        # pytest cuts the reasons of its summary to the width of the terminal, which is none here.
-        wide = os.environ | {"COLUMNS": "200"}
-        in_summary, started = False, time.monotonic()
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=wide
-        ) as process:
-            for line in map(str.rstrip, process.stdout or ()):
-                print(f"{self.name:<9}| {line}", flush=True)
-                in_summary = in_summary or line.strip("= ") == "short test summary info"
-                if in_summary and line.startswith(("FAILED ", "ERROR ")):
-                    self.failed.append(line[:_LONGEST])
-        self.code, self.seconds = process.returncode, time.monotonic() - started
-
-    def look_again(self) -> None:
-        """Run what failed once more, where that is a few tests."""
-        if self.code != _SOME_FAILED or len(self.failed) > _FEW:
-            return
-        print(f"== once more, with nothing beside it: what failed of {self.name}", flush=True)
-        again = Part(self.name, self.arguments)
-        again.run("--last-failed", "--last-failed-no-failures=none")
-        self.seconds += again.seconds
-        if again.code == 0:
-            self.code, self.unsteady, self.failed = 0, self.failed, []
-
-    def outcome(self) -> str:
-        """Return how it ended, in words, and after how long."""
-        ended = "passed" if self.code == 0 else f"failed ({self.code})"
-        unsteady = f" ({len(self.unsteady)} at the second attempt)" if self.unsteady else ""
-        return f"{self.name} {ended}{unsteady} in {self.seconds:.0f} s"
+    workers = ("--numprocesses=logical", "--dist=loadfile", "--quiet")
+    return [Part("check", [*workers, *more], [*map(str, QUICK)], steady=True)]
 
 
-def parts(more: Sequence[str] = (), *, node: bool = True) -> list[Part]:
-    """Return the pytests, the long ones first, each with the arguments `more`.
+def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = True) -> list[Part]:
+    """Return all other pytests, the long ones first, each with the options `more`.
 
-    Together they run every test, but for the node's, if so.
+    Together they run every test that `quick` does not, but for the node's without `node`, and for those marked `long`
+    without `everything`.
     """
-    left_out = set() if node else {_NODE}
+    left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
     left = set(_CLUSTERS.glob("test_*.py"))
     taken: dict[tuple[str, ...], list[Path]] = {}
     for names in (_WITH_NODE, _WITH_OPERATORS):
         taken[names] = sorted(path for path in left if any(map(path.match, names)))
         left.difference_update(taken[names])
-    whole = {_CLUSTERS, _NODE, *_OPERATORS, _APISERVER, _FAULTS}
+    own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
         "clusters": sorted(left),
-        "operators": [*_OPERATORS, *taken[_WITH_OPERATORS]],
+        "operators": [_TESTBED, *taken[_WITH_OPERATORS]],
         "node": [*sorted(folders & {_NODE}), *taken[_WITH_NODE]],
         "apiserver": [_APISERVER],
+        "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
-        "others": sorted(folders - whole),
+        "image": [_IMAGE],
+        "others": sorted(folders - own),
     }
-    # One line for each test where some take a minute.
-    return [Part(name, [*([] if name == "others" else ["-v"]), *map(str, paths[name]), *more]) for name in paths]
+    # One line for each test, where some take a minute.
+    options = ["-v", *([] if everything else ["-m", "not long"]), *more]
+    # Of these the first answer counts: no cluster, or numbers alone.
+    steady = {"conformance", "image", "others"}
+    # Both need the MPI operator.
+    lanes = {"conformance": "operators"}
+    return [
+        Part(name, options, [*map(str, paths[name])], steady=name in steady, lane=lanes.get(name, name))
+        for name in paths
+    ]
 
 
 def _with_node(environment: Mapping[str, str]) -> bool:
@@ -136,29 +109,61 @@ def _with_node(environment: Mapping[str, str]) -> bool:
     return False
 
 
-def run(chosen: Sequence[Part]) -> bool:
-    """Run these parts in this order, a few at a time; print what failed, and return whether all passed."""
+def lanes(chosen: Sequence[Part]) -> list[list[Part]]:
+    """Return the parts in groups of those that run one after another, in their order."""
+    found: dict[str, list[Part]] = {}
+    for part in chosen:
+        found.setdefault(part.lane or part.name, []).append(part)
+    return [*found.values()]
+
+
+def run(chosen: Sequence[Part], *, at_once: int = _AT_ONCE) -> bool:
+    """Run these parts in this order, a few at a time; print what failed and what it cost; return whether all passed."""
     started = time.monotonic()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(lambda part: part.run("--cache-clear"), chosen):
+
+    def one_by_one(lane: Sequence[Part]) -> None:
+        for part in lane:
+            part.run()
+
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(one_by_one, lanes(chosen)):
             pass
+    costs = table(chosen, time.monotonic() - started)
     for part in chosen:
-        part.look_again()
-    for part in chosen:
-        for line in part.failed:
-            print(f"{part.name:<9}| {line}")
-        for line in part.unsteady:
-            print(f"{part.name:<9}| UNSTEADY, passed by itself: {line}")
+        if part.may_try_again():
+            part.try_again()
+    remember(chosen)
+    print("\n".join([*costs, *_last_words(chosen)]))
     print(f"== {', '.join(part.outcome() for part in chosen)}, after {time.monotonic() - started:.0f} s", flush=True)
     return all(part.code == 0 for part in chosen)
 
 
+def _last_words(chosen: Sequence[Part]) -> Iterator[str]:
+    """What was left out, what failed, and what failed for a while."""
+    if left := sum(part.left for part in chosen):
+        yield f"== left to `make test-all`: {left} tests marked `long`"
+    for part in chosen:
+        for line in part.failed:
+            yield f"{part.name:<11}| {line}"
+    unsteady = [(part.name, test) for part in chosen for test in part.unsteady]
+    for name, test in unsteady:
+        yield f"{name:<11}| UNSTEADY, failed beside others and passed by itself: {test}"
+    if unsteady:
+        yield f"== UNSTEADY tests hide a fault: find it; they are also in {unsteady_log()}"
+
+
 def main() -> None:
-    """Run all tests and exit."""
+    """Run what was asked for and exit."""
+    _, what, *more = sys.argv
+    if what == "quick":
+        # The first time they are built, which pytest would hide.
+        binaries([PARTS[name] for name in _PROGRAMS], print)
+        schemas(print)
+        sys.exit(not run(quick(more)))
     node = _with_node(os.environ)
     if not node:
         print(f"== {LEFT_OUT}", flush=True)
-    passed = run(parts(sys.argv[1:], node=node))
+    passed = run(parts(more, node=node, everything=what == "all"))
     if not node:
         print(f"== {LEFT_OUT}")
     sys.exit(not passed)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed.api import answers
+from hack.testbed.costs import START, note, note_process
 from hack.testbed.enclosure import ENCLOSURE, enter_argv, network_of, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import module_dir
@@ -41,6 +42,7 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
 
     Raises TestbedError naming the log file of what failed; the caller takes down what had been started.
     """
+    note(START)
     progress(f"starting at {site.server}, state in {site.state}")
     if site.real_node:
         open_enclosure(site)
@@ -110,6 +112,9 @@ def take_down(state: Path) -> None:
     processes = recorded(state)
     if ENCLOSURE in processes:
         # With it goes everything inside, containers too.
+        for name, process in processes.items():
+            if name != ENCLOSURE and process.alive():
+                note_process(name, process.pid)
         processes[ENCLOSURE].kill()
     later = [processes[name] for name in ("kube-apiserver", "etcd") if name in processes]
     own = [process for name, process in processes.items() if name not in PARTS]

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.testbed.costs import note_process
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import write_atomically
 from hack.testbed.waiting import wait_for
@@ -65,6 +66,11 @@ class Process:
 
     def kill(self) -> None:
         """End it with SIGKILL and wait until it is gone."""
+        if self.alive():
+            note_process(self.name, self.pid)
+        self._end()
+
+    def _end(self) -> None:
         self.signal(signal.SIGKILL)
         wait_for(f"{self.name} to die", lambda: not self.alive(), 60, interval=0.01)
 
@@ -134,12 +140,13 @@ def stop_all(processes: Iterable[Process], grace: float) -> None:
     """End processes together: SIGTERM to all, SIGKILL to those that are still there after `grace` seconds."""
     remaining = [process for process in processes if process.alive()]
     for process in remaining:
+        note_process(process.name, process.pid)
         process.signal(signal.SIGTERM)
     try:
         wait_for("processes to end", lambda: not any(process.alive() for process in remaining), grace, interval=0.01)
     except TestbedError:
         for process in remaining:
-            process.kill()
+            process._end()  # noqa: SLF001 (its cost is noted)
 
 
 def die_with_me() -> Callable[[], None]:

@@ -11,13 +11,14 @@ import yaml
 from hack.testbed.modules import module_dir
 from muster.workloads import kind_of
 from tests.conformance.case import TRAINER, Case, Manifest, Operator
+from tests.conformance.prediction import predict
 from tests.conformance.trainer_cases import trainer_cases
 from tests.conformance.variants import ALONE, VARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["cases"]
+__all__ = ["cases", "one_of_each"]
 
 # Made by a schedule only, and only with a feature gate: there is no group to compare until a minute begins.
 _NOT_RUN = frozenset({"RayCronJob"})
@@ -37,6 +38,19 @@ def cases(operator: Operator) -> list[Case]:
             edit(manifest)
             made.append(Case(operator, source, variant, manifest))
     return samples + made + list(_together(operator, by_source))
+
+
+def one_of_each(operator: Operator) -> list[Case]:
+    """The samples as they are, and of the variants the first to which a rule applies that none before it has shown."""
+    chosen: list[Case] = []
+    shown: set[str] = set()
+    # Samples come first.
+    for case in cases(operator):
+        rules = set(predict(case).rules)
+        if not case.variant or rules - shown:
+            chosen.append(case)
+            shown |= rules
+    return chosen
 
 
 def _together(operator: Operator, by_source: Mapping[str, Case]) -> Iterator[Case]:

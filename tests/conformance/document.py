@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conformance.case import Case, Operator
     from tests.conformance.observed import Observed
 
-__all__ = ["Row", "render", "row"]
+__all__ = ["Row", "line", "render", "row"]
 
 _RULES = {rule.number: rule for rule in ALL_RULES}
 _HEAD = """\
@@ -99,7 +99,7 @@ def render(rows: Sequence[Row]) -> str:
             "differ, as the rules foresee.\n\n"
         )
         parts.append(_CASES.format(folder=operator.folder, module=operator.module))
-        parts += [_line(row) for row in own]
+        parts += [line(row) for row in own]
     return "".join(parts)
 
 
@@ -112,7 +112,8 @@ def _right(row: Row) -> str:
     return MUSTER if MUSTER in rights else next(iter(rights), "")
 
 
-def _line(row: Row) -> str:
+def line(row: Row) -> str:
+    """The row of the table that shows a case."""
     ours = row.prediction.muster.facts if isinstance(row.prediction.muster, Group) else None
     theirs = [row.seen] if isinstance(row.seen, str) else [group.facts for group in row.prediction.groups]
     cells = [f"{row.case.title}", row.case.kind]

@@ -32,6 +32,7 @@ def build(*arguments: str, env: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_two_builds_have_one_digest(image: Built, tmp_path: Path) -> None:
     """Another process, hour, mask and hash seed, and nothing that the first has made.

@@ -19,6 +19,8 @@ from hack.testbed.process import marked
 from hack.testbed.site import cgroup_name
 from tests.support.cluster.scene import PATIENCE
 
+pytestmark = pytest.mark.long
+
 _ROOT = Path(__file__).parents[2]
 _START_ONE = """
 import sys

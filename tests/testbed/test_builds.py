@@ -17,6 +17,8 @@ from hack.testbed.part import Part
 from hack.testbed.parts import PARTS, select
 from hack.testbed.ports import check_free, free_port, service_range
 
+pytestmark = pytest.mark.long
+
 _ROOT = Path(__file__).parents[2]
 
 

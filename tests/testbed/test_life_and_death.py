@@ -21,6 +21,8 @@ from tests.support.cluster.scene import PATIENCE
 if TYPE_CHECKING:
     from tests.support.cluster.testbed_fixtures import OwnTestbed
 
+pytestmark = pytest.mark.long
+
 _ROOT = Path(__file__).parents[2]
 _START_ONE = """
 import sys

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def namespace(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.check import LEFT_OUT, Part, main, parts, run
+from hack.attempts import ATTEMPTS, unsteady_log
+from hack.check import LEFT_OUT, Part, lanes, main, parts, quick, run
+from hack.testbed.costs import COSTS, START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,89 +34,199 @@ def test_passes(): ...
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pytests that run here need no plugins, which take most of their time."""
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The pytests that run here need no plugins, which take most of their time; what they leave is the test's own."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
 
 
-def test_every_failed_test_is_named_with_its_reason_at_the_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "test_some.py"
-    file.write_text(_SOME)
-    passing = Part("good", [f"{file}::test_passes", f"--rootdir={tmp_path}"])
-    failing = Part("bad", ["-v", str(file), f"--rootdir={tmp_path}", "--durations=3"])
+def _written(name: str, text: str) -> str:
+    file = Path(f"test_{name}.py")
+    file.write_text(text)
+    return str(file)
+
+
+def test_every_failed_test_is_named_with_its_reason_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    file = _written("some", _SOME)
+    passing = Part("good", [], [f"{file}::test_passes"])
+    failing = Part("bad", ["-v", "--durations=3"], [file], steady=True)
     assert not run([failing, passing])
-    *_, before, failed, error, last = capsys.readouterr().out.splitlines()
-    assert "1 passed" in before or "1 failed" in before
-    assert failed.startswith("bad      | FAILED ")
+    *_, failed, error, last = capsys.readouterr().out.splitlines()
+    assert failed.startswith("bad        | FAILED ")
     assert failed.endswith("test_some.py::test_fails - AssertionError: a sum " + "x" * 60)
-    assert error.startswith("bad      | ERROR ")
+    assert error.startswith("bad        | ERROR ")
     assert error.endswith("test_some.py::test_has_no_fixture - OSError: no such machine")
     assert last.startswith("== bad failed (1) in ")
     assert ", good passed in " in last
 
 
-_AT_FIRST = """
+# Each run of a test takes the next letter of its answers: p for a pass, f for a failure, e for an error in its setup.
+_BY_LETTER = """
 from pathlib import Path
 
-def test_fails_once():
-    seen = Path(__file__).with_suffix(".seen")
-    first = not seen.exists()
-    seen.touch()
-    assert not first, "something was slow"
+import pytest
 
-def test_passes():
-    with Path(__file__).with_suffix(".passed").open("a") as runs:
-        runs.write("once\\n")
+def letter(name):
+    answers = Path(name + ".answers")
+    first, *others = answers.read_text()
+    answers.write_text("".join(others))
+    return first
+
+@pytest.fixture
+def now(request):
+    found = letter(request.node.name)
+    assert found != "e", "no setup"
+    return found
 """
 
 
-def test_what_fails_beside_others_runs_once_more_by_itself_and_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def _answering(**answers: str) -> Part:
+    """A part with a control plane, were there one, whose tests give these answers one after another."""
+    text = _BY_LETTER
+    for name, letters in answers.items():
+        text += f"\ndef test_{name}(now): assert now == 'p', 'something was slow'\n"
+        Path(f"test_{name}.answers").write_text(letters)
+    return Part("some", [], [_written("some", text)])
+
+
+def _left_of(name: str) -> str:
+    return Path(f"test_{name}.answers").read_text()
+
+
+@pytest.mark.parametrize("first", ["f", "e"], ids=["failure", "error in setup"])
+def test_what_passes_five_times_by_itself_is_unsteady_and_stays_on_record(
+    capsys: pytest.CaptureFixture[str], first: str
 ) -> None:
-    file = tmp_path / "test_some.py"
-    file.write_text(_AT_FIRST)
-    assert run([Part("good", [str(file), f"--rootdir={tmp_path}"])])
-    *_, unsteady, last = capsys.readouterr().out.splitlines()
-    assert unsteady.startswith("good     | UNSTEADY, passed by itself: FAILED ")
-    assert unsteady.endswith("test_some.py::test_fails_once - AssertionError: something was slow")
-    assert last.startswith("== good passed (1 at the second attempt) in ")
-    assert file.with_suffix(".passed").read_text() == "once\n"
+    assert run([_answering(slow=first + "p" * ATTEMPTS, good="p")])
+    *_, unsteady, where, last = capsys.readouterr().out.splitlines()
+    assert unsteady.endswith("UNSTEADY, failed beside others and passed by itself: test_some.py::test_slow")
+    assert str(unsteady_log()) in where
+    assert last.startswith("== some passed (1 UNSTEADY) in ")
+    assert _left_of("slow") == ""
+    (line,) = unsteady_log().read_text().splitlines()
+    assert line.endswith(" no commit some: test_some.py::test_slow")
+    assert line.startswith("20")
+    assert unsteady_log() == Path("cache").absolute() / "unsteady.log"
 
 
-def test_where_many_fail_there_is_no_second_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "test_some.py"
-    file.write_text("\n".join(f"def test_{number}(): assert not {number}" for number in range(1, 6)))
-    assert not run([Part("bad", [str(file), f"--rootdir={tmp_path}"])])
+@pytest.mark.parametrize("answers", ["ff", "fe", "fppppf"])
+def test_one_failure_among_the_five_is_red(capsys: pytest.CaptureFixture[str], answers: str) -> None:
+    """A failure in its setup, too; and the attempts after it are spared."""
+    assert not run([_answering(slow=f"{answers}pp")])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("== some failed (1) in ")
+    assert _left_of("slow") == "pp"
+    assert not unsteady_log().exists()
+
+
+def test_one_that_fails_again_is_not_made_good_by_another_that_passes() -> None:
+    part = _answering(a_slow="fppppp", bad="ff")
+    assert not run([part])
+    assert len(part.failed) == 2
+    assert not part.unsteady
+
+
+@pytest.mark.parametrize(
+    ("part", "may"),
+    [
+        pytest.param(Part("some", [], [], code=1, tests=["a", "b", "c"]), True, id="three failed"),
+        pytest.param(Part("some", [], [], code=1, tests=["a", "b", "c", "d"]), False, id="four failed"),
+        pytest.param(Part("some", [], [], code=1), False, id="nobody knows which"),
+        pytest.param(Part("some", [], [], code=2, tests=["a"]), False, id="a file is not read"),
+        pytest.param(Part("some", [], [], code=-9, tests=["a"]), False, id="pytest was killed"),
+        pytest.param(Part("some", [], [], code=0), False, id="all passed"),
+        pytest.param(Part("some", [], [], code=1, tests=["a"], steady=True), False, id="the first answer counts"),
+    ],
+)
+def test_further_attempts_are_for_a_few_failures(part: Part, *, may: bool) -> None:
+    assert part.may_try_again() is may
+
+
+def test_four_that_fail_are_red_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not run([_answering(one="fp", two="ep", three="fp", four="fp")])
     out = capsys.readouterr().out
-    assert "once more" not in out
-    assert out.splitlines()[-1].startswith("== bad failed (1) in ")
+    assert "attempt" not in out
+    assert out.splitlines()[-1].startswith("== some failed (1) in ")
+    assert _left_of("one") == "p"
 
 
-def test_a_part_without_any_test_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not run([Part("empty", [str(tmp_path), f"--rootdir={tmp_path}"])])
+def test_of_a_steady_part_the_first_answer_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    part = _answering(one="fppppp")
+    part.steady = True
+    assert not run([part])
+    assert "attempt" not in capsys.readouterr().out
+    assert _left_of("one") == "ppppp"
+
+
+def test_a_part_without_any_test_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    assert not run([Part("empty", [], ["empty"])])
     assert capsys.readouterr().out.splitlines()[-1].startswith("== empty failed (5) in ")
 
 
-def test_all_passed_when_each_part_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "test_some.py"
-    file.write_text("def test_passes(): ...")
-    assert run([Part("good", [str(file), f"--rootdir={tmp_path}"])])
+def test_all_passed_when_each_part_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([Part("good", [], [_written("good", "def test_passes(): ...")])])
     assert capsys.readouterr().out.splitlines()[-1].startswith("== good passed in ")
+
+
+def test_what_is_left_to_test_all_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    file = _written("some", "def test_passes(): ...\ndef test_long(): ...\ndef test_long_too(): ...\n")
+    assert run([Part("good", ["-k", "not long"], [file]), Part("all", [], [file])])
+    assert "== left to `make test-all`: 2 tests marked `long`" in capsys.readouterr().out.splitlines()
+
+
+def test_the_table_shows_what_was_spent_on_what(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [["etcd", 2], ["kube-apiserver", 30], ["kwok", 1], ["kuberay", 4], ["volcano-scheduler", 5]]
+    lines += [["muster-controller-1", 6], [START, 0], [START, 0]]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    file = _written("some", f"import os, pathlib\ndef test(): pathlib.Path(os.environ[{COSTS!r}]).write_text({text!r})")
+    assert run([Part("good", [], [file])])
+    heading, row, *_ = [line.split() for line in capsys.readouterr().out.splitlines()][-5:]
+    found = dict(zip([word for word in heading if word != "s"], row, strict=True))
+    spent = {"etcd": "2", "apiserver": "30", "kubernetes": "1", "operators": "9", "muster": "6", "starts": "2"}
+    assert {name: found[name] for name in spent} == spent
+
+
+@pytest.fixture
+def _checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_ROOT)
 
 
 def _files(part: Part) -> set[Path]:
     """The files of tests that a part runs."""
-    named = [_ROOT / argument for argument in part.arguments if argument.startswith("tests/")]
+    named = [_ROOT / path for path in part.paths]
     return {file for path in named for file in ([path] if path.is_file() else path.rglob("test_*.py"))}
 
 
-def test_every_test_is_in_one_part() -> None:
-    files = [file for part in parts() for file in _files(part)]
+@pytest.mark.usefixtures("_checkout")
+@pytest.mark.parametrize("everything", [True, False])
+def test_every_test_is_in_one_part(everything: bool) -> None:  # noqa: FBT001 (a case)
+    files = [file for part in [*quick(), *parts(everything=everything)] for file in _files(part)]
     assert sorted(files) == sorted((_ROOT / "tests").rglob("test_*.py"))
 
 
+@pytest.mark.usefixtures("_checkout")
+def test_long_tests_alone_are_left_to_test_all() -> None:
+    left = [one.options[:3] for one in parts(everything=False)]
+    assert left == [["-v", "-m", "not long"]] * len(left)
+    assert not [one for one in [*quick(), *parts()] if "-m" in one.options]
+
+
+@pytest.mark.usefixtures("_checkout")
+def test_what_no_control_plane_decides_gets_one_attempt() -> None:
+    steady = {one.name for one in [*quick(), *parts()] if one.steady}
+    assert steady == {"check", "conformance", "image", "others"}
+
+
+@pytest.mark.usefixtures("_checkout")
+def test_the_port_of_the_mpi_operator_is_wanted_once_at_a_time() -> None:
+    """Parts of one lane run one after another; all others may run beside each other."""
+    found = [[part.name for part in lane] for lane in lanes(parts())]
+    assert ["operators", "conformance"] in found
+    assert sum(map(len, found)) == len(found) + 1 == len(parts())
+
+
+@pytest.mark.usefixtures("_checkout")
 def test_the_real_node_alone_can_be_left_out() -> None:
     left = {file for part in parts(node=False) for file in _files(part)}
     assert {file for part in parts() for file in _files(part)} - left == set((_ROOT / "tests/node").glob("test_*.py"))
@@ -122,19 +235,22 @@ def test_the_real_node_alone_can_be_left_out() -> None:
 def test_nothing_is_left_out_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.setenv("MUSTER_WITHOUT_NODE", "1")
+    monkeypatch.setattr("sys.argv", ["check", "test"])
     with pytest.raises(SystemExit, match="CI is set: unset MUSTER_WITHOUT_NODE"):
         main()
 
 
+@pytest.mark.usefixtures("_checkout")
 def test_who_leaves_the_node_out_is_told_so_first_and_last(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("MUSTER_WITHOUT_NODE", "1")
+    monkeypatch.setattr("sys.argv", ["check", "test"])
     asked: list[str] = []
 
     def pass_all(chosen: Sequence[Part]) -> bool:
-        asked.extend(argument for one in chosen for argument in one.arguments)
+        asked.extend(argument for one in chosen for argument in one.paths)
         return True
 
     monkeypatch.setattr("hack.check.run", pass_all)

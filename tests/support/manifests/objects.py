@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
 
 from controller.cluster import Cluster
 from muster.additions import RuntimeClass
@@ -81,7 +82,7 @@ def lines(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value)
+    return msgspec.json.encode(value).decode()
 
 
 def as_client(stand_in: object) -> Client:

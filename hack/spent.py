@@ -1,0 +1,55 @@
+"""The table at the end of `hack.check`: where the processor time of each part went, and how many starts it took."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hack.testbed.costs import START
+from hack.testbed.parts import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hack.attempts import Part
+
+__all__ = ["table"]
+
+_HEAD = ("part", "wall s", "CPU s", "tests", "etcd", "apiserver", "kubernetes", "operators", "muster", "starts")
+
+
+def table(parts: Sequence[Part], seconds: float) -> list[str]:
+    """Return its lines; `tests` is pytest with the tools it runs, and what of a program nobody noted.
+
+    The last line tells how much of all processors the run had.
+    """
+    rows = [_row(part) for part in parts]
+    total = [sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)]
+    lines = [_line(_HEAD), *(_line((name, *(f"{one:.0f}" for one in numbers))) for name, numbers in rows)]
+    cores = os.cpu_count() or 1
+    cpu = sum(part.cpu for part in parts)
+    lines.append(_line(("all", *(f"{one:.0f}" for one in [seconds, *total[1:]]))))
+    lines.append(f"{cpu:.0f} CPU s in {seconds:.0f} s: {100 * cpu / (seconds * cores):.0f} % of {cores} processors")
+    return lines
+
+
+def _row(part: Part) -> tuple[str, list[float]]:
+    programs = dict.fromkeys(_HEAD[4:-1], 0.0)
+    for name, seconds in part.spent:
+        if name != START:
+            programs[_column(name)] += seconds
+    starts = sum(name == START for name, _ in part.spent)
+    return part.name, [part.seconds, part.cpu, part.cpu - sum(programs.values()), *programs.values(), starts]
+
+
+def _column(name: str) -> str:
+    if name in ("etcd", "kube-apiserver"):
+        return name.removeprefix("kube-")
+    if name not in PARTS:
+        return "muster"
+    return "operators" if PARTS[name].addon not in ("", "node") else "kubernetes"
+
+
+def _line(cells: Iterable[str]) -> str:
+    first, *others = cells
+    return f"{first:<11}" + "".join(f"{one:>11}" for one in others)

@@ -1,0 +1,46 @@
+"""What the programs of testbeds cost: processor seconds by name, and how often a control plane was started.
+
+Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped; `hack.check` reads them. What a
+program costs while it ends, and what ends by itself, is in nobody's line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+__all__ = ["COSTS", "START", "note", "note_process", "noted"]
+
+COSTS = "MUSTER_COSTS"
+START = "start"
+"""The name of the line that says: a control plane was started."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def note(name: str, seconds: float = 0.0) -> None:
+    """Add a line, where somebody wants it."""
+    if path := os.environ.get(COSTS):
+        # One write, so that lines of several processes stay whole.
+        with Path(path).open("a") as stream:
+            stream.write(json.dumps([name, seconds]) + "\n")
+
+
+def note_process(name: str, pid: int) -> None:
+    """Add a line with what a process, and what it has waited for, has cost until now; none for one that is gone."""
+    if not os.environ.get(COSTS):
+        return
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return
+    # The command name, in parentheses, may hold spaces and parentheses of its own.
+    fields = text[text.rindex(")") + 2 :].split()
+    note(name, sum(map(int, fields[11:15])) / _TICKS)
+
+
+def noted(path: Path) -> list[tuple[str, float]]:
+    """Return every line of a file, none where nothing wrote it."""
+    if not path.exists():
+        return []
+    return [(str(name), float(seconds)) for name, seconds in map(json.loads, path.read_text().splitlines())]
