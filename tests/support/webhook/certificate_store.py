@@ -7,6 +7,7 @@ import base64
 import datetime as dt
 import json
 import ssl
+from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -96,6 +97,7 @@ class Places:
     writes: list[str] = field(default_factory=list)
     events: list[JSON] = field(default_factory=list)
     asked_about: int = 0
+    reads: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def as_installed(cls, data: JSON | None = None) -> Places:
@@ -112,6 +114,7 @@ class Places:
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> bytes:
         """Read one of the three."""
         assert (name, namespace) in {(SECRET, "muster-system"), ("muster", None)}
+        self.reads[resource.plural] += 1
         self._fail("get")
         if resource.plural not in self.objects:
             raise ApiError(404, "NotFound", name)

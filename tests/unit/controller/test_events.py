@@ -190,3 +190,27 @@ async def test_an_event_names_this_process() -> None:
         "muster.dev/controller",
         "muster-controller-0",
     )
+
+
+class Counting(Announcer):
+    """Counts how often it looks for events."""
+
+    flushes = 0
+
+    async def flush(self) -> None:
+        """Count, and write."""
+        self.flushes += 1
+        assert self.flushes < 9, "it never rests"
+        await super().flush()
+
+
+async def test_who_has_nothing_left_to_write_rests() -> None:
+    """Until something is said again."""
+    events = Counting(Writer(as_client(RecordingClient()), lambda: 60.0), "muster-controller-0")
+    running = asyncio.create_task(events.run())
+    for said in (1, 2):
+        events.say(ABOUT, "Admitted", f"note {said}", warning=False)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (events.written, events.flushes) == (said, said)
+    running.cancel()

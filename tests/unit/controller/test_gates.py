@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.gates import minimum_of, open_gates, plan_opening
+from controller.gates import minimum_of, open_gates, plan_opening, plan_pause
 from controller.view import Member
 from controller.writer import NotLeaderError, Writer
 from muster.gang import Role
@@ -116,6 +116,13 @@ def test_a_large_base_has_room_for_surplus() -> None:
 def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
     plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="1"), never)
     assert plan.claim == amounts(cpu="2")
+
+
+@pytest.mark.parametrize(("base", "claim"), [("1", "2"), ("5", "5")])
+def test_while_no_more_is_opened_a_gang_holds_what_runs_and_what_it_was_admitted_for(base: str, claim: str) -> None:
+    members = [HEAD, member("w-0", held=False), member("w-1", held=False), member("w-2")]
+    plan = plan_pause(members, amounts(cpu=base))
+    assert (names(plan.members), plan.claim, names(plan.surplus)) == ([], amounts(cpu=claim), ["head", "w-2"])
 
 
 WAVES = (

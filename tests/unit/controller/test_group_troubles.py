@@ -14,6 +14,7 @@ from tests.support.manifests.objects import (
     JSON,
     as_json,
     made,
+    old_pod,
     pod_group,
     queue,
     ray_cluster,
@@ -72,6 +73,17 @@ async def test_a_somebody_elses_group_is_left_alone_and_said() -> None:
 async def test_a_foreign_group_without_our_pods_is_nobodys_business() -> None:
     """The operator's own gang flag is on."""
     assert await demo(pods=[], groups=[pod_group(ours=False)]).settle() == []
+
+
+async def test_beside_a_foreign_group_a_gang_whose_pods_came_without_muster_is_told_so() -> None:
+    scene = demo(pods=[old_pod("demo-head", "headgroup")], groups=[pod_group(ours=False)])
+    await scene.settle()
+    assert [reason for _, reason, _ in scene.events()] == ["NotManaged"]
+
+
+async def test_a_foreign_group_is_no_business_of_a_workload_that_asks_for_nothing() -> None:
+    pods = [old_pod("demo-head", "headgroup")]
+    assert await demo(workloads=[ray_cluster(labels={})], pods=pods, groups=[pod_group(ours=False)]).settle() == []
 
 
 async def test_a_scaled_up_workload_keeps_the_numbers_of_its_group() -> None:

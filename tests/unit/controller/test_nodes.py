@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.nodes import NodeRoom
+from controller.nodes import NodeRoom, NodeWatch
 from muster.objects import Node, Pod
 from muster.resources import as_text
-from tests.support.manifests.objects import made, pod
+from tests.support.faults.apiserver import FaultyApiserver, hang, listing, manifest, only, reply, stream
+from tests.support.manifests.objects import amounts, made, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,3 +72,21 @@ def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
 def test_a_crowded_node_takes_nothing_from_another() -> None:
     """What is used beyond a node's allocatable is not missing elsewhere."""
     assert free(room(node(), node("m"), others=(other("a", "9"),)))["cpu"] == "4"
+
+
+async def test_nodes_are_watched_only_while_somebody_asks_for_them() -> None:
+    """With one watch of each kind, however often they are asked for."""
+    of_node = manifest(
+        "n", 1, status={"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    )
+    async with FaultyApiserver.serving() as server, server.client() as client, asyncio.timeout(60):
+        server.on("LIST", only("/api/v1/nodes", reply(listing(1, of_node)), reply(listing(1))))
+        server.on("WATCH", stream(then=hang))
+        watch = NodeWatch(client)
+        assert await watch.room(wanted=False) is None
+        assert server.requests == []
+        for _ in range(2):
+            assert await watch.room(wanted=True) == amounts(cpu="4")
+        assert len(server.seen("LIST")) == 2
+        assert await watch.room(wanted=False) is None
+        assert watch._tasks == []

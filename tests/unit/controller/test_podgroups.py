@@ -216,6 +216,32 @@ def test_while_admitted_numbers_only_fall_and_queue_and_priority_stay(cluster: J
     assert numbers(cluster) == expected
 
 
+@pytest.mark.parametrize(
+    ("owned", "expected"),
+    [
+        pytest.param({"f:minMember": {}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="only another field"),
+        pytest.param({"f:minMember": {}, "f:queue": {}}, {"queue": "q", "workers": 4, "cpu": "5"}, id="the queue"),
+        pytest.param(
+            {"f:minTaskMember": {"f:headgroup": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="another role"
+        ),
+        pytest.param({"f:minTaskMember": {"f:workers": {}}}, {"queue": "r", "workers": 2, "cpu": "5"}, id="the role"),
+        pytest.param(
+            {"f:minResources": {"f:memory": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="another resource"
+        ),
+        pytest.param({"f:minResources": {"f:cpu": {}}}, {"queue": "r", "workers": 4, "cpu": "3"}, id="the resource"),
+    ],
+)
+def test_without_a_mark_only_what_muster_owns_stays_while_admitted(owned: JSON, expected: dict[str, Any]) -> None:
+    """Somebody else wrote the rest: that follows the workload."""
+    group = pod_group(meta=managed(("muster", "Apply", {"f:spec": owned})))
+    spec = numbers(ray_cluster(workers(replicas=4), labels={"volcano.sh/queue-name": "r"}), group)
+    assert {
+        "queue": spec["queue"],
+        "workers": spec["minTaskMember"]["workers"],
+        "cpu": spec["minResources"]["cpu"],
+    } == expected
+
+
 def test_a_gang_whose_claim_is_soft_reserves_nothing_with_volcano() -> None:
     seen = view(ray_cluster())
     spec = unreserved(seen, desired(seen, admitted=True)).manifest["spec"]

@@ -9,6 +9,7 @@ from muster.additions import RuntimeClass
 from muster.ledger import GangKey
 from muster.limits import LimitRange
 from muster.names import GROUP_NAME
+from muster.objects import PriorityClass
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
 from tests.support.manifests.objects import (
     DEFAULTS,
@@ -22,6 +23,7 @@ from tests.support.manifests.objects import (
     made,
     pod,
     pod_group,
+    priority_class,
     pytorch_job,
     pytorch_pod,
     ray_cluster,
@@ -264,3 +266,12 @@ def test_a_plain_pod_has_been_given_already_what_it_gets() -> None:
     view = observe(GangKey(NAMESPACE, "pair"), filled(pods=[one], ranges=[limit_range(cpu="500m")]), DEFAULTS)
     assert view.gang is not None
     assert (view.gang.min_resources, view.gang.roles[0].requests) == ({}, {})
+
+
+def test_a_priority_class_that_changes_brings_the_gangs_back() -> None:
+    """Who is next in line depends on it."""
+    told: list[GangKey] = []
+    cluster = filled(workloads=[ray_cluster()])
+    cluster.subscribe(gang=told.append, queue=lambda _: None)
+    cluster.priority_classes.apply("added", made(PriorityClass, priority_class("high", 1000)))
+    assert told == [KEY]

@@ -367,6 +367,20 @@ async def test_leaving_a_watch_closes_its_connection(server: FaultyApiserver, cl
     await eventually(lambda: not connector._acquired)
 
 
+async def test_leaving_a_watch_waits_for_no_goodbye(server: FaultyApiserver, client: Client) -> None:
+    """An orderly end would wait for a server that may be gone."""
+    server.on("WATCH", stream(event("ADDED", manifest("a", 2)), then=hang))
+    async with client.watch(PODS, resource_version="1") as lines:
+        await anext(lines)
+        (connection,) = client._transport._session.connector._acquired  # type: ignore[union-attr]
+        transport = connection.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        # What is left to be sent keeps a transport open that is only closed.
+        transport.write(b" " * 2**24)
+    assert transport.get_write_buffer_size() == 0
+
+
 async def test_the_server_may_stand_behind_a_path(server: FaultyApiserver) -> None:
     """Rancher serves clusters below /k8s/clusters/ID."""
     server.on("LIST", reply(listing(1)))

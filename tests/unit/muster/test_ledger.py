@@ -296,3 +296,11 @@ def test_the_first_node_is_given_once_to_all_queues_together() -> None:
     assert of.startable("q", NOW) == of.startable("r", NOW) == [key("mine")]
     of.hold(key("mine"), "q", amounts(cpu="2"))
     assert admitted(of, "other") == []
+
+
+def test_a_gang_that_its_queue_can_never_give_room_holds_up_nobody_in_a_strict_queue() -> None:
+    """It is refused; its turn would never come."""
+    books = ledger(replace(opened(cpu="4"), strict=True))
+    books.wait(waiting("endless", since="09:00", cpu="5"))
+    books.wait(waiting("next", cpu="4"))
+    assert admitted(books, "endless", "next") == ["next"]

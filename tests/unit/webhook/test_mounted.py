@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.kube.errors import ApiError
 from tests.support.manifests.objects import as_client
 from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
+from webhook.bundles import CLOSED
 from webhook.certificates import Certificates, Lives, issue
 from webhook.mounted import Mounted
 from webhook.notices import Notices
@@ -175,3 +177,44 @@ async def test_a_bundle_that_does_not_fit_is_said_when_it_lasts(
     trusting(places, made)
     await one._check(80.0)
     assert one.trusted
+
+
+def closed(places: Places, certificates: Certificates) -> None:
+    """A first installation whose caBundles are there: nothing is called yet."""
+    trusting(places, certificates)
+    for plural in BOTH:
+        for webhook in places.objects[plural]["webhooks"]:
+            webhook["matchConditions"] = [{"name": CLOSED, "expression": "false"}]
+
+
+async def looked(places: Places, folder: Path, *, ending: bool = False) -> Mounted:
+    """A replica that has looked at everything once."""
+    one = mounted(places, folder)
+    one.ending = ending
+    await one.take()
+    await one._check(0.0)
+    return one
+
+
+async def test_a_first_installation_is_opened_once_it_is_reached(
+    places: Places, made: Certificates, tmp_path: Path
+) -> None:
+    mount(tmp_path, made)
+    closed(places, made)
+    places.fails["ask"] = [ApiError(500, "InternalError", "failed calling webhook")]
+    one = await looked(places, tmp_path)
+    assert CLOSED in str(places.objects)
+    assert one._changed.is_set(), "it looks again with the next reading of the files"
+    one = await looked(places, tmp_path)
+    assert CLOSED not in str(places.objects)
+    assert not one._changed.is_set()
+
+
+async def test_a_replica_that_ends_opens_no_first_installation(
+    places: Places, made: Certificates, tmp_path: Path
+) -> None:
+    mount(tmp_path, made)
+    closed(places, made)
+    await looked(places, tmp_path, ending=True)
+    assert CLOSED in str(places.objects)
+    assert places.asked_about == 0

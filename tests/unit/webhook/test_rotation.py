@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.webhook.certificate_store import (
     trust,
 )
 from webhook.certificates import Certificates, Lives, issue
+from webhook.rotation import Situation, next_step
 from webhook.trust import Terms, Trust
 
 if TYPE_CHECKING:
@@ -141,6 +143,27 @@ async def test_renewal_in_time(days: int, certificates: int, authorities: int) -
         places.time.passes(days=1)
     assert (len(pairs), len(firsts)) == (certificates, authorities)
     assert "CertificateExpiring" not in places.reasons()
+
+
+def test_authorities_that_nobody_needs_go_and_the_one_that_signs_stays() -> None:
+    """The others stay, too: a replica may serve by them."""
+    now = dt.datetime.now(dt.UTC)
+    made = issue(NAMES, now)
+    needed, idle = (issue([name], now).authorities[0] for name in ("needed", "idle"))
+    found = replace(made, authorities=(*made.authorities, needed, idle))
+    assert found.issuer is not None
+    situation = Situation(
+        found=found,
+        serving=found.pair,
+        serving_issuer=found.issuer,
+        trusted=frozenset(found.authorities),
+        idle=frozenset({found.issuer, idle}),
+        asked=None,
+        now=now,
+    )
+    step = next_step(situation, NAMES, Lives())
+    assert step is not None
+    assert step.certificates.authorities == (found.issuer, needed)
 
 
 async def test_clock_skew_a_certificate_that_is_not_valid_yet_is_replaced() -> None:

@@ -194,6 +194,19 @@ async def test_reviews_beyond_the_bound_are_told_at_once_to_come_again(registry:
             task.cancel()
 
 
+async def test_a_flood_of_refusals_that_come_again_fills_no_log(
+    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The metrics count them; what is wrong for good is a warning."""
+    caplog.set_level(logging.DEBUG, "webhook.server")
+    async with serving(Reader(), registry, Limits(decision_seconds=300, reviews=0)) as client:
+        assert (await client.post("/mutate/pods", data=as_json(review(MEMBER)))).status == 429
+    async with serving(Reader(), CollectorRegistry(), Limits(decision_seconds=300)) as client:
+        assert (await client.post("/mutate/pods", data="{")).status == 400
+    told = [(one.levelname, one.getMessage()[:16]) for one in caplog.records if one.name == "webhook.server"]
+    assert told == [("DEBUG", "refused with 429"), ("WARNING", "refused with 400")]
+
+
 async def test_a_failure_that_nobody_foresaw_is_500_and_ends_nothing(
     http: Http, reader: Reader, caplog: pytest.LogCaptureFixture, registry: CollectorRegistry
 ) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
+from tests.support.faults.loop_clock import LoopClock
 from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
@@ -266,6 +267,36 @@ async def test_the_loop_survives_what_nobody_foresaw(caplog: pytest.LogCaptureFi
         await one.loaded.wait()
     task.cancel()
     assert "unexpected" in caplog.text
+
+
+async def test_an_idle_replica_looks_every_ten_seconds() -> None:
+    """And when the next authority has been trusted for long enough; no watch has told it of anything."""
+    places = Places.as_installed()
+    one = trust(places, Terms(trust_delay=30.5, overlap=600))
+    await rounds(places, one, count=2, seconds=10)
+    waits = []
+    for _ in range(5):
+        waits.append(await one.turn())
+        places.time.passes(seconds=waits[-1])
+    assert waits == [10.0, 10.0, 0.5, 10.0, 10.0]
+
+
+async def test_between_two_looks_nothing_is_asked() -> None:
+    places, clock = Places.as_installed(), LoopClock()
+    one = trust(places)
+    task = asyncio.create_task(one.run())
+
+    async def looks_after(seconds: float) -> int:
+        clock.forward(seconds)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return places.reads["secrets"]
+
+    # It has taken a step at first, and looks soon whether that was all.
+    while await looks_after(0.5) < 2:
+        pass
+    assert [await looks_after(seconds) for seconds in (0.5, 5, 6)] == [2, 2, 3]
+    task.cancel()
 
 
 def _foreign_authority() -> bytes:

@@ -271,6 +271,20 @@ def test_overrides_change_the_metadata_and_gates_of_their_targets() -> None:
 
 
 @pytest.mark.parametrize(
+    ("targets", "changed"),
+    [
+        pytest.param(["node", "other"], ["node", "other"], id="each of several"),
+        pytest.param(["other"], ["other"], id="one"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_an_override_changes_all_of_its_targets_and_no_others(targets: list[str], changed: list[str]) -> None:
+    override = {"targetJobs": [{"name": name} for name in targets], "metadata": {"labels": {"x": "1"}}}
+    roles = read(train_job(podTemplateOverrides=[override]), runtime(step("node"), step("other"))).roles
+    assert [role.name for role in roles if "x" in role.template.metadata.labels] == changed
+
+
+@pytest.mark.parametrize(
     ("job", "suspended", "finished"),
     [
         pytest.param(train_job(), False, False, id="runs"),
