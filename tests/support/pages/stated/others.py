@@ -33,6 +33,7 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),
     Elsewhere(_OPERATIONS, "reckon with «100 MB», «10 kB» for each pod of a gang and «1 kB» for each gang", _SIZING),
     Elsewhere(_OPERATIONS, "reckon with «90 MB», «100 MB» for giant objects, and «20 kB» for each", _SIZING),
+    Elsewhere(_OPERATIONS, "both configurations «6 times» «a minute»", "a row of the table, as a rate"),
     Elsewhere(_OPERATIONS, "it comes again after «a second»,", "what Retry-After: 1 means"),
     Elsewhere(_OPERATIONS, "two objects of the «3 MiB» that the apiserver takes", "the apiserver's own limit"),
     Elsewhere(_OPERATIONS, "A review of a usual pod of «8 kB» takes", _BENCH),
