@@ -67,9 +67,9 @@ class MusterInstall:
         self.webhooks.append(process)
         return process
 
-    def start_controller(self, *, env: Mapping[str, str] = _NO_VALUES) -> Process:
-        """Start one more controller process; `env` is added to the Deployment's."""
-        process = self._start("controller", env)
+    def start_controller(self, *arguments: str, env: Mapping[str, str] = _NO_VALUES) -> Process:
+        """Start one more controller process; `arguments` and `env` are added to the Deployment's."""
+        process = self._start("controller", env, arguments)
         self.controllers.append(process)
         return process
 

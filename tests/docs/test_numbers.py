@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from tests.support.pages.numbers import Elsewhere, Row, found, measures, spans, stated
+from controller.cluster import Cluster
+from muster.intent import Defaults
+from tests.support.pages.numbers import Elsewhere, Row, found, measures, prose, spans, stated
 from tests.support.pages.stated import ELSEWHERE, ROWS
+from webhook.bundles import CONFIGURATIONS
+from webhook.knowledge import Knowledge
+
+if TYPE_CHECKING:
+    from muster.kube.client import Client
 
 
 def _id(row: Row) -> str:
@@ -20,6 +29,14 @@ def test_a_number_in_a_document_is_the_default(row: Row) -> None:
     values = [found(place) for place in row.places]
     for value in [row.rule(*values)] if row.rule else values:
         assert value == pytest.approx(said, rel=row.about or 1e-9), row.places
+
+
+def test_the_watches_are_counted() -> None:
+    """Those of the webhook's knowledge, and of its certificates: the Secret and both configurations."""
+    client = cast("Client", None)
+    webhook = len(Knowledge(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
+    said = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
+    assert said in prose("docs/operations.md")
 
 
 def test_every_number_has_a_row() -> None:

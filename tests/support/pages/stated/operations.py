@@ -365,4 +365,11 @@ _BOUNDS = (
     _row("was not, «2» when it could not ask", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
 )
 
-ROWS = (*_PODS, *_ASKS, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
+_IDLE = (
+    _row("both configurations «6» times a minute", "webhook.trust:_CHECK_SECONDS", rule=lambda pause: 60 / pause),
+    _row("«18» a minute of a webhook", "webhook.trust:_CHECK_SECONDS", rule=lambda pause: 3 * 60 / pause),
+    _row("and «30» of the controller", "values:controller.lease.retryPeriodSeconds", rule=lambda pause: 60 / pause),
+    _row("its watches 2 every «90 seconds», by which", "muster.kube.reflector:Reflector.__init__.silence"),
+)
+
+ROWS = (*_PODS, *_ASKS, *_IDLE, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
