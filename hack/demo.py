@@ -59,7 +59,8 @@ class Story:
         _say("KubeRay's own sample: a queue of 4 cpu and 6Gi, and a cluster of 3 pods in it (3 cpu, 4Gi).")
         self._apply(queue, first)
         self._until(f"{name} to run", lambda: self._running(name))
-        self._show("get", "pods,podgroups")
+        self._show("get", "pods")
+        self._show("get", "podgroups")
         self._tell(f"{name}: 3 pods in one gang, Running")
 
         _say("A cluster that needs 5 cpu can never run in that queue. It is refused at once, with numbers:")
@@ -72,9 +73,10 @@ class Story:
         self._apply(second)
         waiting = second["metadata"]["name"]
         self._until(f"{waiting} to say why it waits", lambda: "WaitingForQuota" in self._events(waiting))
-        self._show("get", "pods,podgroups")
+        self._show("get", "pods")
+        self._show("get", "podgroups")
         print("Why does it wait?")
-        _command(f"kubectl events --for raycluster/{waiting}")
+        _command(f"kubectl events --for raycluster/{waiting} | grep WaitingForQuota")
         print("\n".join(line for line in self._events(waiting).splitlines() if "WaitingForQuota" in line))
         self._tell(f"{waiting}: 3 pods held by their gates; none placed, though one would fit")
 
@@ -83,7 +85,8 @@ class Story:
         started = time.monotonic()
         self._until(f"{waiting} to run", lambda: self._running(waiting))
         took = time.monotonic() - started
-        self._show("get", "pods,podgroups")
+        self._show("get", "pods")
+        self._show("get", "podgroups")
         self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
 
     def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -132,10 +132,10 @@ class Api:
             if not missing_ok:
                 raise
 
-    def done(
+    def asked(
         self, method: str, path: str, body: object = None, *, patch: str = "", accept: str = "application/json"
-    ) -> Manifest:
-        """Return the object. While the apiserver is busy (429) it is asked again, for nothing was done."""
+    ) -> Answer:
+        """Return the answer, a refusal too. While the apiserver is busy (429) it is asked again: nothing was done."""
         # Of a CRD of a moment ago it says 429 until its storage is there.
         answer = self(method, path, body, patch=patch, accept=accept)
         for _ in range(_BUSY_TRIES):
@@ -143,6 +143,13 @@ class Api:
                 break
             time.sleep(_BUSY_SECONDS)
             answer = self(method, path, body, patch=patch, accept=accept)
+        return answer
+
+    def done(
+        self, method: str, path: str, body: object = None, *, patch: str = "", accept: str = "application/json"
+    ) -> Manifest:
+        """Return the object of an answer; see `asked`."""
+        answer = self.asked(method, path, body, patch=patch, accept=accept)
         if answer.ok:
             return answer.body
         kind = NotFoundError if answer.status == http.client.NOT_FOUND else TestbedError

@@ -185,10 +185,10 @@ def default_service_account(site: Site) -> bool:
 
 
 def nodes_schedulable(site: Site) -> bool:
-    """Tell whether every node is Ready and without taints, but for that of kwok's nodes beside a real one."""
+    """Tell whether every node is Ready and without taints but those that tell kwok's nodes from a real one."""
     nodes = site.api.get("/api/v1/nodes")["items"]
     return len(nodes) >= site.nodes.count and all(
-        not any(taint["key"] != FAKE for taint in node["spec"].get("taints", []))
+        not any(taint["key"] not in {FAKE, REAL} for taint in node["spec"].get("taints", []))
         and any(seen["type"] == "Ready" and seen["status"] == "True" for seen in node["status"].get("conditions", []))
         for node in nodes
     )

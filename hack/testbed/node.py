@@ -101,6 +101,7 @@ def kubelet(site: Site) -> Launch:
             "enforceNodeAllocatable": ["pods"],
             "failCgroupV1": False,
             "failSwapOn": False,
+            "registerWithTaints": [{"key": REAL, "effect": "NoSchedule"}],
             # kube-proxy needs none of them, and there may be no iptables.
             "makeIPTablesUtilChains": False,
             # Images are imported, so one that is collected never comes back.

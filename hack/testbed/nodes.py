@@ -10,7 +10,10 @@ __all__ = ["FAKE", "REAL", "Nodes"]
 FAKE = "testbed.muster.dev/kwok"
 """The taint (NoSchedule) of kwok's nodes beside a real one, lest what has to run comes to where nothing runs."""
 REAL = "testbed.muster.dev/real"
-"""The label of a real node; kwok keeps its hands off what has it."""
+"""The label of a real node, which kwok leaves alone, and its taint (NoSchedule) against what no kubelet can run.
+
+Beside a real node every pod says by a toleration which kind of node it is for, and one that says nothing stays Pending.
+"""
 
 
 @dataclass(frozen=True, slots=True)

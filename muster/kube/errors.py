@@ -108,8 +108,10 @@ class _Status(msgspec.Struct, rename="camel"):
     details: _StatusDetails | None = None
 
 
-def error_from_response(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+def error_from_response(status: int, body: bytes, retry_after: str | None = None, *, quote: bool = True) -> ApiError:
     """Make the error of an answer: its HTTP status, its body, and its Retry-After header.
+
+    The message quotes a foreign body; without `quote`, of what is about Secrets, it says how long that is.
 
     With `status` 0 (an ERROR event of a watch, which has no HTTP status of its own) the Status code counts.
     """
@@ -119,8 +121,8 @@ def error_from_response(status: int, body: bytes, retry_after: str | None = None
     except msgspec.DecodeError:
         decoded = _Status()
     if decoded.kind != "Status":
-        text = body[:_EXCERPT].decode("utf-8", errors="replace").strip()
-        return ApiError(status, "", f"not a Kubernetes answer: {text!r}", retry_after=wait)
+        text = repr(body[:_EXCERPT].decode("utf-8", errors="replace").strip()) if quote else f"{len(body)} bytes"
+        return ApiError(status, "", f"not a Kubernetes answer: {text}", retry_after=wait)
     if wait is None and decoded.details is not None and decoded.details.retry_after_seconds:
         wait = decoded.details.retry_after_seconds
     return ApiError(status or decoded.code or 0, decoded.reason or "", decoded.message or "", retry_after=wait)

@@ -210,10 +210,11 @@ class Reflector(Generic[T]):
         try:
             event = decode(line, _Event)
         except InvalidObjectError as error:
-            raise ApiError(0, "NotAnEvent", f"a watch sent {line[:200]!r}: {error}") from error
+            # Not quoted: it may be a part of any object, of a Secret too.
+            raise ApiError(0, "NotAnEvent", f"a watch sent {len(line)} bytes that are no event: {error}") from error
         raw = bytes(event.object)
         if event.type == "ERROR":
-            raise error_from_response(0, raw)
+            raise error_from_response(0, raw, quote=False)
         self._events += 1
         kind = _CHANGES.get(event.type)
         if kind is not None:

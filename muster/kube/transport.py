@@ -234,7 +234,8 @@ def _succeeded(response: aiohttp.ClientResponse) -> bool:
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
-    return error_from_response(response.status, body, response.headers.get("Retry-After"))
+    quote = "/secrets" not in response.url.path
+    return error_from_response(response.status, body, response.headers.get("Retry-After"), quote=quote)
 
 
 def _retry_delay(error: ApiError, backoff: Backoff, *, repeatable: bool) -> float | None:

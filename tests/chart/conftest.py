@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,7 @@ from tests.support.chart.kubeconform import faults
 from tests.support.chart.rendered import Rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.chart.rendered import JSON, Program, Render
+    from tests.support.chart.rendered import Program, Render
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 
@@ -35,24 +34,29 @@ def helm() -> Program:
 
 
 @pytest.fixture(scope="session")
-def render(helm: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Render]:
-    """Render the chart with these `--set` values. At the end of all tests kubeconform looks at all of it."""
-    seen: dict[str, str] = {}
+def render(helm: Program, tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Render the chart with these `--set` values, in the eyes of kubeconform: the test that renders a mistake fails."""
+    taken: set[str] = set()
 
-    def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
+    @cache
+    def manifests(values: tuple[str, ...], release: str, namespace: str) -> str:
         settings = [part for value in ("image.repository=own/muster", *values) for part in ("--set", value)]
         done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
         assert not done.returncode, done.stderr
-        found = Rendered([document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document])
-        for document in found.documents:
-            seen.setdefault(json.dumps(document), f"rendered with {list(values)}")
-        return found
+        return done.stdout
 
-    yield template
-    renderings: dict[str, list[JSON]] = {}
-    for document, name in seen.items():
-        renderings.setdefault(name, []).append(json.loads(document))
-    assert faults(renderings, tmp_path_factory.mktemp("renderings")) == []
+    def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
+        found = yaml.load_all(manifests(values, release, namespace), yaml.CSafeLoader)
+        rendered = Rendered([document for document in found if document])
+        unseen = {text: one for one in rendered.documents if (text := json.dumps(one)) not in taken}
+        if unseen:
+            name = f"rendered with {list(values)}"
+            wrong = faults({name: list(unseen.values())}, tmp_path_factory.mktemp("rendering"))
+            assert not wrong, "\n".join(wrong)
+            taken.update(unseen)
+        return rendered
+
+    return template
 
 
 @pytest.fixture(scope="session")

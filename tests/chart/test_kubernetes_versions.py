@@ -1,6 +1,7 @@
 """What is rendered is taken by every version of Kubernetes that the chart is for, in the eyes of the real kubeconform.
 
-These tests show that it sees mistakes. `conftest.py` shows it every rendering of every test of this folder.
+These tests show that it sees mistakes. The fixture `render` shows it every rendering of every test of this folder, and
+the test that asked for one with a mistake fails.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ def test_every_version_from_the_charts_first_to_the_testbeds_is_asked(chart: Pat
 
 def test_all_that_can_be_rendered_is_taken(documents: list[JSON], tmp_path: Path) -> None:
     assert faults({"everything": documents}, tmp_path) == []
+
+
+def test_a_rendering_with_a_mistake_fails_the_test_that_asks_for_it(render: Render) -> None:
+    """Each time, not the first time alone."""
+    for _ in range(2):
+        with pytest.raises(AssertionError, match=r"rendered with \['webhook.+Deployment/muster-webhook: .+'operater'"):
+            render("webhook.tolerations[0].operater=Exists")
 
 
 @pytest.mark.parametrize(

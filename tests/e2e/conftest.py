@@ -1,22 +1,41 @@
-"""muster on the session's testbed, and a scene of its own for every test."""
+"""muster on the session's testbed, and a scene of its own for every test.
+
+One pytest starts one control plane. Tests that need it without muster run last on the same one, muster having been
+uninstalled; then those that add operators to it, and at the very end the one that breaks it.
+"""
 
 from __future__ import annotations
 
 import re
 import uuid
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
+from muster.kube.resource import PRIORITY_CLASSES
+from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["QUICK_LEASE", "VALUES", "InstallOnBare", "bare", "install_on_bare", "muster", "scene", "urgent"]
+__all__ = [
+    "QUICK_LEASE",
+    "VALUES",
+    "InstallOnBare",
+    "Resident",
+    "added_operators",
+    "bare",
+    "install_on_bare",
+    "muster",
+    "resident",
+    "scene",
+    "urgent",
+]
 
 WEBHOOKS, CONTROLLERS = 1, 2
 
@@ -39,38 +58,87 @@ QUICK_LEASE = {
 }
 
 
-@pytest.fixture(scope="session")
-def muster_of_session(testbed: Testbed) -> Iterator[MusterInstall]:
-    """The chart on the session's testbed."""
-    installed = install(testbed, values=VALUES, webhooks=WEBHOOKS, controllers=CONTROLLERS)
-    yield installed
+# From these fixtures on, in this order, tests run later than all others.
+_LATER = ("bare", "added_operators", "breakable")
+
+
+class Resident:
+    """muster on the session's testbed: there for the tests that use it, away for those that want none."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self._installed: MusterInstall | None = None
+
+    def present(self) -> MusterInstall:
+        """Install it where it is away, and start what a test before has ended; return it whole and ready."""
+        if self._installed is None:
+            self._installed = install(self._testbed, values=VALUES, webhooks=WEBHOOKS, controllers=CONTROLLERS)
+        installed = self._installed
+        installed.webhooks[:] = [process for process in installed.webhooks if process.alive()]
+        installed.controllers[:] = [process for process in installed.controllers if process.alive()]
+        while len(installed.webhooks) < WEBHOOKS:
+            installed.start_webhook()
+        while len(installed.controllers) < CONTROLLERS:
+            installed.start_controller()
+        installed.wait_ready()
+        return installed
+
+    def stop(self) -> None:
+        """End its processes, where it is there: those that `present` starts then know what is served by then."""
+        if self._installed is not None:
+            self._installed.stop_webhooks()
+            while self._installed.controllers:
+                self._installed.kill_controller()
+            self._installed.free_lease()
+
+    def away(self) -> None:
+        """Uninstall it where it is there, and wait until nobody asks it."""
+        if self._installed is not None:
+            _uninstall(self._installed)
+            self._installed = None
+
+
+def _uninstall(installed: MusterInstall) -> None:
     installed.uninstall(hooks=False)
+    api = installed.testbed.api()
+    wait_for("nobody to be asked any more", lambda: admitted(api, gang=True) == "gates []", PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def resident(testbed: Testbed) -> Resident:
+    """The chart on the session's testbed, when a test wants it; it goes with the testbed."""
+    return Resident(testbed)
 
 
 @pytest.fixture
-def muster(muster_of_session: MusterInstall) -> MusterInstall:
+def muster(resident: Resident) -> MusterInstall:
     """The session's muster, whole and ready, whatever the test before did to its processes."""
-    installed = muster_of_session
-    installed.webhooks[:] = [process for process in installed.webhooks if process.alive()]
-    installed.controllers[:] = [process for process in installed.controllers if process.alive()]
-    while len(installed.webhooks) < WEBHOOKS:
-        installed.start_webhook()
-    while len(installed.controllers) < CONTROLLERS:
-        installed.start_controller()
-    installed.wait_ready()
-    return installed
+    return resident.present()
+
+
+@pytest.fixture
+def bare(testbed: Testbed, resident: Resident) -> Testbed:
+    """The session's testbed, on which muster is not, but for as long as a test has it there by `install_on_bare`."""
+    resident.away()
+    return testbed
 
 
 @pytest.fixture(scope="session")
-def bare() -> Iterator[Testbed]:
-    """A second testbed, on which muster is not, but for as long as a test has it there by `install_on_bare`."""
-    with Testbed.start(progress=print) as running:
-        yield running
+def added_operators(testbed: Testbed, resident: Resident) -> Testbed:
+    """The session's testbed with JobSet, the Trainer and the MPI operator; muster comes after them, with `muster`."""
+    resident.away()
+    add_operators(testbed, "jobset", "trainer", "mpi")
+    return testbed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have those that need the second testbed run last, one after another: nobody else is to run beside it."""
-    items.sort(key=lambda item: "bare" in getattr(item, "fixturenames", ()))
+    """Have those without muster run last, so that it is uninstalled once, and what is added for a few disturbs none."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    names = set(getattr(item, "fixturenames", ()))
+    return max((turn for turn, name in enumerate(_LATER, 1) if name in names and "resident" in names), default=0)
 
 
 class InstallOnBare(Protocol):
@@ -83,19 +151,23 @@ class InstallOnBare(Protocol):
 @pytest.fixture
 def install_on_bare(bare: Testbed) -> Iterator[InstallOnBare]:
     """Muster on the testbed that has none, until the test has ended."""
-    installed: list[MusterInstall] = []
+    with ExitStack() as until_the_end:
 
-    def start(**values: str) -> MusterInstall:
-        more = {name.replace("__", "."): value for name, value in values.items()}
-        installed.append(install(bare, values={**VALUES, **more}))
-        installed[-1].wait_ready()
-        return installed[-1]
+        def start(**values: str) -> MusterInstall:
+            more = {name.replace("__", "."): value for name, value in values.items()}
+            return until_the_end.enter_context(_installed(bare, {**VALUES, **more}))
 
-    yield start
-    for one in installed:
-        one.uninstall(hooks=False)
-    api = bare.api()
-    wait_for("nobody to be asked any more", lambda: admitted(api, gang=True) == "gates []", PATIENCE)
+        yield start
+
+
+@contextmanager
+def _installed(bare: Testbed, values: dict[str, str]) -> Iterator[MusterInstall]:
+    installed = install(bare, values=values)
+    try:
+        installed.wait_ready()
+        yield installed
+    finally:
+        _uninstall(installed)
 
 
 @pytest.fixture
@@ -111,6 +183,13 @@ def scene(testbed: Testbed, muster: MusterInstall, request: pytest.FixtureReques
 def urgent(scene: Scene) -> Iterator[str]:
     """A PriorityClass of this test's own, of value 1000."""
     name = f"urgent-{scene.namespace}"
-    scene.kubectl("create", "priorityclass", name, "--value=1000", "--description=for a test")
+    scene.create(
+        {
+            "apiVersion": PRIORITY_CLASSES.api_version,
+            "kind": PRIORITY_CLASSES.kind,
+            "metadata": {"name": name},
+            "value": 1000,
+        }
+    )
     yield name
-    scene.kubectl("delete", "priorityclass", name)
+    scene.delete(PRIORITY_CLASSES, name)

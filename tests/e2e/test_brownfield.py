@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GANG, GATE, QUEUE_LABEL, STATE
+from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.manifests.workloads import pytorch_job, ray_cluster
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from tests.e2e.conftest import InstallOnBare
     from tests.support.cluster.scene import Scene
+    from tests.support.manifests.workloads import RayCluster
 
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}
@@ -103,11 +104,11 @@ def test_muster_comes_while_workloads_run_and_goes_for_a_while(before: Scene, in
     scene.await_running("ray-ray-pg", 4)
     scene.await_running("train", 3)
 
-    _slips_past(scene, muster)
+    _slips_past(scene, muster, cluster)
 
 
-def _slips_past(scene: Scene, muster: MusterInstall) -> None:
-    """A worker is replaced while no webhook answers, and its gang goes on."""
+def _slips_past(scene: Scene, muster: MusterInstall, cluster: RayCluster) -> None:
+    """A worker is replaced while no webhook answers, and its gang goes on; when it has gone, all are members again."""
     muster.stop_webhooks()
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
     _await_pods(scene, RAY_CLUSTERS, "ray", new=3, old=1)
@@ -119,9 +120,11 @@ def _slips_past(scene: Scene, muster: MusterInstall) -> None:
     _await_pods(scene, RAY_CLUSTERS, "ray", new=2, old=2)
     # Only when the last one goes that came without muster are those that follow its members again.
     old = [pod["metadata"]["name"] for pod in _pods(scene, RAY_CLUSTERS, "ray") if GANG not in _labels(pod)]
-    scene.kubectl("delete", "pods", *old, "--wait=false", "--now")
+    scene.apply(cluster.workers(1, scaleStrategy={"workersToDelete": old}))
     scene.wait("both to go", lambda: not any(scene.recorder.get(PODS, name) for name in old))
-    scene.wait("four pods", lambda: len(_pods(scene, RAY_CLUSTERS, "ray")) == 4)
+    scene.apply(cluster.workers(3))
+    _await_pods(scene, RAY_CLUSTERS, "ray", new=4, old=0)
+    scene.await_running("ray-ray-pg", 4)
 
 
 def _is_worker(pod: Manifest) -> bool:
@@ -193,17 +196,21 @@ def _said(scene: Scene) -> str:
 def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     bare: Testbed, operators_own: Scene, install_on_bare: InstallOnBare
 ) -> None:
-    """KubeRay's gangs stay its own; with its flag off their successors run on, and made anew they are muster's."""
+    """KubeRay's gangs stay its own, those too that come later; what can never fit is refused all the same.
+
+    With the flag off their successors run on, and made anew they are muster's.
+    """
     scene = operators_own
     bare.restart_part("kuberay", extra_args=("--batch-scheduler=volcano",))
     queue = scene.queue(cpu="12")
-    cluster = ray_cluster("ray").label(QUEUE_LABEL, queue).label("ray.io/scheduler-name", "volcano")
+    cluster = ray_cluster("ray").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano")
     scene.apply(cluster.workers(2))
     ran = _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
     install_on_bare()
     assert 'bound to the PodGroup "ray-ray-pg"' in scene.await_event("ray", "External")
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
     assert len(_await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3) & ran) == 2
+    _another_of_the_operators(scene, queue)
 
     bare.restart_part("kuberay")
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
@@ -215,3 +222,19 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     scene.apply(cluster.workers(2))
     scene.await_running("ray-ray-pg", 3)
     assert not any(GATE in gates(pod) for pod in scene.pods())
+
+
+def _another_of_the_operators(scene: Scene, queue: str) -> None:
+    """One that comes when muster is there: no PodGroup, label or gate of muster's; what can never fit is refused."""
+    scene.apply(ray_cluster("own").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano").workers(2))
+    _await_pods(scene, RAY_CLUSTERS, "own", new=0, old=3)
+    _never_held(scene, RAY_CLUSTERS, "own")
+    for pod in _pods(scene, RAY_CLUSTERS, "own"):
+        assert pod["metadata"]["annotations"][GROUP_NAME] == "ray-own-pg"
+    group = scene.pod_group("ray-own-pg")
+    assert phase(group) in {"Inqueue", "Running"}
+    assert MANAGED_BY not in (group["metadata"].get("labels") or {})
+    assert not {ADMITTED, STATE} & set(group["metadata"].get("annotations") or {})
+    said = scene.try_apply(ray_cluster("big").label(QUEUE_LABEL, queue).workers(12))
+    assert f'gang "ray-big-pg" needs cpu 13, queue "{queue}" has capability cpu 12' in said
+    scene.delete(RAY_CLUSTERS, "own")

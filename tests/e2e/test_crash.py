@@ -136,8 +136,8 @@ def test_controllers_may_come_and_go_while_gangs_wait(scene: Scene, muster: Must
     assert not scene.pod_group("ray-one-pg")["metadata"]
     muster.free_lease()
     muster.start_controller()
-    scene.wait("the older to run", lambda: "Running" in _states(scene))
-    scene.wait("the younger to wait", lambda: "WaitingForQuota" in _states(scene))
+    # Of the same second, names decide who is first.
+    scene.wait("the older to run and the younger to wait", lambda: _states(scene) == ["Running", "WaitingForQuota"])
     scene.assert_never_above({"cpu": "3"})
 
 

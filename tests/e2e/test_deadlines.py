@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,16 +21,17 @@ def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:
     scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
     scene.await_running("ray-holder-pg", 2)
     job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": 20})
-    said = scene.kubectl("apply", "-f-", text=json.dumps(job.manifest())).stderr
+    said = "\n".join(scene.apply(job))
     assert "spec.runPolicy.activeDeadlineSeconds: 20 s are counted while the gang waits for room" in said
 
     assert "and the gang still waits" in scene.await_event("late", "DeadlineNear")
     assert "deadline has passed" in scene.await_event("late", "DeadlinePassed")
     scene.delete(RAY_CLUSTERS, "holder")
     # The operator fails it when it looks at it next.
-    scene.kubectl("label", "pytorchjob", "late", "look=now")
+    scene.label(PYTORCH_JOBS, "late", look="now")
     scene.wait("the job to fail", lambda: has_condition(scene.recorder.get(PYTORCH_JOBS, "late") or {}, "Failed"))
     scene.recorder.settle()
     pods = [seen.object for seen in scene.recorder.history(PODS) if seen.object["metadata"]["name"].startswith("late")]
     assert pods
     assert all(gates(pod) == [GATE] for pod in pods)
+    scene.assert_never_open_above()

@@ -14,9 +14,13 @@ import pytest
 
 from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
-from muster.kube.resource import EVENTS, POD_GROUPS
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
+from muster.kube.workloads import resource_of
 from muster.names import GATE, QUEUE_LABEL
+from muster.workloads.ray_parents import RAY_JOB
+from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
+from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, gates
 from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
@@ -148,17 +152,13 @@ def test_a_tenant_hears_what_he_may_know_and_which_rights_are_missing(
 
 def tenant(scene: Scene) -> Path:
     """The kubeconfig of somebody who may look at pods, events, PodGroups and RayClusters of the namespace alone."""
-    scene.kubectl("create", "serviceaccount", "tenant")
-    for name, resources in (
-        ("core", "pods"),
-        ("groups", POD_GROUPS.full_name),
-        ("rays", "rayclusters.ray.io"),
-        ("events", "events.events.k8s.io"),
-    ):
-        scene.kubectl("create", "role", name, "--verb=get,list,watch", f"--resource={resources}")
-        account = f"--serviceaccount={scene.namespace}:tenant"
-        scene.kubectl("create", "rolebinding", name, f"--role={name}", account)
-        await_right(scene, f"system:serviceaccount:{scene.namespace}:tenant", "list", resources)
+    scene.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}})
+    user = f"system:serviceaccount:{scene.namespace}:tenant"
+    looks = (PODS, POD_GROUPS, RAY_CLUSTERS, EVENTS)
+    rules = [on(resource, "get", "list", "watch") for resource in looks]
+    grant(scene.api, "looks", rules, account(scene.namespace, "tenant"), namespace=scene.namespace)
+    for resource in looks:
+        await_right(scene, user, "list", resource.full_name)
     return scene.testbed.service_account_kubeconfig(scene.namespace, "tenant")
 
 
@@ -177,7 +177,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     plain = explained(muster_command, "rayjob/train")
     assert (plain["workload"]["kind"], plain["state"]) == ("RayCluster", "NotManaged")
     assert "says nothing of gang scheduling" in plain["message"]
-    scene.kubectl("delete", "rayjob", "train")
+    scene.delete(resource_of(RAY_JOB), "train")
     gone = muster_command("explain", "rayjob/train")
     assert (gone.returncode, gone.stderr) == (
         2,
@@ -193,7 +193,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     assert entry["workload"]["name"].startswith("labelled-")
     assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == (queue, "3")
     assert entry["holders"][0]["name"] == "holder"
-    scene.kubectl("delete", "rayjob", "labelled")
+    scene.delete(resource_of(RAY_JOB), "labelled")
 
 
 def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
     try:
         gang = f"{scene.namespace}/ray-second-pg"
         wait_for("the waiting gang", lambda: re.search(f"{gang} +WaitingForQuota", shown.read_text()), PATIENCE)
-        scene.kubectl("patch", "queue", two, "--type=merge", '--patch={"spec": {"capability": {"cpu": "6"}}}')
+        scene.patch(QUEUES, two, {"spec": {"capability": {"cpu": "6"}}})
         wait_for("the change", lambda: re.search(f"{gang} +Running", shown.read_text()), PATIENCE)
     finally:
         watching.send_signal(signal.SIGINT)

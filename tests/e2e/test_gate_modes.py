@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
@@ -42,7 +42,7 @@ def test_assemble_opens_a_whole_gang_and_leaves_room_to_the_scheduler(scene: Sce
     scene.recorder.settle()
     first_seen = {seen.object["metadata"]["uid"]: gates(seen.object) for seen in reversed(scene.recorder.history(PODS))}
     assert set(map(tuple, first_seen.values())) == {(GATE,)}, "every member is held when it is made"
-    scene.assert_never_above({"cpu": "3"})
+    scene.assert_never_placed_above({"cpu": "3"})
 
 
 def test_off_binds_and_never_holds(scene: Scene) -> None:
@@ -71,6 +71,6 @@ def test_turned_off_a_queue_lets_those_go_that_wait(scene: Scene) -> None:
     scene.await_running("ray-first-pg", 3)
     scene.apply(ray_cluster("second").label(QUEUE_LABEL, queue).workers(2))
     scene.await_event("second", "WaitingForQuota")
-    scene.kubectl("annotate", "queue", queue, f"{GATE_MODE}=off")
+    scene.annotate(QUEUES, queue, **{GATE_MODE: "off"})
     scene.wait("its gates to open", lambda: [gates(pod) for pod in scene.pods("ray-second-pg")] == [[], [], []])
-    scene.assert_never_above({"cpu": "3"})
+    scene.assert_never_placed_above({"cpu": "3"})

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.kube.workloads import resource_of
 from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
-from tests.e2e.conftest import VALUES
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
@@ -24,7 +21,9 @@ from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
 
@@ -34,38 +33,30 @@ _KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
 
 
 @pytest.fixture(scope="module")
-def installation() -> Iterator[tuple[Scene, MusterInstall]]:
-    """A testbed with JobSet and the Trainer, workloads that ran there before muster was installed, and muster."""
-    with (
-        Testbed.start(parts=["volcano", "trainer"], nodes=Nodes(gpu=0), progress=print) as running,
-        open_scene(running, "before-muster", kinds=_KINDS) as scene,
-    ):
+def before_muster(added_operators: Testbed, resident: Resident) -> Iterator[Scene]:
+    """Workloads that run when muster is installed."""
+    resident.away()
+    with open_scene(added_operators, "before-muster", kinds=_KINDS) as scene:
         queue = scene.queue(cpu="4")
         scene.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
         _apply_train_job(scene, train_job("train", "plain", {QUEUE_LABEL: queue}))
         for name in ("set", "train"):
             _await_of(scene, name, old=2)
-        installed = install(running, values=VALUES)
-        installed.wait_ready()
-        yield scene, installed
-
-
-@pytest.fixture(scope="module")
-def ran_before(installation: tuple[Scene, MusterInstall]) -> Scene:
-    """Workloads that ran before muster was installed."""
-    return installation[0]
-
-
-@pytest.fixture(scope="module")
-def operators(ran_before: Scene) -> Testbed:
-    """A testbed with JobSet and the Trainer, and with muster."""
-    return ran_before.testbed
+        resident.present()
+        yield scene
 
 
 @pytest.fixture
-def batch(operators: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def ran_before(before_muster: Scene, muster: object) -> Scene:
+    """Workloads that ran before muster was installed, and muster."""
+    del muster
+    return before_muster
+
+
+@pytest.fixture
+def batch(ran_before: Scene, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which JobSets and TrainJobs are on record."""
-    with open_scene(operators, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
+    with open_scene(ran_before.testbed, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
         yield scene
 
 
@@ -114,7 +105,7 @@ def _of_role(scene: Scene, gang: str, role: str) -> list[Manifest]:
 
 def _end_role(scene: Scene, gang: str, role: str) -> None:
     names = [pod["metadata"]["name"] for pod in _of_role(scene, gang, role)]
-    scene.kubectl("annotate", "pods", "--overwrite", *names, f"{RUN_SECONDS}=0")
+    scene.annotate(PODS, *names, **{RUN_SECONDS: "0"})
 
 
 def test_what_ran_before_muster_runs_on_and_so_do_its_replacements(ran_before: Scene) -> None:
@@ -179,7 +170,7 @@ def test_a_jobset_whose_first_wave_is_over_is_a_gang_of_what_is_left(batch: Scen
     _await_of(batch, "waves", old=1)
     batch.patch(resource_of(JOB_SET), "waves", {"metadata": {"labels": {QUEUE_LABEL: queue}}})
     batch.await_event("waves", "NotManaged")
-    batch.kubectl("annotate", "pods", "--all", "--overwrite", f"{RUN_SECONDS}=0")
+    batch.annotate(PODS, *(pod["metadata"]["name"] for pod in batch.pods()), **{RUN_SECONDS: "0"})
     batch.wait("the second wave to run", lambda: [phase(pod) for pod in _of(batch, "waves")] == ["Running"] * 2)
 
     batch.patch(resource_of(JOB_SET), "waves", {"spec": {"suspend": True}})
@@ -261,7 +252,7 @@ def test_a_jobset_that_restarts_keeps_its_place(batch: Scene) -> None:
     waiting = {pod["metadata"]["uid"] for pod in batch.await_gated("second", 2)}
 
     one = batch.pods("first")[0]["metadata"]["name"]
-    batch.kubectl("annotate", "pod", one, f"{FAIL_AFTER_SECONDS}=0")
+    batch.annotate(PODS, one, **{FAIL_AFTER_SECONDS: "0"})
     batch.wait("its pods to go", lambda: not before & {pod["metadata"]["uid"] for pod in batch.pods("first")})
     batch.await_running("first", 2)
     assert {pod["metadata"]["uid"] for pod in batch.await_gated("second", 2)} == waiting
@@ -308,11 +299,8 @@ def test_the_nodes_of_a_train_job_join_when_its_initializer_is_done(batch: Scene
     batch.assert_never_above({"cpu": "3"})
 
 
-def test_pods_come_soon_after_a_long_outage_of_the_webhook(
-    batch: Scene, installation: tuple[Scene, MusterInstall]
-) -> None:
+def test_pods_come_soon_after_a_long_outage_of_the_webhook(batch: Scene, muster: MusterInstall) -> None:
     """It is the Job controller that waits, and it hears of Jobs only: those that lack pods are touched."""
-    _, muster = installation
     queue = batch.queue(cpu="4")
     batch.apply(job_set("set", queue, replicated("work", replicas=2)), runtime("plain", trainer()))
     _apply_train_job(batch, train_job("train", "plain", {QUEUE_LABEL: queue}))

@@ -30,7 +30,7 @@ def _elastic(name: str, queue: str, workers: int) -> Manifest:
 
 def _scale(scene: Scene, name: str, workers: int) -> None:
     """What the autoscaler does that the operator makes for such a job."""
-    scene.kubectl("scale", PYTORCH_JOBS.full_name, name, f"--replicas={workers}")
+    scene.patch(PYTORCH_JOBS, name, {"spec": {"replicas": workers}}, "scale")
 
 
 def test_an_elastic_job_starts_with_its_minimum_and_grows_and_shrinks_with_the_room(scene: Scene) -> None:

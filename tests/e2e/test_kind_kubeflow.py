@@ -1,4 +1,4 @@
-"""The jobs of the Training operator: one family, one way through."""
+"""The jobs of the Training operator: one family, one way through. TFJob is story C1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
-from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, TF_JOB, XGBOOST_JOB
+from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, XGBOOST_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.scene import open_scene
 
@@ -35,7 +35,6 @@ def _job(kind: Kind, name: str, specs: Manifest, queue: str) -> Manifest:
 @pytest.mark.parametrize(
     ("kind", "field", "container", "roles"),
     [
-        pytest.param(TF_JOB, "tfReplicaSpecs", "tensorflow", {"Chief": 1, "PS": 1, "Worker": 2}, id="TFJob"),
         pytest.param(XGBOOST_JOB, "xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 2}, id="XGBoostJob"),
         pytest.param(PADDLE_JOB, "paddleReplicaSpecs", "paddle", {"Master": 1, "Worker": 2}, id="PaddleJob"),
         pytest.param(JAX_JOB, "jaxReplicaSpecs", "jax", {"Worker": 3}, id="JAXJob"),

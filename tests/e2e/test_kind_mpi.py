@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
 from muster.kube.resource import PODS
 from muster.kube.workloads import resource_of
 from muster.names import GATE
 from muster.workloads.mpi import MPI_JOB
-from tests.e2e.conftest import VALUES
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import gates, has_condition, open_scene, phase
@@ -21,6 +18,7 @@ from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hack.testbed import Testbed
     from tests.support.cluster.scene import Scene
 
 _MPI_JOBS = resource_of(MPI_JOB)
@@ -28,18 +26,11 @@ _MPI_JOBS = resource_of(MPI_JOB)
 _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}
 
 
-@pytest.fixture(scope="module")
-def operator() -> Iterator[Testbed]:
-    """A testbed with the MPI operator, and with muster."""
-    with Testbed.start(parts=["volcano", "mpi"], nodes=Nodes(gpu=0), progress=print) as running:
-        install(running, values=VALUES).wait_ready()
-        yield running
-
-
 @pytest.fixture
-def mpi(operator: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def mpi(added_operators: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which MPIJobs and their launchers' Jobs are on record."""
-    with open_scene(operator, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
+    del muster
+    with open_scene(added_operators, request.node.name.removeprefix("test_"), kinds=(_MPI_JOBS, JOBS)) as scene:
         yield scene
 
 
@@ -104,7 +95,7 @@ def test_a_launcher_that_fails_is_tried_again_in_its_place(mpi: Scene) -> None:
     mpi.apply(_mpi_job("second", queue))
     mpi.await_gated("second", 3)
     (launcher,) = (name for name in before if "launcher" in name)
-    mpi.kubectl("annotate", "pod", launcher, f"{FAIL_AFTER_SECONDS}=0")
+    mpi.annotate(PODS, launcher, **{FAIL_AFTER_SECONDS: "0"})
     mpi.wait(
         "another launcher to run",
         lambda: any(
@@ -143,7 +134,7 @@ def test_a_launcher_that_came_without_muster_keeps_its_workers_from_being_held(m
     mpi.await_event("first", "NotManaged")
     launcher, *workers = sorted(mpi.pods(), key=lambda pod: "launcher" not in pod["metadata"]["name"])
     names = [pod["metadata"]["name"] for pod in workers]
-    mpi.kubectl("delete", "pods", *names)
+    mpi.delete(PODS, *names)
     mpi.patch(_MPI_JOBS, "first", {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}})
     mpi.wait("new workers, one of them more", lambda: [phase(pod) for pod in mpi.pods()] == ["Running"] * 4)
     assert launcher["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in mpi.pods()}

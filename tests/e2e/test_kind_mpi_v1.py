@@ -1,19 +1,23 @@
-"""MPIJob v1, with the Training operator: its CRD has the name of the MPI operator's, so on a testbed of its own."""
+"""MPIJob v1, with the Training operator: its CRD has the name of the MPI operator's and takes the place of that."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
+import pytest
+
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
 from muster.workloads.kubeflow import MPI_JOB_V1
-from tests.e2e.conftest import VALUES
+from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.scene import open_scene
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.recorder import Manifest
 
 
@@ -33,13 +37,25 @@ def _mpi_job(name: str, queue: str) -> Manifest:
     }
 
 
-def test_launcher_and_workers_are_one_gang() -> None:
+@pytest.fixture
+def mpi_v1(added_operators: Testbed, resident: Resident) -> Iterator[Testbed]:
+    """The Training operator with MPIJobs, in place of the MPI operator, and muster, until the test has ended."""
+    testbed = added_operators
+    resident.stop()
+    for part in ("mpi", "training"):
+        testbed.stop_part(part)
+    add_operators(testbed, "training-mpi")
+    resident.present()
+    yield testbed
+    testbed.stop_part("training-mpi")
+    testbed.start_part("training")
+
+
+def test_launcher_and_workers_are_one_gang(mpi_v1: Testbed) -> None:
     """The launcher is a pod of the job itself, with a container more, which brings kubectl and counts."""
-    with Testbed.start(parts=["volcano", "training-mpi"], nodes=Nodes(gpu=0), progress=print) as testbed:
-        install(testbed, values=VALUES).wait_ready()
-        with open_scene(testbed, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
-            queue = scene.queue(cpu="4")
-            goes_through_its_life(scene, lambda name: _mpi_job(name, queue), pods=3)
-            group = scene.pod_group("second")["spec"]
-            assert group["minTaskMember"] == {"launcher": 1, "worker": 2}
-            assert group["minResources"] == {"cpu": "3", "ephemeral-storage": "5Gi", "memory": "512Mi"}
+    with open_scene(mpi_v1, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
+        queue = scene.queue(cpu="4")
+        goes_through_its_life(scene, lambda name: _mpi_job(name, queue), pods=3)
+        group = scene.pod_group("second")["spec"]
+        assert group["minTaskMember"] == {"launcher": 1, "worker": 2}
+        assert group["minResources"] == {"cpu": "3", "ephemeral-storage": "5Gi", "memory": "512Mi"}

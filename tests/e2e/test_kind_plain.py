@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import admitted, open_scene
@@ -70,7 +70,7 @@ def test_pods_of_one_name_are_a_gang(plain: Scene) -> None:
     plain.await_running("two", 2)
     for gang in ("one", "two"):
         plain.assert_started_together(gang, 2)
-    plain.kubectl("delete", "pods", "--all", "--wait=false")
+    plain.delete_all(PODS)
     plain.wait("the PodGroups to go", lambda: not plain.recorder.now(POD_GROUPS))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.kube.workloads import resource_of
 from muster.names import QUEUE_LABEL
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
@@ -181,7 +181,7 @@ def test_a_ray_job_ends_and_one_that_failed_queues_for_its_next_try(ray: Scene, 
     # KubeRay looks every few seconds whether it is time for it.
     ray.wait("the first's submitter", lambda: [phase(pod) for pod in _submitters(ray, "first")] == ["Running"])
     dashboards.end_job(_cluster_of(first))
-    ray.kubectl("annotate", "pods", "--overwrite", "--selector=job-name=first", f"{RUN_SECONDS}=0")
+    ray.annotate(PODS, *(pod["metadata"]["name"] for pod in _submitters(ray, "first")), **{RUN_SECONDS: "0"})
     ray.await_running(second, 3)
     ray.wait("the first to be complete", lambda: _says(ray, "first") == "Complete")
     ray.wait("the second's submission", lambda: dashboards.runs_job(_cluster_of(second)))

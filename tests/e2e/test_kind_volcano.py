@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.kube.resource import PODS
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
 from tests.support.cluster.scene import node_of, open_scene
@@ -22,18 +23,29 @@ def _says(scene: Scene, job: str) -> str:
     return str(found.get("status", {}).get("state", {}).get("phase", ""))
 
 
+def _members(scene: Scene, job: str) -> list[str]:
+    """The names of the pods of a Job."""
+    return [
+        pod["metadata"]["name"] for pod in scene.pods() if pod["metadata"]["labels"].get("volcano.sh/job-name") == job
+    ]
+
+
 @pytest.mark.usefixtures("muster")
 def test_jobs_of_volcano_and_gangs_wait_for_each_other(testbed: Testbed) -> None:
-    """What a Job that has ended held is the gang's; the next Job comes when the gang is gone."""
+    """All that a Job holds counts, its pods above minAvailable too; when it has ended the gang has the room.
+
+    The next Job comes when the gang is gone.
+    """
     with open_scene(testbed, "kind-volcano", kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
         queue = scene.queue(cpu="4")
         scene.create(volcano_job("first", queue, "1", replicas=3))
-        scene.wait("the first to run", lambda: _says(scene, "first") == "Running" and all(map(node_of, scene.pods())))
+        # Of which minAvailable is one: with that alone the gang would fit beside it.
+        scene.wait("the first to run", lambda: [bool(node_of(pod)) for pod in scene.pods()] == [True] * 3)
         scene.create(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(2))
         scene.await_gated("ray-beside-pg", 3)
         scene.await_state("ray-beside-pg", "WaitingForQuota")
 
-        scene.kubectl("annotate", "pods", "--overwrite", "--selector=volcano.sh/job-name=first", f"{RUN_SECONDS}=0")
+        scene.annotate(PODS, *_members(scene, "first"), **{RUN_SECONDS: "0"})
         scene.await_running("ray-beside-pg", 3)
         scene.wait("the first to be complete", lambda: _says(scene, "first") == "Completed")
         scene.create(volcano_job("second", queue, "2"))

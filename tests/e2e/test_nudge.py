@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, PODS
-from muster.names import QUEUE_LABEL
-from tests.support.cluster.nudges import assert_soon, nudges, version_now
+from muster.names import NUDGE, QUEUE_LABEL
+from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE
 from tests.support.manifests.workloads import pytorch_job, ray_cluster
@@ -38,7 +38,7 @@ def test_pods_come_soon_after_a_long_outage(scene: Scene, muster: MusterInstall)
         pods = scene.await_running(gang, 2)
         kept[gang] = next(pod["metadata"]["uid"] for pod in pods if "worker" not in pod["metadata"]["name"])
     whole = max(seen.version for seen in scene.recorder.history(PODS))
-    generations = [item["metadata"]["generation"] for item in _workloads(scene)]
+    wanted = [_wanted(item) for item in _workloads(scene)]
 
     muster.stop_webhooks()
     scene.recorder.settle()
@@ -62,7 +62,15 @@ def test_pods_come_soon_after_a_long_outage(scene: Scene, muster: MusterInstall)
         uids = {pod["metadata"]["uid"] for pod in scene.await_running(gang, 2)}
         assert kept[gang] in uids
         assert_soon(scene, kind, name, back, uids - {kept[gang]}, long=True)
-    assert [item["metadata"]["generation"] for item in _workloads(scene)] == generations
+        assert_steady(scene, kind, name, down)
+    assert [_wanted(item) for item in _workloads(scene)] == wanted
+
+
+def _wanted(workload: Manifest) -> tuple[object, ...]:
+    """What a workload is, but for the nudge."""
+    meta = workload["metadata"]
+    annotations = {name: value for name, value in meta.get("annotations", {}).items() if name != NUDGE}
+    return workload["spec"], meta["generation"], meta.get("labels"), meta.get("finalizers"), annotations
 
 
 def _since(scene: Scene, kind: Resource, name: str, version: int) -> list[int]:

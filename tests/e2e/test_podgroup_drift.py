@@ -113,6 +113,8 @@ def test_a_queue_changed_while_it_runs_acts_at_the_next_admission(scene: Scene) 
     assert scene.pod_group("train")["spec"]["queue"] == first
     scene.apply(job.label(QUEUE_LABEL, second).suspended())
     scene.await_state("train", "Suspended")
+    # Resumed before the operator has deleted its pods it would have run on.
+    scene.wait("its pods to go", lambda: not scene.pods("train"))
     scene.apply(job.label(QUEUE_LABEL, second).suspended(suspend=False))
     scene.wait("the other queue", lambda: scene.pod_group("train")["spec"]["queue"] == second)
     scene.wait("it to run", lambda: [phase(pod) for pod in scene.pods("train")] == ["Running"] * 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muster.kube.resource import PODS
 from muster.names import GATE
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.cluster.scene import admitted, gates, message, node_of
@@ -44,6 +45,7 @@ def test_a_job_without_policy_is_left_alone(scene: Scene) -> None:
     scene.await_ended("plain")
     pods = scene.pods()
     assert [pod["spec"]["schedulerName"] for pod in pods] == ["default-scheduler"] * 2
+    assert not any(gates(seen.object) for seen in scene.recorder.history(PODS))
     assert not scene.pod_group("plain")["metadata"]
 
 

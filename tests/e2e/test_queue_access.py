@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import QUEUES
+from muster.kube.resource import NAMESPACES, QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
+from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, message, phase, state
 from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
+    from hack.testbed.api import Answer
     from tests.support.cluster.scene import Scene
 
 
@@ -19,7 +21,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     """By the namespace's labels and by the queue's annotation; what runs there runs on, and nobody is told more."""
     name = scene.namespace
     queue = scene.queue(cpu="2")
-    scene.kubectl("label", "namespace", name, "team=ml")
+    scene.label(NAMESPACES, name, team="ml")
     scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team in (ml, vision)"}}})
     holder = ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1)
     await_accepted(scene, holder)
@@ -28,7 +30,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     scene.apply(ray_cluster("waiter").label(QUEUE_LABEL, queue).workers(1))
     scene.await_state("ray-waiter-pg", "WaitingForQuota")
 
-    scene.kubectl("label", "namespace", name, "team=web", "--overwrite")
+    scene.label(NAMESPACES, name, team="web")
     group = scene.await_state("ray-waiter-pg", "QueueNotFound")
     assert message(group) == f'queue "{queue}" does not exist'
     late, lost = (ray_cluster("late").label(QUEUE_LABEL, to).workers(1) for to in (queue, f"{queue}-none"))
@@ -38,12 +40,13 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     assert {phase(pod) for pod in scene.pods("ray-holder-pg")} == {"Running"}
 
     # It has all the room now, and does not take it.
-    scene.kubectl("delete", "raycluster", "holder", "--wait=true")
+    scene.delete(RAY_CLUSTERS, "holder")
     scene.wait("the holder to be gone", lambda: not scene.pods("ray-holder-pg"))
     assert [gates(pod) for pod in scene.pods("ray-waiter-pg")] == [["muster.dev/gang"]] * 2
     assert state(scene.pod_group("ray-waiter-pg")) == "QueueNotFound"
     scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team"}}})
     scene.await_running("ray-waiter-pg", 2)
+    scene.assert_never_open_above()
 
 
 def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:
@@ -51,13 +54,15 @@ def test_nobody_without_rights_on_queues_opens_one(scene: Scene) -> None:
     queue = scene.queue(cpu="2")
     kept = {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team=ml"}}}
     scene.patch(QUEUES, queue, kept)
-    role = f"{scene.namespace}-status"
-    scene.kubectl("create", "clusterrole", role, "--verb=get,patch,update", "--resource=queues/status")
-    scene.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", "--user=tenant")
-    opened = json.dumps({"metadata": {"annotations": {NAMESPACE_SELECTOR: None}}})
-    patch = ("patch", "queue", queue, "--type=merge", f"--patch={opened}", "--as=tenant")
-    scene.wait("the role to count", lambda: not scene.kubectl(*patch, "--subresource=status", check=False).returncode)
-    assert "(Forbidden)" in scene.kubectl(*patch, check=False).stderr
-    said = scene.kubectl("get", "queue", queue, "--output=json").stdout
-    assert json.loads(said)["metadata"]["annotations"][NAMESPACE_SELECTOR] == "team=ml"
-    scene.kubectl("delete", "clusterrole,clusterrolebinding", role)
+    status = on(QUEUES, "get", "patch", "update", subresource="status")
+    grant(scene.api, queue, [status], user("tenant"))
+
+    def opened(subresource: str | None = None) -> Answer:
+        patch = {"metadata": {"annotations": {NAMESPACE_SELECTOR: None}}}
+        return scene.api("PATCH", scene.path(QUEUES, queue, subresource), patch, patch="merge", user="tenant")
+
+    scene.wait("the role to count", lambda: opened("status").ok)
+    assert opened().body["reason"] == "Forbidden"
+    there = scene.api.get(QUEUES.path(name=queue))
+    assert there["metadata"]["annotations"][NAMESPACE_SELECTOR] == "team=ml"
+    revoke(scene.api, queue)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import QUEUES
+from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING
-from tests.support.cluster.propagation import await_said
+from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import message, state
+from tests.support.cluster.scene import admitted, gates, message, node_of, state
+from tests.support.cluster.timeline import timeline
 from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.pages.seeds import Point, told
 
 if TYPE_CHECKING:
+    from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
     from tests.support.manifests.workloads import PyTorchJob, RayCluster
 
@@ -20,6 +23,11 @@ def _cluster(name: str, queue: str, cpu: int) -> RayCluster:
     """A cluster of so many pods of 1 cpu."""
     cluster = ray_cluster(name).label(QUEUE_LABEL, queue)
     return cluster.workers(cpu - 1) if cpu > 1 else cluster
+
+
+def _resize(scene: Scene, queue: str, **capability: str) -> int:
+    """Give a queue this capability, and return the version from which it has it: Volcano writes its status any time."""
+    return int(scene.patch(QUEUES, queue, {"spec": {"capability": capability}})["metadata"]["resourceVersion"])
 
 
 def _annotate(scene: Scene, queue: str, key: str, value: str) -> None:
@@ -40,6 +48,15 @@ def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -
     # Both fit now.
     scene.await_running("ray-large-pg", 3)
     scene.await_running("ray-small-pg", 1)
+    assert _admission(scene, "ray-large-pg") < _admission(scene, "ray-small-pg")
+    scene.assert_never_open_above()
+
+
+def _admission(scene: Scene, gang: str) -> int:
+    """The version from which the gang was admitted."""
+    return scene.recorder.first(
+        POD_GROUPS, lambda group: group["metadata"]["name"] == gang and bool(admitted(group))
+    ).version
 
 
 def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
@@ -63,54 +80,102 @@ def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
     scene.await_running("ray-large-pg", 4)
     scene.recorder.settle()
     assert state(scene.pod_group("ray-small-two-pg")) == "WaitingForQuota"
+    scene.assert_never_open_above()
 
 
-def test_a_closed_queue_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -> None:
+def test_a_closed_queue_keeps_what_runs_starts_nothing_and_an_opened_one_goes_on(scene: Scene) -> None:
+    """Closing, for it holds something, or Closed: it takes nobody new and says so; what waits there says so, too."""
     queue = scene.queue(cpu="3")
     scene.apply(_cluster("first", queue, 3))
-    scene.await_running("ray-first-pg", 3)
+    ran = _uids(scene.await_running("ray-first-pg", 3))
     scene.apply(_cluster("next", queue, 2))
     scene.await_state("ray-next-pg", "WaitingForQuota")
-    _command(scene, queue, "CloseQueue")
+    scene.operate_queue(queue, "CloseQueue")
     scene.await_queue(queue, "Closing")
     scene.await_state("ray-next-pg", "QueueClosed")
-    await_said(scene, _cluster("refused", queue, 1), f'queue "{queue}" is Closing')
-    assert f'queue "{queue}" is Closing' in scene.try_apply(_cluster("refused", queue, 1))
+    assert scene.await_event("next", "QueueClosed") == f'queue "{queue}" is Closing and takes no new work'
+    _assert_refused_as(scene, queue, "Closing")
+    assert _uids(scene.await_running("ray-first-pg", 3)) == ran, "what runs is to run on"
     scene.delete(RAY_CLUSTERS, "first")
     scene.wait("the first to be gone", lambda: not scene.pods("ray-first-pg"))
+    # There is room now; the queue stays Closing for as long as a PodGroup names it.
+    assert not any(node_of(pod) for pod in scene.await_gated("ray-next-pg", 2))
     assert state(scene.pod_group("ray-next-pg")) == "QueueClosed"
-    _command(scene, queue, "OpenQueue")
+    scene.operate_queue(queue, "OpenQueue")
     scene.await_running("ray-next-pg", 2)
+    scene.assert_never_open_above()
+
+    scene.delete(RAY_CLUSTERS, "next")
+    scene.wait("its PodGroup to go", lambda: not scene.recorder.now(POD_GROUPS))
+    scene.operate_queue(queue, "CloseQueue")
+    scene.await_queue(queue, "Closed")
+    _assert_refused_as(scene, queue, "Closed")
+    scene.operate_queue(queue, "OpenQueue")
+    scene.await_queue(queue)
+    late = _cluster("late", queue, 1)
+    await_accepted(scene, late)
+    scene.apply(late)
+    scene.await_running("ray-late-pg", 1)
+
+
+def _assert_refused_as(scene: Scene, queue: str, as_what: str) -> None:
+    """Who comes now is refused in one line, as soon as the webhook knows of it."""
+    cluster = _cluster("refused", queue, 1)
+    await_said(scene, cluster, f'queue "{queue}" is {as_what}')
+    assert scene.try_apply(cluster) == (
+        'QueueClosed: admission webhook "workloads.muster.dev" denied the request: '
+        f'metadata.labels[volcano.sh/queue-name]: queue "{queue}" is {as_what} and takes no new work; '
+        "use an open queue or have this one opened"
+    )
+
+
+def _uids(pods: list[Manifest]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
 
 
 def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
-    """Raised, it lets in who is next and no more; lowered, it keeps what runs and says who is too large by now."""
-    queue = scene.queue(cpu="4")
-    scene.apply(_cluster("first", queue, 3))
-    scene.await_running("ray-first-pg", 3)
+    """D5: raised, it lets in who is next and no more; lowered, it keeps what runs and says who is too large by now."""
+    queue = scene.queue(cpu="3")
+    scene.apply(_cluster("first", queue, 2))
+    ran = _uids(scene.await_running("ray-first-pg", 2))
     for name in ("next", "third"):
-        scene.apply(_cluster(name, queue, 3))
+        scene.apply(_cluster(name, queue, 2))
         scene.await_state(f"ray-{name}-pg", "WaitingForQuota")
-    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "6"}}})
-    scene.await_running("ray-next-pg", 3)
+    raised = _resize(scene, queue, cpu="4")
+    ran |= _uids(scene.await_running("ray-next-pg", 2))
     assert state(scene.pod_group("ray-third-pg")) == "WaitingForQuota"
-    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "2"}}})
+    order = timeline(
+        scene, {"ray-first-pg": "cluster 1", "ray-next-pg": "cluster 2"}, [(raised, "the queue is raised")]
+    )
+
+    _resize(scene, queue, cpu="1")
     lowered = scene.await_state("ray-third-pg", "ExceedsCapability")
-    assert message(lowered) == f'needs cpu 3, queue "{queue}" has capability cpu 2'
-    for gang in ("ray-first-pg", "ray-next-pg"):
-        scene.await_running(gang, 3)
-    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "9"}}})
-    scene.await_running("ray-third-pg", 3)
+    assert message(lowered) == f'needs cpu 2, queue "{queue}" has capability cpu 1'
+    assert _uids([*scene.await_running("ray-first-pg", 2), *scene.await_running("ray-next-pg", 2)]) == ran
+    _resize(scene, queue, cpu="6")
+    scene.await_running("ray-third-pg", 2)
+    told(
+        "D5. The capability is raised while a cluster waits",
+        "Three clusters of 2 cpu in a queue of 3, which then has 4: the second runs, and the third waits on.",
+        Point(
+            "order",
+            "cluster 1 starts, cluster 1 runs, cluster 2 waits, the queue is raised, cluster 2 starts, cluster 2 runs",
+            order,
+        ),
+    )
+    scene.assert_never_open_above()
 
 
 def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scene: Scene) -> None:
     """Its queue has room for it. No node has so much memory, or Volcano holds it back for the other queue's fair share.
 
-    The nodes have room for the second, but each of two queues wants more than its half of the cluster.
+    The nodes have room for the second, but each of two queues wants more than its half of the cluster. The first asked
+    for no requeue: it keeps its pods, open.
     """
     queue = scene.queue(cpu="3")
     scene.apply(_cluster("nowhere", queue, 2).head(memory="4000Gi"))
     scene.await_state("ray-nowhere-pg", "Admitted")
+    stuck = _uids(scene.pods("ray-nowhere-pg"))
     scene.apply(_cluster("next", queue, 2))
     scene.await_state("ray-next-pg", "WaitingForQuota")
 
@@ -129,27 +194,16 @@ def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scen
     scene.await_running("ray-next-pg", 2)
     scene.await_running("within", 4)
     scene.await_state("beyond", "Unschedulable")
+    assert _uids(scene.pods("ray-nowhere-pg")) == stuck
+    assert [gates(pod) for pod in scene.pods("ray-nowhere-pg")] == [[], []]
 
     # Half of the cluster is enough for it now, and its claim counts again.
     scene.end("within")
     scene.delete(PYTORCH_JOBS, "wanting")
     scene.await_running("beyond", 5)
     assert scene.pod_group("beyond")["spec"]["minResources"] == {"cpu": "35", "memory": "5Gi"}
+    scene.assert_never_open_above()
 
 
 def _pods_of_seven(name: str, queue: str, pods: int) -> PyTorchJob:
     return pytorch_job(name).policy(queue=queue).master(cpu="7").workers(pods - 1, cpu="7")
-
-
-def _command(scene: Scene, queue: str, action: str) -> None:
-    """What `vcctl queue operate` does."""
-    uid = scene.api.get(QUEUES.path(name=queue))["metadata"]["uid"]
-    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": queue, "uid": uid, "controller": True}
-    manifest = {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {"generateName": "operate-", "ownerReferences": [target]},
-        "action": action,
-        "target": target,
-    }
-    scene.create(manifest)

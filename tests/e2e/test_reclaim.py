@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import PREEMPTION, TASK_SPEC
 from tests.support.cluster.scene import alive, gates, node_of, state
 from tests.support.manifests import workloads as builders
@@ -35,7 +35,18 @@ tiers:
 _CPU = "15"
 
 
-@pytest.fixture(scope="module", params=["proportion", "capacity"])
+# Of action, plugin and cap any two meet in every way; all three would be eight.
+_PAIRS = [
+    pytest.mark.parametrize(
+        ("sharing", "capped"),
+        [pytest.param(plugin, capped, id=f"{plugin}-{'capped' if capped else 'uncapped'}") for plugin, capped in pairs],
+        indirect=["sharing"],
+    )
+    for pairs in ([("proportion", True), ("capacity", False)], [("proportion", False), ("capacity", True)])
+]
+
+
+@pytest.fixture(scope="module")
 def sharing(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
     """Volcano with both actions and with this plugin, on the session's testbed, until the test has ended."""
     plugin: str = request.param
@@ -66,7 +77,7 @@ def _elastic(queue: str) -> PyTorchJob:
     return job.master(cpu=_CPU, nodeSelector=first).workers(3, cpu=_CPU)
 
 
-@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+@_PAIRS[0]
 def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene: Scene, sharing: str, *, capped: bool
 ) -> None:
@@ -78,13 +89,13 @@ def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
     _assert_half_goes_and_comes_back(scene)
 
 
-@pytest.mark.parametrize("capped", [True, False], ids=["capped", "uncapped"])
+@_PAIRS[1]
 def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene: Scene, sharing: str, urgent: str, *, capped: bool
 ) -> None:
     del sharing
     queue = _queue(scene, "one", "60" if capped else "")
-    scene.kubectl("annotate", "queue", queue, f"{PREEMPTION}=lower-priority")
+    scene.annotate(QUEUES, queue, **{PREEMPTION: "lower-priority"})
     scene.apply(_elastic(queue))
     scene.await_running("elastic", 4)
     claimant = pytorch_job("claimant").policy(queue=queue, priorityClass=urgent)
@@ -122,6 +133,7 @@ def _assert_half_goes_and_comes_back(scene: Scene) -> None:
     assert before_the_end == first, "the claimant lost pods to those that it had displaced"
     assert _evictions(scene) == 2
     scene.assert_started_together("claimant", 2)
+    scene.assert_never_open_above(acts=2)
     _assert_minimum_stayed(scene, {"master": 1, "worker": 1})
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from muster.kube.resource import QUEUES
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE, admitted, gates, message, phase, state
 from tests.support.manifests.workloads import ray_cluster
@@ -38,7 +39,7 @@ def test_released_gangs_run_and_stay_released(testbed: Testbed, muster: MusterIn
     )
     assert (done.returncode, done.stdout) == (0, f"{scene.namespace}/ray-waiting-pg: 2 pods opened\n"), done.stderr
     # Volcano knows the queue's capability as well; whoever releases a gang is to see to its room.
-    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "4"}}}')
+    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})
     scene.wait("it to run", lambda: [phase(pod) for pod in scene.pods("ray-waiting-pg")] == ["Running", "Running"])
 
     muster.free_lease()

@@ -5,15 +5,14 @@ That a Job of Volcano is the same with and without muster, object by object, is 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests.support.cluster.recorder import VOLCANO_JOBS, Manifest
-from tests.support.cluster.scene import alive, gates, open_scene, phase, state
+from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
+from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline
 from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import ray_cluster, volcano_job
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def volcanic(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which Volcano's Jobs are on record."""
     del muster
-    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS,)) as scene:
+    with open_scene(testbed, request.node.name.removeprefix("test_"), kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
         yield scene
 
 
@@ -52,8 +51,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     again = scene.pods()[0]
     assert again["metadata"]["uid"] != first["metadata"]["uid"]
     # In one update: of a pod that changes before it ends Volcano may hear so late that it leaves Completing out.
-    ended = json.dumps({"status": {"phase": "Succeeded"}})
-    scene.kubectl("patch", "pod", again["metadata"]["name"], "--subresource=status", f"--patch={ended}")
+    scene.patch(PODS, again["metadata"]["name"], {"status": {"phase": "Succeeded"}}, "status")
     scene.wait("job-1 to be complete", lambda: _phases(scene)[-1] == "Completed")
     scene.recorder.settle()
     touched = [seen for seen in scene.recorder.history(PODS) if gates(seen.object) or GANG in _labels(seen.object)]
@@ -122,17 +120,6 @@ def test_b_what_a_volcano_job_holds_counts(volcanic: Scene) -> None:
     uid = pod["metadata"]["uid"]
     left = scene.recorder.first(PODS, lambda one: one["metadata"]["uid"] == uid and not alive(one), "its end").version
     assert scene.first_bound("ray-beside-pg") > left
-
-
-def test_b_what_a_volcano_job_holds_above_its_minimum_counts(volcanic: Scene) -> None:
-    """Of a VolcanoJob with minAvailable 1 all three running pods take room."""
-    scene = volcanic
-    queue = scene.queue(cpu="4")
-    scene.apply(volcano_job("job-1", queue, "1", replicas=3))
-    scene.wait("job-1 to run", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 3)
-    scene.apply(ray_cluster("beside").label(QUEUE_LABEL, queue).workers(1))
-    scene.wait("a decision", lambda: state(scene.pod_group("ray-beside-pg")) in {"WaitingForQuota", "Admitted"})
-    assert state(scene.pod_group("ray-beside-pg")) == "WaitingForQuota"
 
 
 def _phases(scene: Scene) -> list[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS, QUEUES
+from muster.kube.resource import NAMESPACES, PODS, QUEUES
 from muster.kube.workloads import resource_of
 from muster.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
 from muster.workloads.kubeflow import TF_JOB
-from tests.support.cluster.scene import alive, gates, message, node_of, open_scene, phase
+from tests.support.cluster.propagation import await_said
+from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.workloads import PyTorchJob, pytorch_job
 from tests.support.pages.seeds import GATED, NO_PODS, Point, told
@@ -48,32 +48,30 @@ def _tf_job(name: str, gpu: str = "1") -> Manifest:
 
 @pytest.mark.usefixtures("muster")
 def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(testbed: Testbed) -> None:
-    """C1: the YAML is the same as without gang scheduling, with amounts in limits only."""
+    """C1: the YAML is as without gang scheduling, with amounts in limits only. What can never run is refused."""
     with open_scene(testbed, "story-c1", kinds=(resource_of(TF_JOB),)) as scene:
         queue = scene.queue(cpu="1", **{"nvidia.com/gpu": "1"})
-        scene.kubectl("annotate", "namespace", scene.namespace, f"{QUEUE_ANNOTATION}={queue}")
-        scene.kubectl("label", "namespace", scene.namespace, f"{MANAGED}=true")
-        too_large = json.dumps(_tf_job("large", gpu="2"))
-        scene.wait(
-            "the opt-in to be known",
-            lambda: (
-                "needs nvidia.com/gpu 2"
-                in scene.kubectl("create", "--dry-run=server", "-f-", text=too_large, check=False).stderr
-            ),
-        )
+        scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: queue})
+        scene.label(NAMESPACES, scene.namespace, **{MANAGED: "true"})
+        speaks = f"namespace {scene.namespace}: metadata.annotations[{QUEUE_ANNOTATION}]"
+        await_said(scene, _tf_job("large", gpu="2"), f'{speaks}: gang "large" needs nvidia.com/gpu 2')
         scene.create(_tf_job("first"))
         scene.await_running("first", 2)
+        assert admitted(scene.pod_group("first"))
         scene.create(_tf_job("second"))
-        scene.await_gated("second", 2)
+        assert not any(node_of(pod) for pod in scene.await_gated("second", 2))
         scene.await_state("second", "WaitingForQuota")
         pods = shown(scene, "second")
         scene.end("first")
+        assert not admitted(scene.await_state("first", "Finished")), "an ended job still holds its place"
         scene.await_running("second", 2)
         for gang in ("first", "second"):
             scene.assert_started_together(gang, 2)
         assert all(GATE not in gates(pod) for pod in scene.pods())
         group = scene.pod_group("second")["spec"]
         assert group["queue"] == queue
+        owners = [(one["kind"], one["uid"]) for one in scene.pod_group("second")["metadata"]["ownerReferences"]]
+        assert owners == [("TFJob", admitted(scene.pod_group("second")))]
         told(
             "C1. A TFJob that says nothing of gang scheduling",
             "A worker with a GPU and a parameter server with a cpu, both in limits only. The operator's flag makes "
@@ -201,6 +199,7 @@ def test_c5_in_a_capped_queue_the_replacement_starts_and_the_other_waits_on(scen
         f"Two jobs of four pods in a queue for six. {_CRASHED}\n\n{_WITHOUT_MUSTER}",
         order,
     )
+    scene.assert_never_open_above()
 
 
 def test_c5_on_few_nodes_without_any_cap_too(bound: Scene) -> None:
@@ -234,7 +233,7 @@ def _crash(scene: Scene, job: PyTorchJob, pods: int, where: str) -> Point:
         before = _uids(scene)
         workers = [pod for pod in scene.pods("first") if pod["metadata"]["name"].startswith("first-worker")]
         lost = {pod["metadata"]["uid"] for pod in workers[:count]}
-        scene.kubectl("delete", "pods", *(pod["metadata"]["name"] for pod in workers[:count]))
+        scene.delete(PODS, *(pod["metadata"]["name"] for pod in workers[:count]))
         scene.wait("the crash to be seen", lambda lost=lost: not lost & _uids(scene))  # type: ignore[misc]
         scene.await_running("first", pods)
         marks += _crash_and_replacement(scene, lost, _uids(scene) - before)

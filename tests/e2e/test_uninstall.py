@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.creations import Creations
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -67,9 +67,10 @@ def test_everything_that_was_held_runs_and_nothing_is_held_again(
     scene.await_gated("ray-orphan-pg", 2)
 
     with Creations(bare, scene.namespace, [_plain("", "stream", 1), builders.pod("")]) as creations:
+        creations.go_on()
         said = muster.uninstall()
+        creations.go_on()
     assert creations.failures() == []
-    assert creations.count > 8, "nothing was created meanwhile"
     for gang, pods in (("ray-waiting-pg", 2), ("ray-orphan-pg", 2), ("half", 1)):
         assert f"{scene.namespace}/{gang}: {pods} pod{'s' * (pods > 1)} opened\n" in said
     assert f"{scene.namespace}/ray-orphan-pg: its pods had no PodGroup, and have one now\n" in said
@@ -83,11 +84,9 @@ def test_everything_that_was_held_runs_and_nothing_is_held_again(
     assert held_once & streamed, "nothing was held while the uninstall began"
     assert streamed - held_once, "everything was held until the end"
 
-    # A slow uninstall has filled the nodes with them.
-    names = [pod["metadata"]["name"] for pod in scene.pods()]
-    scene.kubectl("delete", "pods", *(name for name in names if name.startswith("stream-")), "--wait=false")
+    creations.remove()
     # Volcano knows the queue as well, and there is room for one gang of two pods only.
-    scene.kubectl("patch", "queue", queue, "--type=merge", '--patch={"spec": {"capability": {"cpu": "8"}}}')
+    scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "8"}}})
     for name in ("holder", "waiting", "orphan"):
         scene.wait(f"{name} to run", _runs(scene, {"ray.io/cluster": name}, 2))
     scene.apply(_plain("half-1", "half", 2))

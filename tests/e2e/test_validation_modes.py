@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,19 +15,18 @@ from tests.support.manifests.workloads import ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hack.testbed.muster import MusterInstall
+    from tests.e2e.conftest import Resident
     from tests.support.cluster.scene import Scene
     from tests.support.manifests.workloads import RayCluster
 
 
 @pytest.fixture(scope="module")
-def turned(muster_of_session: MusterInstall) -> Iterator[Callable[[str], None]]:
+def turned(resident: Resident) -> Iterator[Callable[[str], None]]:
     """Gives the session's release another value, until the end of the module."""
 
     def turn(mode: str) -> None:
-        muster_of_session.upgrade({"validation": mode})
-        muster_of_session.start_webhook()
-        muster_of_session.wait_ready()
+        resident.present().upgrade({"validation": mode})
+        resident.present()
 
     yield turn
     turn("deny")
@@ -36,8 +34,7 @@ def turned(muster_of_session: MusterInstall) -> Iterator[Callable[[str], None]]:
 
 def said(scene: Scene, cluster: RayCluster) -> list[str]:
     """What `kubectl apply` warns of; it takes the cluster."""
-    done = scene.kubectl("apply", "-f-", text=json.dumps(cluster.manifest()))
-    return [line.removeprefix("Warning: ") for line in done.stderr.splitlines()]
+    return scene.apply(cluster)
 
 
 def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, turned: Callable[[str], None]) -> None:
@@ -68,7 +65,7 @@ def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, t
     assert "has queues below it" in "".join(said(scene, upper))
     scene.await_event("upper", "QueueNotLeaf")
     assert "ray-upper-pg" not in [one["metadata"]["name"] for one in scene.recorder.now(POD_GROUPS)]
-    scene.kubectl("delete", "queue", below)
+    scene.delete(QUEUES, below)
     scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "5"}}})
     scene.queue("-later", cpu="1")
     for gang, pods in (("ray-large-pg", 3), ("ray-upper-pg", 1), ("ray-early-pg", 1)):

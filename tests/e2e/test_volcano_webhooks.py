@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from hack.testbed import Nodes, Testbed, wait_for
-from hack.testbed.muster import install
-from muster.kube.resource import POD_GROUPS, QUEUES
+from hack.testbed import wait_for
+from muster.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
 from muster.names import (
     GANG,
     GATE,
@@ -20,18 +19,19 @@ from muster.names import (
     QUEUEING,
     SCHEDULER_LABEL,
 )
-from tests.e2e.conftest import VALUES
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
 from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
+
+    from hack.testbed import Testbed
 
 W = TypeVar("W", RayCluster, PyTorchJob)
 
+_CONFIGURATIONS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _RESOURCE_GROUP = "volcano.sh/resource-group"
 # What Volcano's webhook does to pods with such an annotation.
 _RESOURCE_GROUPS: dict[str, Manifest] = {
@@ -50,21 +50,28 @@ def _admission_conf() -> str:
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[Testbed]:
-    """A testbed with Volcano's webhooks, all of them, and with muster."""
-    with Testbed.start(parts=["volcano", "kuberay", "training"], nodes=Nodes(gpu=0), progress=print) as running:
-        conf = running.state / "conf" / "volcano-admission" / "volcano-admission.conf"
-        conf.parent.mkdir(parents=True)
-        conf.write_text(_admission_conf())
-        running.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
-        wait_for("Volcano's webhooks", lambda: not _ask(running).returncode, PATIENCE)
-        install(running, values=VALUES).wait_ready()
-        yield running
+def volcanos_webhooks(testbed: Testbed) -> Iterator[None]:
+    """Volcano's webhooks, all of them, on the session's testbed until the last test of this file."""
+    conf = testbed.state / "conf" / "volcano-admission" / "volcano-admission.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(_admission_conf())
+    testbed.start_part("volcano-webhooks", extra_args=(f"--admission-conf={conf}",))
+    wait_for("Volcano's webhooks", lambda: _answer(testbed), PATIENCE)
+    yield
+    there = testbed.kubectl("get", _CONFIGURATIONS, "--output=name").stdout.split()
+    testbed.kubectl("delete", *(name for name in there if "/volcano-admission-service-" in name))
+    testbed.stop_part("volcano-webhooks")
 
 
-def _ask(testbed: Testbed) -> subprocess.CompletedProcess[str]:
-    probe = json.dumps(builders.queue("probe"))
-    return testbed.kubectl("create", "--dry-run=server", "-f-", input=probe, check=False)
+@pytest.fixture
+def both(testbed: Testbed, volcanos_webhooks: None, muster: object) -> Testbed:
+    """A testbed with Volcano's webhooks and with muster."""
+    del volcanos_webhooks, muster
+    return testbed
+
+
+def _answer(testbed: Testbed) -> bool:
+    return testbed.api()("POST", f"{QUEUES.path()}?dryRun=All", builders.queue("probe")).ok
 
 
 @pytest.fixture(params=["first", "last"])
@@ -78,11 +85,11 @@ def musters_turn(both: Testbed, request: pytest.FixtureRequest) -> Iterator[str]
 
 
 def _rename(testbed: Testbed, old: str, new: str) -> None:
-    kind = "mutatingwebhookconfiguration"
-    there: Manifest = json.loads(testbed.kubectl("get", kind, old, "-ojson").stdout)
+    api = testbed.api()
+    there = api.get(MUTATING_WEBHOOKS.path(name=old))
     there["metadata"] = {"name": new, **{key: there["metadata"][key] for key in ("labels", "annotations")}}
-    testbed.kubectl("create", "-f-", input=json.dumps(there))
-    testbed.kubectl("delete", kind, old)
+    api.create(MUTATING_WEBHOOKS.path(), there)
+    api.delete(MUTATING_WEBHOOKS.path(name=old))
 
 
 def _grouped(workload: W, group: str) -> W:
@@ -128,7 +135,7 @@ def test_a_gang_of_queue_default_stays_there_where_its_namespace_names_another(b
     """Volcano's webhook moves a new PodGroup of queue "default"; nothing is decided before it is back."""
     with open_scene(both, "queue-default") as scene:
         other = scene.queue("-other", cpu="1")
-        scene.kubectl("annotate", "namespace", scene.namespace, f"{QUEUE_ANNOTATION}={other}")
+        scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: other})
         scene.apply(ray_cluster("stays").label(QUEUE_LABEL, "default").workers(1))
         scene.await_running("ray-stays-pg", 2)
         scene.apply(ray_cluster("goes").label(SCHEDULER_LABEL, "volcano"))
@@ -229,4 +236,4 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
         )
         # Whoever answers first: muster's looks at the PodGroups, Volcano's at the pods.
         refusal = scene.try_apply(child)
-        assert "(QueueHierarchy)" in refusal or "because it has allocated Pods: 1" in refusal
+        assert refusal.startswith("QueueHierarchy:") or "because it has allocated Pods: 1" in refusal

@@ -1,33 +1,63 @@
-"""A testbed with a real node, on which the chart runs the image of this checkout."""
+"""A testbed with a real node, on which the chart runs the image of this checkout, or a former one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from hack.image.build import CHECKOUT, build, source
 from hack.testbed import Nodes, Testbed
+from tests.support.cluster.former_image import former_image
 from tests.support.cluster.helm_release import Release
 from tests.support.cluster.kernel_connections import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Archives(NamedTuple):
+    """The images, of this checkout and of a former version, built one after the other while other things go on."""
+
+    own: Future[Path]
+    former: Future[Path]
 
 
 @pytest.fixture(scope="package")
-def real() -> Iterator[Testbed]:
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archives]:
+    """Their archives, which are being built."""
+    copy, *folders = (tmp_path_factory.mktemp(name) for name in ("checkout", "own", "former"))
+
+    def own() -> Path:
+        return build(source(CHECKOUT), name=Release.image, progress=print).write(folders[0])
+
+    def former() -> Path:
+        return former_image(copy, Release.image).write(folders[1])
+
+    with ThreadPoolExecutor(1) as pool:
+        yield Archives(pool.submit(own), pool.submit(former))
+
+
+@pytest.fixture(scope="package")
+def real(archives: Archives) -> Iterator[Testbed]:  # noqa: ARG001 (they are built meanwhile)
     """A testbed with Volcano, KubeRay, four nodes of kwok's and a real one."""
     with Testbed.start(parts=["volcano", "kuberay", "node"], nodes=Nodes(gpu=0), progress=print) as running:
         yield running
 
 
 @pytest.fixture(scope="package")
-def loaded(real: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Release:
+def loaded(real: Testbed, archives: Archives) -> Release:
     """A release that is not there yet; its image is on the node."""
-    image = build(source(CHECKOUT), name=Release.image, progress=print)
-    real.load_image(image.write(tmp_path_factory.mktemp("image")))
+    real.load_image(archives.own.result())
     return Release(real)
+
+
+@pytest.fixture(scope="package")
+def former_loaded(real: Testbed, archives: Archives) -> None:
+    """The former version's image is on the node, too."""
+    real.load_image(archives.former.result())
 
 
 @pytest.fixture(scope="package")
@@ -38,7 +68,7 @@ def connections(real: Testbed) -> Connections:
 
 @pytest.fixture(scope="package")
 def release(loaded: Release, connections: Connections) -> Release:  # noqa: ARG001 (it is to see the pods' first call)
-    """The chart, installed with the one value that it asks for."""
+    """The chart, installed with little more than the one value that it asks for."""
     release = loaded
     release.helm("install", *Release.values, "--wait", "--timeout=300s")
     return release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from hack.testbed import Testbed, enclosure, wait_for
 from hack.testbed.archive import PAUSE
 from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError
+from hack.testbed.nodes import REAL
 from hack.testbed.process import marked
 from hack.testbed.site import cgroup_name
 from tests.support.cluster.scene import PATIENCE
@@ -76,7 +78,8 @@ def _contained(state: Path) -> list[str]:
 
 
 def _run_a_pod(testbed: Testbed) -> None:
-    testbed.kubectl("run", "pause", f"--image={PAUSE}", "--image-pull-policy=Never")
+    spec = json.dumps({"spec": {"tolerations": [{"key": REAL, "operator": "Exists"}]}})
+    testbed.kubectl("run", "pause", f"--image={PAUSE}", "--image-pull-policy=Never", f"--overrides={spec}")
     testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", "--timeout=150s")
 
 

@@ -7,22 +7,28 @@ import os
 import re
 import signal
 import subprocess
+import time
 import uuid
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from hack.testbed import wait_for
+from hack.testbed.archive import PAUSE
 from hack.testbed.node import NODE
-from hack.testbed.nodes import FAKE
+from hack.testbed.nodes import FAKE, REAL
+from muster.kube.resource import LEASES
 from muster.names import QUEUE_LABEL
 from tests.support.chart.network_policies import Peer, let_through
-from tests.support.cluster.admission_stream import Stream, admitted
-from tests.support.cluster.helm_release import Release, restarts
-from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.admission_stream import ENOUGH, Stream, admitted
+from tests.support.cluster.helm_release import NAMESPACE, Release, restarts
+from tests.support.cluster.recorder import RAY_CLUSTERS, Recorder
+from tests.support.cluster.rollout import Rollout
 from tests.support.cluster.scene import node_of, open_scene
+from tests.support.manifests.workloads import pod as one_pod
 from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
@@ -50,15 +56,36 @@ def _on_kwok(cluster: dict[str, Any]) -> dict[str, Any]:
     return cluster
 
 
-def test_the_real_node_stands_beside_those_of_kwok(real: Testbed) -> None:
-    """The kubelet of the real one is real; to the others, which run nothing, goes only what tolerates that."""
+def test_a_pod_comes_to_the_kind_of_node_that_it_names(real: Testbed) -> None:
+    """The kubelet of one node is real. Without a toleration a pod comes neither to that nor to those of kwok."""
     nodes = {node["metadata"]["name"]: node for node in _api(real).get("/api/v1/nodes")["items"]}
     runtimes = {name: node["status"]["nodeInfo"]["containerRuntimeVersion"] for name, node in nodes.items()}
     assert {name for name, runtime in runtimes.items() if runtime.startswith("containerd://")} == {NODE}
-    tainted = {
-        name for name, node in nodes.items() if FAKE in {taint["key"] for taint in node["spec"].get("taints", [])}
-    }
-    assert tainted == nodes.keys() - {NODE}
+    with open_scene(real, "kinds-of-nodes", kinds=()) as scene:
+        for key in (None, FAKE, REAL):
+            tolerations = [{"key": key, "operator": "Exists"}] if key else []
+            for scheduler in ("default-scheduler", "volcano"):
+                scene.apply(_asking_for_nothing(f"{_WORDS[key]}-{scheduler}", scheduler, tolerations))
+        scene.wait("those for a kind of node to have one", lambda: [*map(node_of, scene.pods())].count("") <= 2)
+        scene.wait("the others to be refused by every node", lambda: sum(map(_is_refused, scene.pods())) == 2)
+        came = {(pod["metadata"]["name"].partition("-")[0], node_of(pod).partition("-")[0]) for pod in scene.pods()}
+    assert came == {("any", ""), ("kwok", "node"), ("real", "real")}
+
+
+_WORDS = {None: "any", FAKE: "kwok", REAL: "real"}
+
+
+def _asking_for_nothing(name: str, scheduler: str, tolerations: list[dict[str, str]]) -> dict[str, Any]:
+    """A pod that runs wherever it comes to."""
+    spec = {"schedulerName": scheduler, "tolerations": tolerations, "terminationGracePeriodSeconds": 0}
+    manifest = one_pod(name, **spec)
+    manifest["spec"]["containers"][0]["image"] = PAUSE
+    return manifest
+
+
+def _is_refused(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(seen["type"] == "PodScheduled" and seen["status"] == "False" for seen in conditions)
 
 
 def test_all_replicas_are_ready_on_the_real_node(release: Release) -> None:
@@ -88,11 +115,13 @@ def test_helm_test_reaches_the_webhook_behind_its_service(release: Release) -> N
 
 
 def test_logs_and_metrics_are_read_where_kubectl_looks(release: Release) -> None:
-    for component, metric in (("webhook", "muster_webhook_"), ("controller", "muster_")):
+    for component, metric in (
+        ("webhook", "muster_webhook_reviews_total{"),
+        ("controller", "leader_election_master_status{"),
+    ):
         name = release.ready(component)[0]
         assert release.kubectl("logs", name).strip()
-        metrics = f"/api/v1/namespaces/muster-system/pods/{name}:8080/proxy/metrics"
-        assert metric in release.kubectl("get", "--raw", metrics)
+        assert metric in release.kubectl("get", "--raw", f"{release.path_of(name, 8080)}/metrics")
 
 
 @pytest.mark.usefixtures("release")
@@ -146,32 +175,53 @@ def test_its_pods_have_the_connections_that_its_network_policies_allow(
 
 
 def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
-    """Every pod is replaced, one after the other, while pods are created all the time."""
+    """Every pod is replaced, one after the other: none is lost before, while old and new ones serve, and after."""
     before = set(release.ready())
-    with Stream(real) as stream:
+    with Stream(real) as stream, Rollout(release) as rollout:
+        stream.go_on()
+        began = time.monotonic()
         release.helm("upgrade", "--reuse-values", *_IMPATIENT, "--wait", "--timeout=300s")
+        phases = rollout.await_end()
+        stream.go_on()
     assert stream.failures == []
-    assert stream.calls > 4, "nothing was created meanwhile"
+    assert stream.calls(began, phases.beside) >= ENOUGH
+    assert stream.calls(phases.beside, phases.new) >= ENOUGH
+    wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
     assert before.isdisjoint(release.ready())
 
 
 def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> None:
-    name = release.ready("webhook")[0]
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    """It is the one that answers them, until it is told to end, and until it has ended."""
     release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/muster-webhook", "--timeout=180s")
     with Stream(real) as stream:
+        name = _answering(release, stream)["metadata"]["name"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        began = time.monotonic()
         _api(real).create(f"/api/v1/namespaces/muster-system/pods/{name}/eviction", eviction)
         wait_for("two others to serve", lambda: len(set(release.ready("webhook")) - {name}) == 2, _PATIENCE)
         release.kubectl("wait", "--for=delete", f"pod/{name}", "--timeout=180s")
+        ended = time.monotonic()
+        stream.go_on()
     assert stream.failures == []
+    assert stream.calls(began, ended) >= ENOUGH
+
+
+def _answering(release: Release, stream: Stream) -> dict[str, Any]:
+    """The webhook to which the stream's calls go, by its own count of them."""
+    before = release.reviews()
+    stream.go_on()
+    after = release.reviews()
+    most = max(after.keys() & before.keys(), key=lambda name: after[name] - before[name])
+    assert after[most] - before[most] >= ENOUGH / 2
+    return next(pod for pod in release.pods("webhook") if pod["metadata"]["name"] == most)
 
 
 def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, real: Testbed) -> None:
     """Until the Service knows of it calls may fail, which their operators repeat; plain pods never notice."""
-    victim = release.pods("webhook")[0]
-    name, lives = victim["metadata"]["name"], restarts(victim)
-    api = _api(real)
     with Stream(real) as stream:
+        victim = _answering(release, stream)
+        name, lives = victim["metadata"]["name"], restarts(victim)
+        assert stream.failures == []
         release.signal(victim, signal.SIGKILL)
         wait_for(
             "its second life",
@@ -181,26 +231,58 @@ def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, re
         wait_for("both to be ready", lambda: len(release.ready("webhook")) == 2, _PATIENCE)
     assert not [failure for failure in stream.failures if failure.startswith("plain")]
     with Stream(real) as after:
-        wait_for("calls", lambda: after.calls >= 20, _PATIENCE)
+        after.go_on()
     assert after.failures == []
-    assert admitted(api, gang=True) == ""
+
+
+def test_a_killed_leader_is_followed_when_its_lease_is_over(release: Release, real: Testbed) -> None:
+    """As installed, about 20 seconds after it was renewed last, by the times that both leaders wrote."""
+    leader = _leader(release)
+    with Recorder(real, NAMESPACE, (LEASES,)) as recorder:
+        release.signal(leader, signal.SIGKILL)
+        killed = _lease(real)
+        wait_for("another holder", lambda: _lease(real)["holderIdentity"] != killed["holderIdentity"], _PATIENCE)
+        recorder.settle()
+        specs = [seen.object["spec"] for seen in recorder.history(LEASES) if seen.name == "muster-controller"]
+    last = [spec for spec in specs if spec["holderIdentity"] == killed["holderIdentity"]][-1]
+    next_one = specs[specs.index(last) + 1]
+    assert next_one["leaseTransitions"] == last["leaseTransitions"] + 1
+    assert last["leaseDurationSeconds"] == 15
+    waited = _moment(next_one["acquireTime"]) - _moment(last["renewTime"])
+    # Others see a renewal when they look, every 2.4 s at most; at their first look after the 15 s they take the lease.
+    assert timedelta(seconds=15) <= waited <= timedelta(seconds=15 + 2 * 2.4) + _ANSWERS
+
+
+_ANSWERS = timedelta(seconds=2)
+"""For two answers of an apiserver that is busy."""
+
+
+def _lease(real: Testbed) -> dict[str, Any]:
+    spec: dict[str, Any] = _api(real).get(LEASES.path(NAMESPACE, "muster-controller"))["spec"]
+    return spec
+
+
+def _moment(stamp: str) -> datetime:
+    return datetime.fromisoformat(stamp)
 
 
 def test_what_hangs_is_called_no_more_and_started_anew(release: Release, real: Testbed) -> None:
     """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
-    webhook, controller = release.pods("webhook")[1], _leader(release)
-    hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
     with Stream(real) as stream:
+        webhook, controller = _answering(release, stream), _leader(release)
+        hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
+        assert stream.failures == []
         for pod in (webhook, controller):
             release.signal(pod, signal.SIGSTOP)
+        wait_for("a call to fail", lambda: stream.failures, _PATIENCE)
         wait_for("the Service to leave it out", lambda: len(release.ready("webhook")) == 1, _PATIENCE)
-        settled = stream.calls
-        wait_for("a connection to the other one", lambda: stream.calls >= settled + 10, _PATIENCE)
+        stream.go_on(10)
     assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
     assert all("failed calling webhook" in failure for failure in stream.failures)
     with Stream(real) as after:
         wait_for("both to be started anew", lambda: _started_anew(release, hung), _PATIENCE)
         wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
+        after.go_on()
     assert after.failures == []
 
 
@@ -250,8 +332,12 @@ def test_an_upgrade_that_runs_out_of_memory_hurts_nobody_and_is_rolled_back(rele
         assert failed.returncode
         wait_for("a new replica to be killed for its memory", killed, _PATIENCE)
         assert serving <= set(release.ready("webhook"))
+        stream.go_on()
+        rolled_back = time.monotonic()
         release.helm("rollback", "--wait", "--timeout=300s")
+        stream.go_on()
     assert stream.failures == []
+    assert stream.calls(end=rolled_back) >= 2 * ENOUGH
     assert not killed()
     assert set(release.ready("webhook")) == serving
 
@@ -265,7 +351,9 @@ def test_a_drain_leaves_a_replica_that_serves_until_somebody_insists(
     with Stream(real) as stream, _draining(real, tmp_path / "said") as said:
         refused = re.compile(r'/"muster-webhook-.*: Cannot evict pod as it would violate the pod.s disruption budget')
         wait_for("one to go", lambda: len(_on_the_node(release, before)) == 1, _PATIENCE)
+        assert stream.calls() >= ENOUGH
         wait_for("the other eviction to be refused", lambda: refused.search(said.read_text()), _PATIENCE)
+        stream.go_on()
     assert stream.failures == []
     assert len(release.ready("webhook")) == 1
 
@@ -302,12 +390,3 @@ def test_drained_and_back(release: Release, real: Testbed) -> None:
     real.kubectl("uncordon", NODE)
     wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
     wait_for("a pod to be admitted", lambda: not admitted(api, gang=True), _PATIENCE)
-
-
-def test_after_the_uninstall_it_is_as_if_it_had_never_been_there(release: Release, real: Testbed) -> None:
-    release.helm("uninstall", "--wait", "--timeout=300s")
-    api = _api(real)
-    wait_for("a pod to pass without muster", lambda: admitted(api, gang=True) == "gates []", _PATIENCE)
-    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
-    left = real.kubectl("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--output=name").stdout
-    assert left == ""

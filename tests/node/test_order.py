@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.testbed import wait_for
+from hack.testbed.node import NODE as REAL_NODE
 from hack.testbed.nodes import FAKE
-from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster import __version__
+from muster.kube.resource import PODS
+from muster.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
-from tests.support.cluster.creations import Creations
+from tests.support.cluster.creations import ENOUGH, Creations
+from tests.support.cluster.former_image import FORMER_VERSION
 from tests.support.cluster.helm_release import CHART
+from tests.support.cluster.neighbours import halfway
+from tests.support.cluster.operations_guide import block
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import PATIENCE, gates, open_scene, phase
+from tests.support.cluster.rollout import Rollout
+from tests.support.cluster.scene import PATIENCE, gates, node_of, open_scene, phase
 from tests.support.manifests import workloads as builders
 from tests.support.manifests.workloads import ray_cluster
 
@@ -50,8 +57,8 @@ def _pods() -> list[Manifest]:
     return [member, plain]
 
 
-def _cluster(name: str, queue: str = "") -> Manifest:
-    made = ray_cluster(name).workers(1)
+def _cluster(name: str, queue: str = "", workers: int = 1) -> Manifest:
+    made = ray_cluster(name).workers(workers)
     manifest: Manifest = (made.label(QUEUE_LABEL, queue) if queue else made).manifest()
     spec = manifest["spec"]
     for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
@@ -69,8 +76,9 @@ def _created_all_the_time(real: Testbed, scene: Scene, what: str, *, keep: bool 
         finally:
             creations.write(real.logs / f"creations-{what}.jsonl")
     assert creations.failures() == []
-    assert creations.count > 4 * len(manifests)
     assert set(creations.held(_PLAIN)) == {False}
+    scene.recorder.settle()
+    assert REAL_NODE not in {node_of(seen.object) for seen in scene.recorder.history(PODS)}
 
 
 def _changes(held: list[bool]) -> list[bool]:
@@ -104,28 +112,51 @@ def scene(real: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
         yield opened
 
 
-def test_from_the_former_chart_and_back_with_gangs_that_wait_and_run(
+@pytest.mark.usefixtures("former_loaded")
+def test_from_the_former_version_and_back_with_gangs_that_wait_and_run(
     real: Testbed, absent: Release, scene: Scene
 ) -> None:
-    """The values are those of the former chart, which knew fewer; every new pod of a gang is held all the time."""
+    """Replicas of both versions serve, and lead, beside each other; every new pod of a gang is held all the time.
+
+    The values are those of the former chart, which knew fewer. Each version knows what the other has admitted, although
+    the former writes no annotation with the terms.
+    """
     absent.chart = _FORMER
-    absent.helm("install", *absent.values, *_WAIT)
-    queue = scene.queue(cpu="2")
+    absent.helm("install", *absent.values, f"--set=image.tag={FORMER_VERSION}", *_WAIT)
+    queue = scene.queue(cpu="3")
     scene.apply(_cluster("first", queue))
-    running = scene.await_running("ray-first-pg", 2)
+    running = {"first": scene.await_running("ray-first-pg", 2)}
+    assert ADMITTED_FOR not in scene.pod_group("ray-first-pg")["metadata"]["annotations"]
     scene.apply(_cluster("second", queue))
     scene.await_state("ray-second-pg", "WaitingForQuota")
     absent.chart = CHART
-    for verb, flags in (("upgrade", ("--reuse-values",)), ("rollback", ())):
-        with _created_all_the_time(real, scene, verb) as creations:
-            absent.helm(verb, *flags, *_WAIT)
-            wait_for("both replicas to serve", lambda: len(absent.ready("webhook")) == 2, PATIENCE)
+    for verb, flags in (("upgrade", ("--reuse-values", f"--set=image.tag={__version__}")), ("rollback", ())):
+        with _created_all_the_time(real, scene, verb) as creations, Rollout(absent) as rollout:
+            creations.go_on()
+            absent.helm(verb, *flags)
+            with halfway(absent) as answers:
+                assert answers.keys() == {FORMER_VERSION, __version__}
+                assert answers[FORMER_VERSION] == answers[__version__]
+                creations.go_on()
+            phases = rollout.await_end()
+            rollout.await_end("controller")
+            creations.go_on()
+        assert creations.rounds(phases.beside, phases.new) >= ENOUGH
         assert set(creations.held(_MEMBER)) == {True}
+        assert rollout.leaders() == ["old", "new"]
+        assert rollout.transitions() >= 1
+        if verb == "upgrade":
+            # Beside the gang that the former version has admitted there is room for this one, and no other.
+            scene.apply(_cluster("third", queue, workers=0))
+            running["third"] = scene.await_running("ray-third-pg", 1)
+            assert ADMITTED_FOR in scene.pod_group("ray-third-pg")["metadata"]["annotations"]
         scene.await_gated("ray-second-pg", 2)
-    uids = {pod["metadata"]["uid"] for pod in running}
-    assert {pod["metadata"]["uid"] for pod in scene.await_running("ray-first-pg", 2)} == uids
+    for name, pods in running.items():
+        uids = {pod["metadata"]["uid"] for pod in scene.await_running(f"ray-{name}-pg", len(pods))}
+        assert uids == {pod["metadata"]["uid"] for pod in pods}
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("ray-second-pg", 2)
+    scene.assert_never_above({"cpu": "3"})
     absent.helm("uninstall", *_WAIT)
 
 
@@ -133,8 +164,10 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     """Gangs are held from the moment on at which muster is reached, and never again from that at which it goes."""
     absent.chart = CHART
     with _created_all_the_time(real, scene, "install") as creations:
+        creations.go_on()
         absent.helm("install", *absent.values, *_WAIT)
         wait_for("gangs to be held", lambda: creations.held(_MEMBER)[-1], PATIENCE)
+        creations.go_on()
     assert _changes(creations.held(_MEMBER)) == [False, True]
 
     queue = scene.queue(cpu="2")
@@ -144,10 +177,13 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     scene.await_state("ray-waits-pg", "WaitingForQuota")
 
     with _created_all_the_time(real, scene, "uninstall", keep=True) as creations:
+        creations.go_on()
         absent.helm("uninstall", *_WAIT)
+        creations.go_on()
     assert _changes(creations.held(_MEMBER)) == [True, False]
     scene.recorder.settle()
     assert [pod["metadata"]["name"] for pod in scene.pods() if GATE in gates(pod)] == []
+    creations.remove()
     scene.delete(RAY_CLUSTERS, "runs")
     scene.wait("what waited to run", _runs(scene, "waits"))
     scene.apply(_cluster("afterwards", queue))
@@ -162,6 +198,8 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     assert absent.kubectl("get", mine, label, "--output=name") == ""
 
 
+# An install, two upgrades, a rollback and two uninstalls for hooks that change with the chart alone.
+@pytest.mark.long
 def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -> None:
     """What was installed is not called, also after an upgrade; nor can it be uninstalled but without its Job.
 
@@ -177,6 +215,9 @@ def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -
     assert failed.returncode
     assert "muster-uninstall not ready" in failed.stderr
     assert absent.pods("webhook")
+    # Where docs/operations.md sends its reader to look.
+    *_, describe = block("kubectl -n muster-system logs -l").splitlines()
+    assert "muster.test/muster:nowhere" in real.kubectl(*describe.split()[1:]).stdout
     absent.helm("rollback", "2")
     assert "STATUS: deployed" in absent.helm("status").stdout
     absent.helm("upgrade", "--reuse-values")

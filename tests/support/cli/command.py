@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
-
-from muster.cli import main
+from tests.support.cli.in_process import muster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +30,8 @@ class Said(NamedTuple):
 class Command:
     """`muster plan` over texts, each in a file of its own."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._capsys = capsys
 
     def file(self, text: str, name: str = "input.yaml") -> str:
         """The path of a new file."""
@@ -49,7 +46,5 @@ class Command:
 
     def run(self, *arguments: str) -> Said:
         """Run any command."""
-        with pytest.raises(SystemExit) as exited:
-            main(arguments)
-        captured = self._capsys.readouterr()
-        return Said(int(exited.value.code or 0), captured.out, captured.err)
+        done = muster(*arguments)
+        return Said(done.returncode, done.stdout, done.stderr)

@@ -8,7 +8,8 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hack.testbed import TestbedError
+from hack.testbed import TestbedError, wait_for
+from hack.testbed.api import Api
 from muster.names import GATE
 from tests.support.cluster.background import Meanwhile
 
@@ -18,21 +19,26 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["Creation", "Creations"]
+__all__ = ["ENOUGH", "Creation", "Creations"]
 
+ENOUGH = 15
+"""So often is everything created, at least, before, during and after what a test says fails no creation."""
+_PATIENCE = 180.0
 _PAUSE_SECONDS = 0.05
 _PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "RayCluster": "/apis/ray.io/v1/namespaces/{}/rayclusters"}
 
 
 class Creation(NamedTuple):
-    """One call: when it began (RFC 3339), how long it took (seconds), what was asked for, and the answer.
+    """One call: when it began (RFC 3339, and monotonic), how long it took (seconds), what was asked for, the answer.
 
-    `held` is whether muster's gate is on what was made; `error` is what was wrong, or "".
+    `turn` tells which of the objects it was, `held` whether muster's gate is on it; `error` is what was wrong, or "".
     """
 
     at: str
+    began: float
     seconds: float
     kind: str
+    turn: int
     name: str
     held: bool
     error: str
@@ -51,18 +57,30 @@ class Creations(Meanwhile):
         self._options = "?dryRun=All" if dry_run else ""
         self.record: list[Creation] = []
 
-    @property
-    def count(self) -> int:
-        """How many were made, or refused."""
-        return len(self.record)
+    def rounds(self, start: float = 0.0, end: float = float("inf")) -> int:
+        """How often each of the objects, at least, was created between these moments."""
+        turns = [one.turn for one in self.record if start <= one.began and one.began + one.seconds <= end]
+        return min(turns.count(turn) for turn in range(len(self._manifests)))
+
+    def go_on(self, rounds: int = ENOUGH) -> None:
+        """Wait until each of the objects was created so often from now on."""
+        now = time.monotonic()
+        wait_for(f"{rounds} rounds of creations", lambda: self.rounds(now) >= rounds, _PATIENCE)
 
     def held(self, turn: int) -> list[bool]:
         """Whether muster's gate was on what was made, of one of the objects, one time after the other."""
-        return [one.held for one in self.record if one.name.startswith(f"stream-{turn}-")]
+        return [one.held for one in self.record if one.turn == turn]
 
     def failures(self) -> list[Creation]:
         """The calls that failed."""
         return [one for one in self.record if one.error]
+
+    def remove(self) -> None:
+        """Delete what was made and kept: some hundreds of pods fill the nodes on which others are to run."""
+        Api.each(
+            lambda one: self._api.delete(f"{_PATHS[one.kind].format(self._namespace)}/{one.name}", missing_ok=True),
+            [one for one in self.record if not one.error],
+        )
 
     def write(self, path: Path) -> None:
         """Write the record, a JSON object per line."""
@@ -71,11 +89,12 @@ class Creations(Meanwhile):
     def _work(self) -> None:
         for number in itertools.count():
             for turn, manifest in enumerate(self._manifests):
-                self._create(manifest, f"stream-{turn}-{number}")
+                self._create(manifest, turn, number)
             if self._ended.wait(_PAUSE_SECONDS):
                 return
 
-    def _create(self, manifest: dict[str, Any], name: str) -> None:
+    def _create(self, manifest: dict[str, Any], turn: int, number: int) -> None:
+        name = f"stream-{turn}-{number}"
         named = {**manifest, "metadata": {**manifest["metadata"], "name": name}}
         at, started, held, wrong = datetime.now(UTC), time.monotonic(), False, ""
         try:
@@ -84,4 +103,4 @@ class Creations(Meanwhile):
         except TestbedError as error:
             wrong = str(error)
         seconds = time.monotonic() - started
-        self.record.append(Creation(at.isoformat(), seconds, manifest["kind"], name, held, wrong))
+        self.record.append(Creation(at.isoformat(), started, seconds, manifest["kind"], turn, name, held, wrong))

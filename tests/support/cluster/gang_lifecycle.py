@@ -40,3 +40,4 @@ def goes_through_its_life(scene: Scene, make: Callable[[str], Manifest], *, pods
     assert owners == [(manifest["kind"], admitted(group))]
     scene.end("second")
     scene.await_state("second", "Finished")
+    scene.assert_never_open_above(acts=2)

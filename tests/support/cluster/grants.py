@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.testbed.api import Api
+    from muster.kube.resource import Resource
 
-__all__ = ["account", "bind", "grant", "revoke", "user"]
+__all__ = ["account", "bind", "grant", "on", "revoke", "user"]
 
 _GROUP = "rbac.authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
@@ -25,6 +26,12 @@ def user(name: str) -> Manifest:
 def account(namespace: str, name: str = "default") -> Manifest:
     """Return a ServiceAccount as the subject of a binding."""
     return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+
+
+def on(resource: Resource, *verbs: str, subresource: str = "") -> Manifest:
+    """Return the rule of a role for one kind."""
+    to = f"{resource.plural}/{subresource}".rstrip("/")
+    return {"apiGroups": [resource.group], "resources": [to], "verbs": list(verbs)}
 
 
 def grant(api: Api, name: str, rules: Sequence[Manifest], *subjects: Manifest, namespace: str = "") -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
 
 if TYPE_CHECKING:
@@ -15,10 +17,11 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["CHART", "Release"]
+__all__ = ["CHART", "NAMESPACE", "Release", "is_ready", "restarts"]
 
 CHART = Path(__file__).parents[3] / "charts" / "muster"
-_NAMESPACE = "muster-system"
+NAMESPACE = "muster-system"
+_REVIEWS = re.compile(r"^muster_webhook_reviews_total\{.*\} (\S+)$", re.MULTILINE)
 
 
 class Release:
@@ -26,7 +29,15 @@ class Release:
 
     image: ClassVar = "muster.test/muster"
     # What the chart asks for, and for a busy machine time to answer: a review that comes late is a call that failed.
-    values: ClassVar = (f"--set=image.repository={image}", "--set=webhook.timeoutSeconds=12")
+    # By the toleration its pods come to the real node, and by nothing else can they go to kwok's.
+    values: ClassVar = (
+        f"--set=image.repository={image}",
+        "--set=webhook.timeoutSeconds=12",
+        *(
+            f"--set={process}.tolerations[0].key={REAL},{process}.tolerations[0].operator=Exists"
+            for process in ("webhook", "controller")
+        ),
+    )
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
@@ -35,12 +46,12 @@ class Release:
     def helm(self, verb: str, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a verb of helm on the release; install and upgrade take `chart`, this checkout's at first."""
         chart = [str(self.chart), "--create-namespace"] if verb in {"install", "upgrade"} else []
-        namespace = f"--namespace={_NAMESPACE}"
+        namespace = f"--namespace={NAMESPACE}"
         return self.testbed.helm(verb, "muster", *chart, namespace, *flags, check=check, timeout=400)
 
     def kubectl(self, *args: str, timeout: float = 400) -> str:
         """Run kubectl in the release's namespace and return what it prints."""
-        return self.testbed.kubectl(f"--namespace={_NAMESPACE}", *args, timeout=timeout).stdout
+        return self.testbed.kubectl(f"--namespace={NAMESPACE}", *args, timeout=timeout).stdout
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Return the pods of the release, or of one of its two Deployments, that are not being deleted."""
@@ -51,7 +62,21 @@ class Release:
 
     def ready(self, component: str = "") -> list[str]:
         """Return the names of the pods that are Ready."""
-        return [pod["metadata"]["name"] for pod in self.pods(component) if _is_ready(pod)]
+        return [pod["metadata"]["name"] for pod in self.pods(component) if is_ready(pod)]
+
+    def metrics(self, pod: str) -> str:
+        """Return what a pod shows to Prometheus."""
+        shown: str = self.testbed.api()("GET", f"{self.path_of(pod, 8080)}/metrics").body["message"]
+        return shown
+
+    def reviews(self) -> dict[str, float]:
+        """Return how many reviews each webhook that is Ready has answered since it began."""
+        return {pod: sum(map(float, _REVIEWS.findall(self.metrics(pod)))) for pod in self.ready("webhook")}
+
+    @staticmethod
+    def path_of(pod: str, port: int, scheme: str = "") -> str:
+        """Return the path by which the apiserver leads to a port of a pod."""
+        return f"/api/v1/namespaces/{NAMESPACE}/pods/{scheme}{pod}:{port}/proxy"
 
     def signal(self, pod: dict[str, Any], number: Signals) -> None:
         """Send a signal to the process of a pod, from outside."""
@@ -68,5 +93,6 @@ def restarts(pod: dict[str, Any]) -> int:
     return int(pod["status"]["containerStatuses"][0]["restartCount"])
 
 
-def _is_ready(pod: dict[str, Any]) -> bool:
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Tell whether the kubelet says that the pod is Ready."""
     return any(seen["type"] == "Ready" and seen["status"] == "True" for seen in pod["status"].get("conditions", []))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
 from tests.support.cluster.scene import PATIENCE
 
 if TYPE_CHECKING:
-    import subprocess
-
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
     from tests.support.manifests.workloads import PyTorchJob, RayCluster
@@ -36,14 +33,9 @@ def await_right(scene: Scene, user: str, verb: str, resource: str) -> None:
 
 def await_accepted(scene: Scene, workload: Manifest | RayCluster | PyTorchJob) -> None:
     """Wait until this could be created: the webhook knows what has changed in its favour."""
-    scene.wait("it to be accepted", lambda: not _tried(scene, workload).returncode)
+    scene.wait("it to be accepted", lambda: scene.would_be_accepted(workload))
 
 
 def await_said(scene: Scene, workload: Manifest | RayCluster | PyTorchJob, words: str) -> None:
     """Wait until who creates this would be told these words, by a refusal or a warning."""
-    scene.wait(f"the words {words!r}", lambda: words in _tried(scene, workload).stderr)
-
-
-def _tried(scene: Scene, workload: Manifest | RayCluster | PyTorchJob) -> subprocess.CompletedProcess[str]:
-    text = json.dumps(workload if isinstance(workload, dict) else workload.manifest())
-    return scene.kubectl("create", "--dry-run=server", "-f-", text=text, check=False)
+    scene.wait(f"the words {words!r}", lambda: any(words in line for line in scene.told(workload)))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from hack.testbed import TestbedError, wait_for
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
-_ALWAYS = (PODS, POD_GROUPS, EVENTS)
+_ALWAYS = (PODS, POD_GROUPS, EVENTS, QUEUES)
 # Seconds: for a watch to begin, for an answer, and between two attempts.
 _BEGINS, _ANSWERS, _PAUSE = 120.0, 120.0, 0.2
 
@@ -59,7 +59,7 @@ class State:
 
 
 class Recorder:
-    """Watches one namespace until closed; `history` is what happened, `now` what is there.
+    """Watches one namespace, and all queues, until closed; `history` is what happened, `now` what is there.
 
     Once made, it misses nothing. A watch that is cut is a failure, unless there is `patience`: then it goes on where it
     was, within so many seconds.
@@ -93,6 +93,12 @@ class Recorder:
         with self._lock:
             self._complain()
             return sorted((s for s in self._states if s.resource == resource), key=lambda state: state.version)
+
+    def everything(self) -> list[State]:
+        """Return all states of all kinds so far, in the order of the apiserver."""
+        with self._lock:
+            self._complain()
+            return sorted(self._states, key=lambda state: state.version)
 
     def now(self, resource: Resource) -> list[Manifest]:
         """Return the objects of a kind that exist, by name."""
@@ -167,7 +173,7 @@ class _Watch(threading.Thread):
         self._patience = patience
         self._closed = False
         self._latest = 0
-        self._path = resource.path(namespace)
+        self._path = resource.path(namespace if resource.namespaced else None)
         self._headers = {"Authorization": f"Bearer {testbed.admin_token}"}
         address = urlsplit(testbed.server)
         self._address = (address.hostname or "", address.port or 0)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
 from hack.testbed.api import Api, NotFoundError
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
-from muster.names import ADMITTED, GANG, GATE, MESSAGE, QUEUE_LABEL, STATE
+from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource
+from muster.names import GATE, QUEUE_LABEL
 from muster.quantity import Quantity, parse_quantity
+from tests.support.cluster.objects import (
+    admitted,
+    alive,
+    gang_of,
+    gates,
+    has_condition,
+    message,
+    node_of,
+    phase,
+    state,
+)
+from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
+from tests.support.cluster.verbs import PATIENCE, Verbs
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -35,84 +47,21 @@ __all__ = [
     "state",
 ]
 
-# Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
-PATIENCE = 120.0
 
-
-def gates(pod: Manifest) -> list[str]:
-    """Return the names of a pod's scheduling gates."""
-    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
-
-
-def node_of(pod: Manifest) -> str:
-    """Return the node of a pod, "" before it has one."""
-    return str(pod["spec"].get("nodeName", ""))
-
-
-def phase(item: Manifest) -> str:
-    """Return `status.phase`."""
-    return str(item.get("status", {}).get("phase", ""))
-
-
-def alive(pod: Manifest) -> bool:
-    """Tell whether a pod is neither finished nor being deleted."""
-    return phase(pod) not in {"Succeeded", "Failed"} and "deletionTimestamp" not in pod["metadata"]
-
-
-def has_condition(item: Manifest, kind: str, status: str = "True") -> bool:
-    """Tell whether a condition of that type has that status."""
-    conditions = item.get("status", {}).get("conditions") or []
-    return any(condition["type"] == kind and condition["status"] == status for condition in conditions)
-
-
-def state(group: Manifest) -> str:
-    """Return what muster says of a gang, on its PodGroup."""
-    return str(group["metadata"].get("annotations", {}).get(STATE, ""))
-
-
-def message(group: Manifest) -> str:
-    """Return muster's sentence on a gang, from its PodGroup."""
-    return str(group["metadata"].get("annotations", {}).get(MESSAGE, ""))
-
-
-def admitted(group: Manifest) -> str:
-    """Return the UID of the workload whose admission the PodGroup records, or ""."""
-    return str(group["metadata"].get("annotations", {}).get(ADMITTED, ""))
-
-
-class Scene:
-    """A namespace with a record of everything in it, and the verbs that tests need."""
+class Scene(Verbs):
+    """A namespace with a record of everything in it, kubectl's verbs, and the waits that tests need."""
 
     def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder) -> None:
+        super().__init__(testbed.api(), namespace)
         self.testbed = testbed
-        self.namespace = namespace
         self.recorder = recorder
-        self.api = testbed.api()
         self._queues: list[str] = []
 
     # Writing
 
     def kubectl(self, *args: str, text: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run kubectl in the namespace."""
+        """Run kubectl in the namespace, where a test is about what kubectl does."""
         return self.testbed.kubectl(f"--namespace={self.namespace}", *args, input=text, check=check)
-
-    def apply(self, *manifests: Manifest | builders.RayCluster | builders.PyTorchJob) -> None:
-        """`kubectl apply`; raises CommandError when anything is refused."""
-        self.kubectl("apply", "-f-", text=_text(*manifests))
-
-    def try_apply(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
-        """`kubectl apply` that is expected to fail: return what stands on stderr."""
-        done = self.kubectl("apply", "-f-", text=_text(manifest), check=False)
-        assert done.returncode, f"accepted: {done.stdout}"
-        return done.stderr.strip()
-
-    def delete(self, resource: Resource, name: str, *, wait: bool = True) -> None:
-        """`kubectl delete`."""
-        self.kubectl("delete", resource.full_name, name, f"--wait={str(wait).lower()}")
-
-    def patch(self, resource: Resource, name: str, patch: Manifest) -> None:
-        """`kubectl patch --type=merge`."""
-        self.kubectl("patch", resource.full_name, name, "--type=merge", f"--patch={json.dumps(patch)}")
 
     def queue(self, suffix: str = "", **capability: str) -> str:
         """Make a queue of this test's own, wait until it is open, and return its name."""
@@ -153,24 +102,19 @@ class Scene:
     def close(self) -> None:
         """Delete the namespace and the queues; the record stays with the testbed's logs."""
         self.recorder.write(self.testbed.logs / f"record-{self.namespace}.jsonl")
-        kinds = ",".join(kind.full_name for kind in self.recorder.kinds if kind != EVENTS)
-        self.kubectl("delete", kinds, "--all", "--wait=false")
-        self.testbed.kubectl("delete", "namespace", self.namespace, "--wait=false")
+        for kind in self.recorder.kinds:
+            if kind.namespaced and kind != EVENTS:
+                self.delete_all(kind)
+        self.delete(NAMESPACES, self.namespace, wait=False)
         path = PODS.path(self.namespace)
         # Whatever still ran would count against the next test's time.
         wait_for(f"{self.namespace} to be empty", lambda: not self.api.get(path)["items"], PATIENCE)
-        for name in self._queues:
-            self.testbed.kubectl("delete", "queue", name, "--ignore-not-found", "--wait=false")
-
-    def create(self, manifest: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
-        """`kubectl create`: return the name, which the apiserver may have generated."""
-        done = self.kubectl("create", "-f-", "--output=jsonpath={.metadata.name}", text=_text(manifest))
-        return done.stdout.strip()
+        self.delete(QUEUES, *self._queues, wait=False, missing_ok=True)
 
     def end(self, gang: str) -> None:
         """Let every pod of the gang succeed now."""
         names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
-        self.kubectl("annotate", "pods", "--overwrite", *names, f"{builders.RUN_SECONDS}=0")
+        self.annotate(PODS, *names, **{builders.RUN_SECONDS: "0"})
 
     # Looking and waiting
 
@@ -194,7 +138,7 @@ class Scene:
 
     def pods(self, gang: str | None = None) -> list[Manifest]:
         """Return the pods of the namespace, or of one gang (by the name of its PodGroup)."""
-        return [pod for pod in self.recorder.now(PODS) if gang is None or _is_of(pod, gang)]
+        return [pod for pod in self.recorder.now(PODS) if gang is None or gang_of(pod) == gang]
 
     def pod_group(self, name: str) -> Manifest:
         """Return a PodGroup as it is now, {} when there is none."""
@@ -277,14 +221,14 @@ class Scene:
     def first_bound(self, gang: str) -> int:
         """Return the resource version at which the first pod of the gang had a node."""
         return self.recorder.first(
-            PODS, lambda pod: _is_of(pod, gang) and bool(node_of(pod)), f"a node ({gang})"
+            PODS, lambda pod: gang_of(pod) == gang and bool(node_of(pod)), f"a node ({gang})"
         ).version
 
     def last_ungated(self, gang: str, pods: int) -> int:
         """Return the resource version from which so many pods of the gang were without muster's gate."""
         opened: dict[str, int] = {}
         for seen in self.recorder.history(PODS):
-            if _is_of(seen.object, gang) and GATE not in gates(seen.object):
+            if gang_of(seen.object) == gang and GATE not in gates(seen.object):
                 opened.setdefault(seen.object["metadata"]["uid"], seen.version)
         assert len(opened) >= pods, f"only {len(opened)} of {pods} pods of {gang} were ever opened"
         return sorted(opened.values())[pods - 1]
@@ -295,6 +239,14 @@ class Scene:
         assert self.first_bound(gang) > self.last_ungated(gang, pods), f"a part of {gang} was placed before the rest"
 
     def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
+        """Neither pods with nodes nor what muster opened ever took more than there is.
+
+        The first is said of the capability given, for one queue or all, the second of the limits that the queues had.
+        """
+        self.assert_never_placed_above(capability, queue)
+        self.assert_never_open_above()
+
+    def assert_never_placed_above(self, capability: dict[str, str], queue: str = "") -> None:
         """At no moment did the living pods with a node, of one queue or of all, ask for more than the capability.
 
         A pod that is being deleted does not count, as it does not with Volcano.
@@ -313,6 +265,16 @@ class Scene:
             for name, most in limit.items():
                 used = sum((asked[name] for asked in held.values()), parse_quantity("0"))
                 assert used <= most, f"at version {seen.version} the pods held {name} {used} of {most}"
+
+    def assert_never_open_above(self, acts: int = 1) -> None:
+        """No act of muster's opened more than a queue, or one above it, has room for; see `open_claims` for the rule.
+
+        There must have been so many acts that took room, or nothing was judged.
+        """
+        self.recorder.settle()
+        above, judged = opened_above(self.recorder.everything())
+        assert not above, "; ".join(above)
+        assert judged >= acts, f"only {judged} acts of muster's are on record"
 
 
 class _Not:
@@ -337,7 +299,7 @@ def open_scene(
 ) -> Iterator[Scene]:
     """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder."""
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
-    testbed.kubectl("create", "namespace", namespace)
+    testbed.api().create(NAMESPACES.path(), {"metadata": {"name": namespace}})
     with Recorder(testbed, namespace, kinds, patience) as recorder:
         scene = Scene(testbed, namespace, recorder)
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
@@ -356,10 +318,6 @@ def _exists(api: Api, path: str) -> bool:
     return True
 
 
-def _is_of(pod: Manifest, gang: str) -> bool:
-    return (pod["metadata"].get("labels") or {}).get(GANG) == gang
-
-
 def _requests(pod: Manifest, names: Iterable[str]) -> dict[str, Quantity]:
     """What the containers ask for; test pods have no larger init containers."""
     return {
@@ -369,8 +327,3 @@ def _requests(pod: Manifest, names: Iterable[str]) -> dict[str, Quantity]:
         )
         for name in names
     }
-
-
-def _text(*manifests: Manifest | builders.RayCluster | builders.PyTorchJob) -> str:
-    items: list[Any] = [item if isinstance(item, dict) else item.manifest() for item in manifests]
-    return "\n---\n".join(json.dumps(item) for item in items)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.names import GANG
-from tests.support.cluster.scene import has_condition, node_of, phase, state
+from tests.support.cluster.objects import gang_of, has_condition, node_of, phase, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
 
 __all__ = ["shown", "timeline"]
+
+# The table that the apiserver makes for `kubectl get`.
+_AS_KUBECTL_GETS = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def timeline(scene: Scene, names: Mapping[str, str], marks: Iterable[tuple[int, str]] = ()) -> str:
@@ -33,8 +36,9 @@ def timeline(scene: Scene, names: Mapping[str, str], marks: Iterable[tuple[int, 
 
 def shown(scene: Scene, gang: str) -> str:
     """Count the pods of a gang by what `kubectl get pods` says of them: "3 Running"."""
-    listed = scene.kubectl("get", "pods", f"--selector={GANG}={gang}", "--no-headers").stdout
-    words = [line.split()[2] for line in listed.splitlines()]
+    listed = scene.api.get(f"{PODS.path(scene.namespace)}?labelSelector={GANG}%3D{gang}", _AS_KUBECTL_GETS)
+    status = [column["name"] for column in listed["columnDefinitions"]].index("Status")
+    words = [row["cells"][status] for row in listed["rows"]]
     return ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
 
 
@@ -68,4 +72,4 @@ def _first(does: str, history: list[State], holds: Callable[[Manifest], bool]) -
 
 
 def _is_of(seen: State, gang: str) -> bool:
-    return (seen.object["metadata"].get("labels") or {}).get(GANG) == gang
+    return gang_of(seen.object) == gang

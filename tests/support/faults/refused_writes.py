@@ -5,13 +5,12 @@ No fault hook in muster's code is needed for it, and what is proved holds for th
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hack.testbed import wait_for
+from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from muster.names import ADMITTED, GATE
-from tests.support.cluster.scene import PATIENCE
+from tests.support.cluster.propagation import await_said
 from tests.support.manifests import workloads as builders
 
 if TYPE_CHECKING:
@@ -77,14 +76,8 @@ def hold(scene: Scene, point: tuple[str, str]) -> Iterator[None]:
     }
     scene.apply(policy, binding)
     try:
-        probe = json.dumps(builders.config_map(_PROBE))
-        wait_for(
-            "the policy to be in force",
-            lambda: (
-                "held by a test" in scene.kubectl("create", "--dry-run=server", "-f-", text=probe, check=False).stderr
-            ),
-            PATIENCE,
-        )
+        await_said(scene, builders.config_map(_PROBE), "held by a test")
         yield
     finally:
-        scene.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+        scene.delete(ADMISSION_POLICY_BINDINGS, name)
+        scene.delete(ADMISSION_POLICIES, name)

@@ -15,6 +15,6 @@ __all__ = ["command"]
 
 
 @pytest.fixture
-def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(tmp_path: Path) -> Command:
     """The command, and a folder for its files."""
-    return Command(tmp_path, capsys)
+    return Command(tmp_path)

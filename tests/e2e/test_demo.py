@@ -1,0 +1,39 @@
+"""`make demo`, as it is, beside another testbed: it tells its whole story, shows what README.md shows, and ends."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hack.testbed.process import marked
+from tests.support.pages.transcripts import consoles, shown
+
+_CHECKOUT = Path(__file__).parents[2]
+# It gives each of its steps a minute and a half.
+_PATIENCE = 600
+
+
+@pytest.mark.usefixtures("testbed")
+def test_the_demo_shows_what_the_readme_shows_and_leaves_nothing() -> None:
+    """But for the ends of names, and ages."""
+    _, _, told = (_CHECKOUT / "README.md").read_text().partition("`make demo` then shows")
+    promised = [one for block in consoles(told.partition("\n## ")[0]) for one in shown(block)]
+    assert len(promised) == 3
+
+    argv = [sys.executable, "-m", "hack.demo"]
+    done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    seen = shown(done.stdout)
+    for one in promised:
+        assert one.lines
+        assert one in seen, f"the demo does not show\n{one}\nbut\n" + "\n".join(map(str, seen))
+    summary = done.stdout.partition("Summary, ")[2].splitlines()[1:]
+    assert [line.partition(":")[0].strip(" -") for line in summary] == [
+        *("test-cluster-0", "test-cluster-2", "test-cluster-1", "test-cluster-1")
+    ]
+    (state,) = re.findall(r"^starting at \S+, state in (.*)$", done.stdout, re.MULTILINE)
+    assert marked(Path(state)) == []

@@ -1,0 +1,233 @@
+"""What muster opened, against the limits of the queues: the ledger's promise, judged from a scene's record alone.
+
+Volcano by itself never places more than a queue's capability, so that pods with nodes say nothing of muster. Here its
+own acts are judged: that it marks a gang as admitted, and that it takes a gate off. The rule is today's, and stands
+here and nowhere else in the tests:
+
+- A gang claims the larger of what its opened living pods ask for and of what it was admitted for, that from the mark on
+  until the mark is gone, or its workload has ended or is being deleted. A pod that is being deleted claims nothing.
+  Plain pods, which have no workload, claim no more than all that live ask for, held ones included.
+- A gang of which nothing has had a node for a minute is soft: it claims nothing until one has.
+- Where a queue says `muster.dev/preemption: lower-priority`, claims of lower priority there are left out.
+- An act must leave room in its queue and in every queue above it, of every resource that the act takes more of.
+
+A queue's guarantee to its siblings and a bound by nodes are not judged. Nor is what others open or hold, nor what was
+done while the record had a gap, for the apiserver itself was killed: what had ended by then is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
+from muster.names import ADMITTED_FOR, GATE, PREEMPTION
+from muster.quantity import parse_quantity
+from tests.support.cluster.objects import admitted, alive, annotations_of, gang_of, gates, has_condition, node_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.support.cluster.objects import Manifest
+    from tests.support.cluster.recorder import State
+
+__all__ = ["opened_above"]
+
+Amounts = dict[str, int]
+"""Billionths, by resource."""
+
+# Seconds: when a claim turns soft, less what the record may have come later than to muster; and for how long muster may
+# not have heard yet that a queue was lowered.
+_SOFT_AFTER, _HEARS_WITHIN = 55.0, 10.0
+_ENDS = ("Succeeded", "Failed", "Complete", "Completed")
+
+
+def opened_above(states: Iterable[State]) -> tuple[list[str], int]:
+    """Judge all of muster's acts in a record: what was above a limit, in words, and how many acts took anything."""
+    record, above, acts = _Record(), [], 0
+    in_order = sorted(states, key=lambda state: state.version)
+    gaps = _gaps(in_order)
+    for seen in in_order:
+        gang = "" if any(first < seen.version <= last for first, last in gaps) else record.opens(seen)
+        before = record.claim(gang, seen.at) if gang else {}
+        record.enter(seen)
+        if not gang:
+            continue
+        after = record.claim(gang, seen.at)
+        more = {name for name, amount in after.items() if amount > before.get(name, 0)}
+        acts += bool(more)
+        above += [f"at version {seen.version} {gang} opened: {words}" for words in record.above(gang, more, seen.at)]
+    return above, acts
+
+
+def _gaps(states: Iterable[State]) -> list[tuple[int, int]]:
+    """Between which versions the watch of a kind was cut, until a list told what there was."""
+    gaps: list[tuple[int, int]] = []
+    known: dict[str, int] = {}
+    for seen in states:
+        if seen.after_a_gap:
+            gaps.append((known.get(seen.resource.full_name, 0), seen.version))
+        else:
+            known[seen.resource.full_name] = seen.version
+    return gaps
+
+
+@dataclass
+class _Gang:
+    """A gang: its PodGroup, its living pods by UID, and since when none of them has a node."""
+
+    group: Manifest = field(default_factory=dict)
+    members: dict[str, Manifest] = field(default_factory=dict)
+    placeless: float | None = None
+
+    @property
+    def owner(self) -> str:
+        """The UID of the workload, "" where plain pods are a gang by themselves."""
+        return next((owner["uid"] for owner in self.group["metadata"].get("ownerReferences", [])), "")
+
+    @property
+    def terms(self) -> Manifest:
+        """What it was admitted for: with which minResources, in which queue."""
+        said: Manifest = json.loads(annotations_of(self.group).get(ADMITTED_FOR) or "null") or self.group["spec"]
+        return said
+
+    @property
+    def queue(self) -> str:
+        return str((self.terms if self.group else {}).get("queue") or "default")
+
+    @property
+    def priority(self) -> int:
+        return max((int(pod["spec"].get("priority", 0)) for pod in self.members.values()), default=0)
+
+
+class _Record:
+    """The cluster at one version of it."""
+
+    def __init__(self) -> None:
+        self._gangs: dict[str, _Gang] = {}
+        self._over: dict[str, bool] = {}
+        # Each with all limits of the last seconds, the present one last.
+        self._limits: dict[str, list[tuple[float, Amounts]]] = {}
+        self._queues: dict[str, Manifest] = {}
+
+    def opens(self, seen: State) -> str:
+        """The gang for which this is an act of muster's, "" where it is none."""
+        if seen.gone:
+            return ""
+        if seen.resource == POD_GROUPS:
+            known = self._gangs.get(seen.name)
+            marked = admitted(known.group) if known and known.group else ""
+            return seen.name if admitted(seen.object) not in ("", marked) else ""
+        if seen.resource == PODS and gang_of(seen.object) in self._gangs:
+            before = self._gangs[gang_of(seen.object)].members.get(seen.object["metadata"]["uid"])
+            let_go = before is not None and GATE in gates(before) and GATE not in gates(seen.object)
+            return gang_of(seen.object) if let_go else ""
+        return ""
+
+    def enter(self, seen: State) -> None:
+        """Note what there is from this version on."""
+        meta = seen.object["metadata"]
+        if seen.resource == PODS:
+            if gang_of(seen.object):
+                self._enter_pod(self._gangs.setdefault(gang_of(seen.object), _Gang()), seen)
+        elif seen.resource == POD_GROUPS:
+            gang = self._gangs.setdefault(seen.name, _Gang())
+            if not seen.gone and admitted(seen.object) and not (gang.group and admitted(gang.group)):
+                gang.placeless = seen.at
+            gang.group = {} if seen.gone else seen.object
+        elif seen.resource == QUEUES:
+            self._queues[seen.name] = seen.object
+            former = [] if seen.gone else self._limits.get(seen.name, [])
+            self._limits[seen.name] = [*former, (seen.at, _limit(seen.object))]
+        elif seen.resource != EVENTS:
+            over = seen.gone or "deletionTimestamp" in meta or any(has_condition(seen.object, end) for end in _ENDS)
+            self._over[meta["uid"]] = over
+
+    @staticmethod
+    def _enter_pod(gang: _Gang, seen: State) -> None:
+        uid = seen.object["metadata"]["uid"]
+        if seen.gone or not alive(seen.object):
+            gang.members.pop(uid, None)
+        else:
+            gang.members[uid] = seen.object
+        if any(map(node_of, gang.members.values())):
+            gang.placeless = None
+        elif gang.placeless is None:
+            gang.placeless = seen.at
+
+    def claim(self, name: str, at: float) -> Amounts:
+        """What a gang claims at this moment."""
+        gang = self._gangs[name]
+        opened = _total(_asked(pod) for pod in gang.members.values() if GATE not in gates(pod))
+        if not gang.group or not admitted(gang.group):
+            return opened
+        if gang.placeless is not None and at - gang.placeless > _SOFT_AFTER:
+            return {}
+        granted = {} if self._ended(gang) else _amounts(gang.terms.get("minResources", {}))
+        if not gang.owner:
+            living = _total(map(_asked, gang.members.values()))
+            granted = {one: min(amount, living.get(one, 0)) for one, amount in granted.items()}
+        return {one: max(opened.get(one, 0), granted.get(one, 0)) for one in {*opened, *granted}}
+
+    def _ended(self, gang: _Gang) -> bool:
+        if not gang.owner:
+            return False
+        assert gang.owner in self._over, f"the owner of {gang.group['metadata']['name']} is not on record"
+        return self._over[gang.owner]
+
+    def above(self, name: str, more: set[str], at: float) -> Iterator[str]:
+        """Where, of these resources, more is claimed than the limit when a gang takes some, in words."""
+        gang = self._gangs[name]
+        counted = [(other, self.claim(other, at)) for other in self._gangs if not self._makes_room(other, gang)]
+        for queue in self._path(gang.queue):
+            below = [claim for other, claim in counted if queue in self._path(self._gangs[other].queue)]
+            claimed = _total(below)
+            for one, most in self._limit(queue, at).items():
+                if one in more and claimed[one] > most:
+                    yield f'{one} {claimed[one] / 1e9:g} of the {most / 1e9:g} that queue "{queue}" has'
+
+    def _makes_room(self, other: str, gang: _Gang) -> bool:
+        """Whether Volcano is to preempt the other for the gang."""
+        its = self._gangs[other]
+        preempts = annotations_of(self._queues.get(gang.queue, {"metadata": {}})).get(PREEMPTION) == "lower-priority"
+        return preempts and its.queue == gang.queue and its.priority < gang.priority
+
+    def _path(self, queue: str) -> list[str]:
+        path: list[str] = []
+        while queue and queue not in path:
+            path.append(queue)
+            spec = self._queues.get(queue, {}).get("spec", {})
+            queue = "" if queue == "root" else spec.get("parent") or "root"
+        return path
+
+    def _limit(self, queue: str, at: float) -> Amounts:
+        """The limit, the highest where it was lowered a moment ago."""
+        known = self._limits.get(queue, [])
+        ended = chain((moment for moment, _ in known[1:]), [at])
+        lately = [limit for (_, limit), end in zip(known, ended, strict=False) if at - end <= _HEARS_WITHIN]
+        common = set.intersection(*(set(limit) for limit in lately)) if lately else set()
+        return {one: max(limit[one] for limit in lately) for one in common}
+
+
+def _limit(queue: Manifest) -> Amounts:
+    """What the capability names; what is not above zero limits nothing."""
+    return {name: most for name, most in _amounts(queue["spec"].get("capability") or {}).items() if most > 0}
+
+
+def _asked(pod: Manifest) -> Amounts:
+    """What the containers ask for; test pods have no larger init containers."""
+    return _total(_amounts(one.get("resources", {}).get("requests", {})) for one in pod["spec"]["containers"])
+
+
+def _amounts(texts: dict[str, str]) -> Amounts:
+    return {name: parse_quantity(str(text)).nano for name, text in texts.items()}
+
+
+def _total(several: Iterable[Amounts]) -> Amounts:
+    total: Amounts = {}
+    for amounts in several:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return total

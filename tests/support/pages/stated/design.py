@@ -1,0 +1,46 @@
+"""Numbers of docs/design-notes.md."""
+
+from __future__ import annotations
+
+from tests.support.pages.numbers import Row
+
+__all__ = ["ROWS"]
+
+_NOTES = "docs/design-notes.md"
+
+ROWS = (
+    Row(_NOTES, "The walk is of «four» steps at most", ("webhook.knowledge:_LONGEST_CHAIN",)),
+    Row(_NOTES, "The walk is of «four» steps at most", ("muster.cli.audit:_LONGEST_CHAIN",)),
+    Row(_NOTES, "asks again every «half minute»", ("muster.kube.reflector:Reflector.__init__.absent_retry",)),
+    Row(_NOTES, "roles are too many for «16 KiB»", ("controller.terms:_LONGEST",)),
+    Row(_NOTES, "at once, then after «1», 2, 4,", ("controller.podgroups:_FIRST_DELAY",)),
+    Row(_NOTES, "4, … «300 seconds»", ("controller.podgroups:_LONGEST_DELAY",)),
+    Row(_NOTES, "left in peace for «ten minutes»", ("controller.podgroups:_CALM",)),
+    Row(_NOTES, "does not show it, for «five seconds»", ("controller.memory:_WATCH_PATIENCE",)),
+    Row(_NOTES, "its claim is soft after «a minute»", ("controller.standing:_GRACE",)),
+    Row(_NOTES, "is hard at once, and for «a minute»", ("controller.standing:_GRACE",)),
+    Row(_NOTES, "no pod of the gang has a node for «a minute»", ("controller.standing:_GRACE",)),
+    Row(_NOTES, "`Assembling` is said only after «5 seconds»", ("controller.reconciler:_ASSEMBLING_SILENCE",)),
+    Row(_NOTES, "serves whoever comes for «five seconds»", ("webhook.waiting:_GOOD_FOR",)),
+    Row(
+        _NOTES,
+        "A review waits for it «half a second»",
+        ("webhook.waiting:_SHARE", "webhook.knowledge:Knowledge.__init__.read_seconds"),
+        lambda share, seconds: share * seconds,
+    ),
+    Row(_NOTES, "the first «ten» of each line within seconds", ("controller.rounds:_HEAD",)),
+    Row(_NOTES, "in rounds, «twenty» a second of all queues", ("controller.rounds:_BEHIND_AT_ONCE",)),
+    Row(_NOTES, "a queue's next round begins «30 seconds» after", ("controller.rounds:_ROUND",)),
+    Row(_NOTES, "wait until «five seconds» after the last evicted", ("controller.evictions:_FIRST_WAIT",)),
+    Row(_NOTES, "has no node yet, «a minute» at most", ("controller.evictions:_LONGEST_FOR_OTHERS",)),
+    Row(_NOTES, "so «90 s» of silence was", ("muster.kube.reflector:Reflector.__init__.silence",)),
+    Row(_NOTES, "for at most «3 s», before it gives it back", ("controller.__main__:_DRAIN",)),
+    Row(_NOTES, "pages of «25», a rest", ("muster.kube.listing:_GENTLE",)),
+    Row(_NOTES, "took («0.1 s» at most)", ("muster.kube.listing:_LONGEST_REST",)),
+    Row(_NOTES, "a page that is late is «a quarter» as large", ("muster.kube.listing:_SMALLER",), lambda n: 1 / n),
+    Row(_NOTES, "come back at «100» a second", ("muster.kube.workqueue:_RETRIES_PER_SECOND",)),
+    Row(_NOTES, "at most «100» at once", ("muster.kube.workqueue:_RETRIES_AT_ONCE",)),
+    Row(_NOTES, "resumed «five» times in vain", ("muster.kube.progress:_RESUMPTIONS",)),
+    Row(_NOTES, "ended within «a second»", ("muster.kube.progress:_SHORTEST_WATCH",)),
+    Row(_NOTES, "have had it for «30 s», and only then signs", ("webhook.trust:Terms.trust_delay",)),
+)

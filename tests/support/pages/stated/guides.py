@@ -1,0 +1,213 @@
+"""Numbers of the pages that users read, but for docs/operations.md."""
+
+from __future__ import annotations
+
+from tests.support.pages.numbers import Row
+
+__all__ = ["ROWS"]
+
+_REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
+_SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
+
+_STATES = (
+    Row(_REASONS, "becomes an event after «30 seconds», then", ("controller.reports:_SHORTEST_INTERVAL",)),
+    Row(
+        _REASONS,
+        "then after «one minute», two, and so on up to ten",
+        ("controller.reports:_SHORTEST_INTERVAL", r"text:controller/reports.py /min\((\d) \* self.interval/"),
+        lambda first, times: first * times,
+    ),
+    Row(
+        _REASONS,
+        "then after one minute, two, and so on up to «ten»;",
+        ("controller.reports:_LONGEST_INTERVAL",),
+        lambda longest: longest / 60,
+    ),
+    Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.rounds:_HEAD",)),
+    Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.rounds:_BEHIND_AT_ONCE",)),
+    Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.names:_LONGEST_LABEL",)),
+    Row(_REASONS, "Said only after «5 seconds» |", ("controller.reconciler:_ASSEMBLING_SILENCE",)),
+    Row(
+        _REASONS,
+        "the «last tenth» of the workload's own time limit",
+        (r"text:muster/workloads/model.py /self.seconds \/ (\d+)/",),
+        lambda part: 1 / part,
+    ),
+    Row(
+        _REASONS,
+        "(`activeDeadlineSeconds`; «a minute» at least)",
+        (r"text:muster/workloads/model.py /self.seconds \/ \d+, (\S+)\)/",),
+    ),
+    Row(_REASONS, "when no pod has a node after «a minute» it becomes", ("controller.standing:_GRACE",)),
+    Row(_REASONS, "admitted «a minute» ago or more", ("controller.standing:_GRACE",)),
+)
+
+_WAITING = (
+    Row(_QUEUES, "it is passed for «ten minutes» at most", ("muster.queues:_PATIENCE",)),
+    Row(
+        _QUEUES,
+        "was passed once. Default `«10»m`",
+        ("muster.queues:_PATIENCE",),
+        lambda seconds: seconds / 60,
+    ),
+    Row(_QUEUES, "placed nowhere for «a minute» (`Unschedulable`)", ("controller.standing:_GRACE",)),
+    Row(_QUEUES, "stay held for «five seconds» after the old ones", ("controller.evictions:_FIRST_WAIT",)),
+    Row(
+        _QUEUES,
+        "gone, «twice» as long each time",
+        (r"text:controller/evictions.py /min\((\d) \* known.wait/",),
+    ),
+    Row(_QUEUES, "evicted again soon (up to «320 seconds», until", ("controller.evictions:_LONGEST_WAIT",)),
+    Row(_QUEUES, "until it lost nothing for «ten minutes»)", ("controller.evictions:_CALM",)),
+    Row(_QUEUES, "for «a minute» more while an admitted gang waits", ("controller.evictions:_LONGEST_FOR_OTHERS",)),
+)
+
+_COMMANDS = (
+    Row(_CLI, "more than «an hour» (`--held-for`)", ("muster.cli.doctor.gangs:LONG",)),
+    Row(_CLI, "more than «an hour» (`--held-for`)", ("flag:muster/cli/__init__.py --held-for",)),
+    Row(_CLI, "the «20» that have been held for longest", ("muster.cli.doctor.gangs:MOST",)),
+    Row(_CLI, "and pods older than «a minute» whose PodGroup", ("muster.cli.doctor.gangs:GROUP_DELAY",)),
+    Row(_CLI, "Ready, from «1.11» on;", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
+    Row(_CLI, "queues older than «a minute» that have no state", ("muster.cli.doctor.volcano:_QUEUE_AGE",)),
+    Row(_CLI, "when he last said so («30 seconds» are", ("muster.cli.doctor.installation:_SKEW",)),
+    Row(_CLI, "Every request has a deadline, of «15 seconds» at most", ("muster.cli.reading:PATIENCE",)),
+    Row(_CLI, "events the last «8».", ("muster.cli.explain:_EVENTS",)),
+    Row(_CLI, "that hold the queue it shows «10»,", ("muster.cli.explained:_HOLDERS",)),
+    Row(_CLI, "at every change, «twice» a second at most", ("muster.cli.queues:_REDRAW",), lambda pause: 1 / pause),
+    Row(
+        _CLI,
+        "A file of more than «64 MiB»",
+        ("muster.cli.manifests:_LARGEST_FILE",),
+    ),
+    Row(
+        _CLI,
+        "or «2» when there is no such workload",
+        ("muster.cli.explain:_CANNOT_ASK", "muster.cli.queues:_CANNOT_ASK"),
+    ),
+    Row(
+        _CLI,
+        "`audit` end with «1» when something is refused",
+        ("muster.cli.plan:_REFUSED", "muster.cli.audit:_REFUSED"),
+    ),
+    Row(_CLI, "| «2» | not everything could be looked at;", ("muster.cli.audit:_CANNOT_LOOK",)),
+    Row(_CLI, "| «1» | there is a problem,", ("muster.cli.doctor.command:_PROBLEM",)),
+    Row(_CLI, "| «2» | no problem was found, but", ("muster.cli.doctor.command:_CANNOT_LOOK",)),
+    Row(_CLI, "nested deeper than «100» levels", ("muster.cli.parsing:_DEEPEST",)),
+    Row(_CLI, "or of more than «2,000,000» values, is refused", ("muster.cli.parsing:_MOST_VALUES",)),
+)
+
+_COUNTED = (
+    Row(_GANGS, "no quantities, or have more than «128» characters", ("muster.quantity:_MAX_LENGTH",)),
+    Row(_GANGS, "or an exponent above «64»,", ("muster.quantity:_MAX_EXPONENT",)),
+    Row(_GANGS, "with a hash of «10» characters", ("muster.names:_HASH_LENGTH",)),
+    Row(_GANGS, "would have more than «253» characters", ("muster.names:LONGEST_NAME",)),
+    Row(_GANGS, "more than the «63» characters of a label", ("muster.names:_LONGEST_LABEL",)),
+    Row(_GANGS, "KubeRay's autoscaler («500m», 512Mi)", ("muster.workloads.ray:_AUTOSCALER.requests.cpu",)),
+    Row(_GANGS, "KubeRay's autoscaler (500m, «512Mi»)", ("muster.workloads.ray:_AUTOSCALER.requests.memory",)),
+    Row(
+        _GANGS,
+        "that waits for the head («200m», 256Mi;",
+        ("muster.workloads.ray:_WAIT_FOR_HEAD.resources.requests.cpu",),
+    ),
+    Row(
+        _GANGS,
+        "that waits for the head (200m, «256Mi»;",
+        ("muster.workloads.ray:_WAIT_FOR_HEAD.resources.requests.memory",),
+    ),
+    Row(
+        _GANGS,
+        "installed after muster is noticed within about «half a minute»",
+        ("muster.kube.reflector:Reflector.__init__.absent_retry",),
+    ),
+    Row("docs/denials.md", "The apiserver passes on «4096» characters", ("webhook.review:_LONGEST_WARNINGS",)),
+    Row("docs/denials.md", "each is cut at «256».", ("webhook.review:_LONGEST_WARNING",)),
+)
+
+_HELD = (
+    Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.intake:Limits.largest_body",)),
+    Row(
+        _SECURITY,
+        "| «1.2» at least, 1.3 where",
+        (r"text:webhook/certificates.py /TLSVersion.TLSv1_(\d)/",),
+        lambda n: 1 + n / 10,
+    ),
+    Row(_SECURITY, "the old one is trusted for «an hour» longer", ("webhook.trust:Terms.overlap",)),
+    Row(_SECURITY, "«ten minutes» of anything at all (`make fuzz`)", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(_SECURITY, "than they must, no text above «4096» characters", ("webhook.review:_LONGEST_TEXT",)),
+    Row(_SECURITY, "its decisions anything for «ten minutes»:", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(_SECURITY, "answered within «a second» of CPU", ("tests.fuzz.promises:LONGEST",)),
+    Row(
+        _SECURITY,
+        "fewer than «95 %» of the branches",
+        ("flag:tests/fuzz/__main__.py --reach",),
+        lambda reach: reach / 100,
+    ),
+    Row(
+        _SECURITY,
+        "The first «20,000» questions are asked with the tests",
+        ("tests.fuzz.test_fuzz:_QUESTIONS",),
+        lambda questions: 2 * questions,
+    ),
+)
+
+_VALUES = (
+    Row(
+        _CHART,
+        "muster decides within «four fifths» of it",
+        ("webhook.__main__:_DECISION_SHARE", "webhook.intake:Limits.share"),
+    ),
+    Row(_CHART, "| `«5»` | Seconds that the apiserver waits", ("flag:webhook/__main__.py --timeout",)),
+    Row(_CHART, "| `«5»` | Seconds to go on serving", ("flag:webhook/__main__.py --shutdown-delay",)),
+    Row(_CHART, "is answered, within «8 seconds»", ("webhook.__main__:_DRAIN_SECONDS",)),
+    Row(
+        _CHART,
+        "Its port; the pods serve «9443».",
+        (
+            "flag:webhook/__main__.py --port",
+            r"text:charts/muster/templates/deployment-webhook.yaml /--port=(\d+)/",
+            r"text:charts/muster/templates/deployment-webhook.yaml /reviews, containerPort: (\d+)/",
+        ),
+    ),
+    Row(
+        _CHART,
+        "| «A minute» to start, however busy",
+        ("values:webhook.probes.startup.periodSeconds", "values:webhook.probes.startup.failureThreshold"),
+        lambda period, times: period * times,
+    ),
+    Row(
+        _CHART,
+        "A process that hangs for «a minute» is started anew",
+        ("values:webhook.probes.liveness.periodSeconds", "values:webhook.probes.liveness.failureThreshold"),
+        lambda period, times: period * times,
+    ),
+    Row(_CHART, "After «three» questions without", ("values:webhook.probes.readiness.failureThreshold",)),
+    Row(
+        _CHART,
+        "| `«15»` | How long a silent leader",
+        ("flag:controller/__main__.py --lease-duration", "muster.kube.lease:LeaseTiming.lease"),
+    ),
+    Row(
+        _CHART,
+        "| `«10»` | When a leader that cannot renew",
+        ("flag:controller/__main__.py --renew-deadline", "muster.kube.lease:LeaseTiming.renew"),
+    ),
+    Row(
+        _CHART,
+        "| `«2»` | How often a leader renews it",
+        ("flag:controller/__main__.py --retry-period", "muster.kube.lease:LeaseTiming.retry"),
+    ),
+    Row(
+        _CHART,
+        "Kubernetes «1.30» or later",
+        ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES", r"text:charts/muster/Chart.yaml />=(\d\.\d+)\.0-0/"),
+    ),
+    Row(_README, "You need Kubernetes «1.30» or newer", ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES",)),
+    Row(_README, "scheduling gates since «1.11»)", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
+    Row(
+        "docs/image.md",
+        "It runs as user «65532»",
+        (r"text:charts/muster/templates/_pods.tpl /runAsUser: (\d+)/", r"text:hack/image/Dockerfile /USER (\d+)/"),
+    ),
+)
+
+ROWS = (*_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)

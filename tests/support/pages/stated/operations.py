@@ -1,0 +1,368 @@
+"""Numbers of docs/operations.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.pages.numbers import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ROWS"]
+
+
+def _row(quote: str, *places: str, rule: Callable[..., float] | None = None, about: float = 0.0) -> Row:
+    return Row("docs/operations.md", quote, places, rule, about)
+
+
+_LEASE = (
+    "values:controller.lease.durationSeconds",
+    "values:controller.lease.retryPeriodSeconds",
+    r"text:muster/kube/lease.py /1 \+ (0\.\d+) \* random/",
+)
+
+
+def _taken_over(lease: float, retry: float, jitter: float) -> float:
+    # Renewed just before the crash, seen one period later, and found over one period late.
+    return lease + 2 * retry * (1 + jitter)
+
+
+def _probe(name: str, *fields: str) -> tuple[str, ...]:
+    return tuple(f"values:webhook.probes.{name}.{field}" for field in fields)
+
+
+def _fails(period: float, times: float) -> float:
+    return period * times
+
+
+_PODS = (
+    _row("`muster-webhook`, «2» replicas, both serve", "values:webhook.replicas"),
+    _row("`muster-controller`, «2» replicas, one leads", "values:controller.replicas"),
+    _row("within about «20 seconds» after a crash", *_LEASE, rule=_taken_over, about=0.02),
+    _row(
+        "Both answer on port «8080»",
+        "flag:muster/process.py --health-port",
+        r"text:charts/muster/templates/deployment-webhook.yaml /--health-port=(\d+)/",
+        r"text:charts/muster/templates/deployment-controller.yaml /--health-port=(\d+)/",
+    ),
+    _row("a process has «a minute» to start", *_probe("startup", "periodSeconds", "failureThreshold"), rule=_fails),
+    _row(
+        "when it has not answered at `/healthz` for «a minute»",
+        *_probe("liveness", "periodSeconds", "failureThreshold"),
+        rule=_fails,
+    ),
+    _row(
+        "(«70 seconds» at most from when it hangs)",
+        *_probe("liveness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
+        # It hangs right after an answer, and the question that counts as the last is given its time.
+        rule=lambda period, times, timeout: period * times + max(period, timeout),
+    ),
+    _row("not answered at `/readyz` «three» times", "values:webhook.probes.readiness.failureThreshold"),
+    _row(
+        "three times («7 seconds» at most) until it does",
+        *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
+        rule=lambda period, times, timeout: period * times + timeout,
+    ),
+    _row(
+        "is `webhook.shutdownDelaySeconds` and «15 seconds»",
+        r"text:charts/muster/templates/deployment-webhook.yaml /shutdownDelaySeconds (\d+)/",
+    ),
+    _row(
+        "(controller: «20»)",
+        r"text:charts/muster/templates/deployment-controller.yaml /terminationGracePeriodSeconds: (\d+)/",
+    ),
+    _row(
+        "for a process that hangs it is «5».",
+        "values:webhook.probes.liveness.terminationGracePeriodSeconds",
+        "values:controller.probes.liveness.terminationGracePeriodSeconds",
+    ),
+    _row("of the limit as installed, «1Gi».", "values:controller.resources.limits.memory"),
+    _row("The limit as installed is «512Mi».", "values:webhook.resources.limits.memory"),
+    _row("followed when its lease is over, about «20 seconds» later", *_LEASE, rule=_taken_over, about=0.02),
+    _row("Kubernetes**: «1.30» is the first", "muster.cli.doctor.volcano:_OLDEST_KUBERNETES"),
+    _row("it respects gates since «1.11».", "muster.cli.doctor.volcano:_OLDEST_VOLCANO"),
+    _row("looked for again every «half minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
+)
+
+_BREAKS = (
+    _row(
+        "After some «7 seconds» it gets no new connections",
+        *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
+        rule=lambda period, times, timeout: period * times + timeout,
+    ),
+    _row(
+        "after about «a minute» the kubelet starts it anew",
+        *_probe("liveness", "periodSeconds", "failureThreshold"),
+        rule=_fails,
+    ),
+    _row("nothing starts for about «20 seconds»; a gang", *_LEASE, rule=_taken_over, about=0.02),
+    _row(
+        "after about «a minute» the kubelet starts one that hangs anew",
+        "values:controller.probes.liveness.periodSeconds",
+        "values:controller.probes.liveness.failureThreshold",
+        rule=_fails,
+    ),
+    _row("muster sees it within about «half a minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
+    _row("`Admitted`, after «a minute» `Unschedulable`", "controller.standing:_GRACE"),
+)
+
+_LIMITS = (
+    _row("follows `Retry-After: «1»`", r'text:webhook/server.py /"Retry-After"\] = "(\d+)"/'),
+    _row(
+        "| «four fifths» of `webhook.timeoutSeconds`",
+        "webhook.__main__:_DECISION_SHARE",
+        "webhook.intake:Limits.share",
+    ),
+    _row(
+        "| «four fifths» of `webhook.timeoutSeconds`",
+        "webhook.intake:Limits.decision_seconds",
+        "values:webhook.timeoutSeconds",
+        rule=lambda decision, timeout: decision / timeout,
+    ),
+    _row(
+        "| «four fifths» of `webhook.timeoutSeconds`",
+        "webhook.intake:Limits.decision_seconds",
+        "flag:webhook/__main__.py --timeout",
+        rule=lambda decision, timeout: decision / timeout,
+    ),
+    _row("| body | «7 MiB»:", "webhook.intake:Limits.largest_body"),
+    _row("| reviews under way | «256»,", "webhook.intake:Limits.reviews"),
+    _row("of which «4» with bodies", "webhook.intake:Limits.large_reviews"),
+    _row("with bodies from «256 KiB» on", "webhook.intake:Limits.large_body"),
+    _row("| connections | «256» |", "webhook.listener:Listener.__init__.connections"),
+    _row(
+        "head of a request | «5 seconds» each",
+        "webhook.listener:Patience.handshake",
+        "webhook.listener:Patience.head",
+    ),
+    _row("| idle connections | «120 seconds»", "webhook.listener:Patience.idle"),
+    _row("| any connection | 4 to «5 minutes»", "webhook.listener:Patience.whole"),
+    _row(
+        "| any connection | «4» to 5 minutes",
+        "webhook.listener:Patience.whole",
+        "webhook.listener:_EARLIEST",
+        rule=lambda whole, earliest: whole * earliest / 60,
+    ),
+    _row("to close, within «8 seconds»;", "webhook.__main__:_DRAIN_SECONDS"),
+    _row(
+        "duration_seconds` above «half a second»",
+        r"text:charts/muster/files/alerts.yaml /duration_seconds_bucket.*> (\S+)/",
+    ),
+    _row(
+        "that ends in less than «20 days»",
+        r"text:charts/muster/files/alerts.yaml /time\(\) < (\d+) \* 86400/",
+        rule=lambda days: days * 86400,
+    ),
+    _row(
+        "where yours live for less than «20 days»",
+        r"text:charts/muster/files/alerts.yaml /time\(\) < (\d+) \* 86400/",
+        rule=lambda days: days * 86400,
+    ),
+    _row(
+        "More than one for «5 minutes»:",
+        r"text:charts/muster/files/alerts.yaml /leader_election.*\n  for: (\d+)m/",
+        rule=lambda minutes: minutes * 60,
+    ),
+    _row("Out: ports «443» and 6443", "values:networkPolicy.apiserverPorts.0"),
+    _row("Out: ports 443 and «6443»", "values:networkPolicy.apiserverPorts.1"),
+    _row(
+        "`networkPolicy.apiserverPorts`) and «53».",
+        r"text:charts/muster/templates/networkpolicies.yaml /port: (53\d*)/",
+    ),
+)
+
+_STORED = (
+    _row("are written for «ten» gangs of a queue within seconds", "controller.rounds:_HEAD"),
+    _row(
+        "(«a hundred» a second of all queues)",
+        "controller.rounds:_HEADS_AT_ONCE",
+        "controller.__main__:_TICK",
+        rule=lambda most, tick: most / tick,
+    ),
+    _row(
+        "and for «twenty» a second of all others",
+        "controller.rounds:_BEHIND_AT_ONCE",
+        "controller.__main__:_TICK",
+        rule=lambda most, tick: most / tick,
+    ),
+    _row(
+        "| «90 days» | when 30 are left |",
+        "webhook.certificates:Lives.certificate",
+        "flag:webhook/options.py --certificate-days",
+        rule=lambda life, flag: life if life == flag * 86400 else -1,
+    ),
+    _row(
+        "| 90 days | when «30» are left |",
+        "webhook.certificates:Lives.certificate",
+        r"text:webhook/certificates.py /\(end - start\) \/ (\d+)/",
+        rule=lambda life, part: life / part / 86400,
+    ),
+    _row(
+        "| «365 days» | when 122 are left |",
+        "webhook.certificates:Lives.authority",
+        "flag:webhook/options.py --authority-days",
+        rule=lambda life, flag: life if life == flag * 86400 else -1,
+    ),
+    _row(
+        "| 365 days | when «122» are left |",
+        "webhook.certificates:Lives.authority",
+        r"text:webhook/certificates.py /\(end - start\) \/ (\d+)/",
+        rule=lambda life, part: life / part / 86400,
+        about=0.01,
+    ),
+    _row(
+        "When it has been there for «30 seconds» (`--trust-delay`)",
+        "webhook.trust:Terms.trust_delay",
+        "flag:webhook/options.py --trust-delay",
+    ),
+    _row(
+        "nobody has needed it for «an hour» (`--authority-overlap`)",
+        "webhook.trust:Terms.overlap",
+        "flag:webhook/options.py --authority-overlap",
+    ),
+    _row("no longer trusted «an hour» and a minute later", "webhook.trust:Terms.overlap"),
+    _row(
+        "no longer trusted an hour and «a minute» later",
+        "webhook.trust:Terms.trust_delay",
+        # The delay, and what two looks and the write of every configuration take.
+        rule=lambda delay: 2 * delay,
+    ),
+    _row("it serves new files within «two seconds»", "webhook.mounted:_READ_SECONDS"),
+    _row("stays beside muster's own authority for «an hour»", "webhook.trust:Terms.overlap"),
+    _row("each at most once «an hour»", "webhook.notices:_HOUR"),
+    _row(
+        "| «a quarter» of its life is left",
+        r"text:webhook/serving.py /total_seconds\(\) \/ (\d+)/",
+        rule=lambda n: 1 / n,
+    ),
+    _row(
+        "(at most «30 days»), and nobody has renewed it",
+        r"text:webhook/serving.py /(\d+) \* 86400/",
+        rule=lambda days: days * 86400,
+    ),
+)
+
+_KNOWING = (
+    _row(
+        "it is read once, «2» of the apiserver's 5 seconds at most",
+        "webhook.__main__:_READ_SHARE",
+        "values:webhook.timeoutSeconds",
+        rule=lambda share, timeout: share * timeout,
+    ),
+    _row(
+        "it is read once, «2» of the apiserver's 5 seconds at most", "webhook.knowledge:Knowledge.__init__.read_seconds"
+    ),
+    _row(
+        "2 of the apiserver's «5 seconds» at most",
+        "values:webhook.timeoutSeconds",
+        "flag:webhook/__main__.py --timeout",
+    ),
+    _row(
+        "no decision within «4 seconds»",
+        "webhook.__main__:_DECISION_SHARE",
+        "values:webhook.timeoutSeconds",
+        rule=lambda share, timeout: share * timeout,
+    ),
+    _row("behind its Service «three» times in a second", "webhook.reach:_TIMES"),
+    _row(
+        "behind its Service three times in «a second»",
+        "webhook.reach:_TIMES",
+        "webhook.reach:_PAUSE_SECONDS",
+        rule=lambda times, pause: times * pause,
+        about=0.15,
+    ),
+    _row("whose gang has lacked pods for «5 seconds» is touched", "controller.nudges:_SILENCE"),
+    _row("whenever «a sixteenth» of the time", "controller.nudges:_SHARE"),
+    _row("every «2 seconds» at most", "controller.nudges:_SHORTEST"),
+    _row("and every «5 minutes» at least", "controller.nudges:_LONGEST"),
+    _row(
+        "after an outage of a minute its pods are there within «5 seconds»",
+        "controller.nudges:_SHARE",
+        # The touch comes within that; the operator has the rest of the time for the pods.
+        rule=lambda share: 60 * share,
+        about=0.25,
+    ),
+    _row("«100» at most of one workload at a time", "controller.nudges:_MOST_JOBS"),
+    _row("Of all workloads together «20» a second are touched", "controller.nudges:_PER_SECOND"),
+    _row(
+        "(`webhook.timeoutSeconds` and «a second» more)",
+        r"text:charts/muster/templates/uninstall.yaml /--settle=\{\{ add .Values.webhook.timeoutSeconds (\d+)/",
+    ),
+    _row(
+        "(`webhook.timeoutSeconds` and «a second» more)",
+        "flag:muster/cli/__init__.py --settle",
+        "values:webhook.timeoutSeconds",
+        rule=lambda settle, timeout: settle - timeout,
+    ),
+    _row(
+        "the latest after `webhook.timeoutSeconds` and «150 seconds»",
+        r"text:charts/muster/templates/uninstall.yaml /activeDeadlineSeconds: \{\{ add \S+ (\d+)/",
+    ),
+)
+
+_ASKS = (
+    _row("keeps «64» connections at most", "muster.kube.transport:_CONNECTIONS"),
+    *(
+        _row("«10 seconds» for one object", f"muster.kube.client:Client.{call}.deadline")
+        for call in ("get", "get_path", "create", "replace", "apply", "merge_patch", "json_patch", "delete")
+    ),
+    _row("«10 seconds» for one object", "controller.writer:_LONGEST_WRITE"),
+    _row("for one object, «60» for a page", "muster.kube.client:Client.list_page.deadline"),
+    _row("for one object, «60» for a page", "muster.kube.listing:list_all.deadline"),
+    _row("for one object, «60» for a page", "muster.kube.listing:list_into.deadline"),
+    _row("in pages of «500».", "muster.kube.reflector:Reflector.__init__.page"),
+    _row("in pages of «500».", "muster.kube.listing:list_all.page", "muster.kube.listing:list_into.page"),
+    _row("in pages of «500».", "muster.kube.client:Client.list_page.limit"),
+    _row("is gentle: pages of «25»", "muster.kube.listing:_GENTLE"),
+    _row("after it, «0.1 seconds» at most", "muster.kube.listing:_LONGEST_REST"),
+    _row("after «5» to 10 minutes", "muster.kube.reflector:Reflector.__init__.watch_seconds.0", rule=lambda s: s / 60),
+    _row("after 5 to «10 minutes»", "muster.kube.reflector:Reflector.__init__.watch_seconds.1"),
+    _row(
+        "nothing came for «90 seconds»",
+        "muster.kube.reflector:Reflector.__init__.silence",
+        "muster.kube.client:Client.watch.silence",
+    ),
+    _row("failed | after «0.8 seconds»", r"text:muster/kube/reflector.py /Backoff\((\S+), /"),
+    _row("each time, up to «30 seconds», and by chance", r"text:muster/kube/reflector.py /Backoff\(\S+, (\S+)\)/"),
+    _row("failed | after 0.8 seconds, «twice» as long each time, up", "muster.kube.backoff:Backoff.__init__.factor"),
+    _row("by chance up to «half» as long again", "muster.kube.backoff:Backoff.__init__.jitter"),
+    _row("not installed | every «half minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
+    _row("renews it every «2 seconds»", "values:controller.lease.retryPeriodSeconds"),
+    _row("work failed | after «5 ms»", "muster.kube.workqueue:QueueCore.__init__.base"),
+    _row("work failed | after «5 ms»", "muster.kube.workqueue:WorkQueue.__init__.base"),
+    _row("up to «30 seconds»; 100 gangs a second", "controller.__main__:_LONGEST_RETRY"),
+    _row("«100» gangs a second of those that failed", "muster.kube.workqueue:_RETRIES_PER_SECOND"),
+    _row("«100» gangs a second of those that failed", "muster.kube.workqueue:_RETRIES_AT_ONCE"),
+    _row("worked on at once | «16»;", "controller.__main__:_WORKERS"),
+    _row("of one gang «32» gates at once", "muster.kube.burst:CONCURRENT"),
+    _row("controller | «50» a second,", "controller.events:_PER_SECOND"),
+    _row("50 a second, «200» at once;", "controller.events:_AT_ONCE"),
+    _row("at once; «2,000» wait for their turn", "controller.events:_PENDING"),
+    _row("Of one gang «10» in a row", "controller.reports:_GANG_AT_ONCE"),
+    _row("in a row, and then «one» a minute", "controller.reports:_GANG_PER_SECOND", rule=lambda rate: rate * 60),
+    _row("each once «an hour» at most", "webhook.notices:_HOUR"),
+)
+
+_BOUNDS = (
+    _row("token anew every «minute», keeps", "muster.kube.config:_REFRESH_SECONDS"),
+    _row("is to begin within «30 seconds»,", "muster.kube.client:Client.watch.open_deadline"),
+    _row("takes lines of «8 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
+    _row(
+        "configurations every «10 seconds», at once", "webhook.trust:_CHECK_SECONDS", "webhook.mounted:_CHECK_SECONDS"
+    ),
+    _row("never sooner than «0.2 seconds» after", "webhook.trust:_BREATH_SECONDS"),
+    _row("is good from «an hour» before", "webhook.certificates:_SKEW"),
+    _row("lives at least «3» times as long", "webhook.options:_SHARE"),
+    _row("and a certificate for «a day».", "webhook.options:_SHORTEST_DAYS", rule=lambda days: days * 86400),
+    _row("the Secret holds «4» authorities", "webhook.rotation:_MOST_AUTHORITIES"),
+    _row("and a caBundle «8» at most", "webhook.trust:_MOST_IN_BUNDLE"),
+    _row("has not fitted them for «a minute».", "webhook.mounted:_PATIENCE_SECONDS"),
+    _row("said nothing for «0.1 seconds» are closed first", "webhook.listener:_SILENT_SECONDS"),
+    _row("idle for longest, «a second» at least", "webhook.listener:_IDLE_SECONDS"),
+    _row("may ask once more for «a second».", "webhook.listener:_TELLING_SECONDS"),
+    _row("all were opened, «1» when something was not", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
+    _row("was not, «2» when it could not ask", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
+)
+
+ROWS = (*_PODS, *_ASKS, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)

@@ -1,0 +1,60 @@
+"""Numbers that documents state and no default of muster's is behind: each with who has it, or what holds it."""
+
+from __future__ import annotations
+
+from tests.support.pages.numbers import Elsewhere
+
+__all__ = ["ELSEWHERE"]
+
+_OPERATIONS, _CHART, _IMAGE = "docs/operations.md", "charts/muster/README.md", "docs/image.md"
+_SIZING = "measured, and held by tests/docs/test_sizing.py against what it is reckoned with"
+_BENCH = "measured by the command that stands beside it"
+_TABLE = "written from values.yaml by tests/chart/test_readme.py"
+_OPERATORS = "the operator's, or Kubernetes' own delay"
+_BUILD = "how long a build takes on such a machine"
+_IMAGE_SIZE = "held by tests/image/test_contents.py"
+
+ELSEWHERE = (
+    Elsewhere("README.md", "takes about «a quarter of an hour» on two cores", _BUILD),
+    Elsewhere("README.md", "`make demo` takes under «a minute»", "tests/node, which run the demo"),
+    Elsewhere("README.md", "A tour of «60 seconds»", "a heading"),
+    Elsewhere("CONTRIBUTING.md", "(about «a quarter of an hour» on two cores", _BUILD),
+    Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «512Mi»}}", _TABLE),
+    Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «1Gi»}}", _TABLE),
+    Elsewhere(_CHART, "thousands of reviews of usual pods «a second».", _SIZING),
+    Elsewhere(_CHART, "Reviews of «3 MiB», a hundred at once, stay below «250Mi»", _SIZING),
+    Elsewhere(_OPERATIONS, "| «84 MB», «72 MB» of memory |", _SIZING),
+    Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _BENCH),
+    Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _SIZING),
+    Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _SIZING),
+    Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _BENCH),
+    Elsewhere(_OPERATIONS, "| «45 MB», and «1 ms» for a decision; «0.1 ms» where", _SIZING),
+    Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _SIZING),
+    Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),
+    Elsewhere(_OPERATIONS, "reckon with «80 MB», «10 kB» for each pod of a gang and «1 kB» for each gang", _SIZING),
+    Elsewhere(_OPERATIONS, "reckon with «90 MB», «100 MB» for giant objects, and «20 kB» for each", _SIZING),
+    Elsewhere(_OPERATIONS, "it comes again after «a second»,", "what Retry-After: 1 means"),
+    Elsewhere(_OPERATIONS, "two objects of the «3 MiB» that the apiserver takes", "the apiserver's own limit"),
+    Elsewhere(_OPERATIONS, "A review of a usual pod of «8 kB» takes", _BENCH),
+    Elsewhere(_OPERATIONS, "The dearest object of «3 MiB»", "the apiserver's own limit"),
+    Elsewhere(_OPERATIONS, "takes one to «two seconds»", _BENCH),
+    Elsewhere(_OPERATIONS, "some «8 ms» on average, and «0.3 s» at most", _BENCH),
+    Elsewhere(_OPERATIONS, "a hundred bodies of «3 MiB» at once the memory grows by about «100 MB»", _SIZING),
+    Elsewhere(_OPERATIONS, "the watches take about «20 kB» for each", _SIZING),
+    Elsewhere(_OPERATIONS, "and in «an hour» in which nothing is wrong", "tests/chart/test_alerts.py"),
+    Elsewhere(_OPERATIONS, "the apiserver keeps them for «an hour»", "kube-apiserver --event-ttl"),
+    Elsewhere(_OPERATIONS, "is written again within «a second».", "tests/apiserver/test_replicas.py"),
+    Elsewhere(
+        _OPERATIONS, "change the Secret, wait «two minutes»", "the kubelet's: a mounted Secret follows in that time"
+    ),
+    Elsewhere(_OPERATIONS, "that double, up to «a quarter of an hour»", _OPERATORS),
+    Elsewhere(_OPERATIONS, "after an outage of «a minute» its pods", "an example"),
+    Elsewhere(_OPERATIONS, "that waits, up to «a minute»,", _OPERATORS),
+    Elsewhere(_OPERATIONS, "never more than «1000 seconds»", _OPERATORS),
+    Elsewhere("docs/queues.md", "that went on, once «a second»,", "Volcano's period"),
+    Elsewhere(_IMAGE, "The first time takes about «a minute»", _BUILD),
+    Elsewhere(_IMAGE, "less than «90 MB» unpacked, about «26 MB» packed", _IMAGE_SIZE),
+    Elsewhere(_IMAGE, "only the last, of less than «1 MB»", _IMAGE_SIZE),
+    Elsewhere(_IMAGE, "was ready «0.5 seconds» after", _BENCH),
+    Elsewhere(_IMAGE, "either used «0.8 seconds»", _BENCH),
+)
