@@ -20,6 +20,7 @@ from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
+from tests.support.cluster import grants
 from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
@@ -298,13 +299,13 @@ async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
     namespace.create("a")
     account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
     await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: namespace.calls("GET", account).ok, PATIENCE)
-    token = cluster.kubectl("create", "token", "default", f"--namespace={namespace.name}").stdout.strip()
+    token = str(namespace.calls.create(f"{account}/token", {"spec": {}})["status"]["token"])
 
     async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
         return f"Bearer {token}"
 
     async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:
-        with reading_things(cluster, namespace):
+        with reading_things(namespace):
             with serving_nobody_else(cluster, namespace, token):
                 async with watching(client, namespace) as watched:
                     await eventually(lambda: proxy.statuses.count(429) >= 2, PATIENCE)
@@ -317,11 +318,10 @@ async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
 
 
 @contextmanager
-def reading_things(cluster: Testbed, namespace: Namespace) -> Iterator[None]:
+def reading_things(namespace: Namespace) -> Iterator[None]:
     """Let the namespace's ServiceAccount do everything."""
-    account = f"--serviceaccount={namespace.name}:default"
-    cluster.kubectl("create", "clusterrolebinding", namespace.name, "--clusterrole=cluster-admin", account)
+    grants.bind(namespace.calls, namespace.name, "cluster-admin", grants.account(namespace.name))
     try:
         yield
     finally:
-        cluster.kubectl("delete", "clusterrolebinding", namespace.name)
+        grants.revoke(namespace.calls, namespace.name)

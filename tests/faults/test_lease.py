@@ -36,6 +36,7 @@ PATIENCE = 90.0
 SHORT = LeaseTiming(lease=6.0, renew=4.0, retry=1.0)
 TIMING = LeaseTiming(lease=12.0, renew=9.0, retry=1.0)
 LONG = LeaseTiming(lease=60.0, renew=30.0, retry=1.0)
+_LEASE, _THREE = "faults", ("first", "second", "third")
 _CHECKOUT = Path(__file__).parents[2]
 _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
@@ -43,7 +44,7 @@ _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfiguratio
 class Leader(Protocol):
     """Starts a process that leads and writes."""
 
-    def __call__(self, identity: str, timing: LeaseTiming) -> Process:
+    def __call__(self, identity: str, timing: LeaseTiming, lease: str = _LEASE) -> Process:
         """Under this identity, and with these times."""
 
 
@@ -52,7 +53,7 @@ def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
     """Start a process that leads and writes under this identity."""
     started: list[Process] = []
 
-    def start(identity: str, timing: LeaseTiming) -> Process:
+    def start(identity: str, timing: LeaseTiming, lease: str = _LEASE) -> Process:
         times = [str(seconds) for seconds in (timing.lease, timing.renew, timing.retry)]
         argv = [
             sys.executable,
@@ -60,6 +61,7 @@ def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
             "tests.support.faults.leader",
             str(cluster.kubeconfig),
             namespace.name,
+            lease,
             identity,
             *times,
         ]
@@ -73,7 +75,7 @@ def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
 
 @dataclass
 class Record:
-    """Who wrote, and who held the lease, each with the version of the cluster at that write, from real watches."""
+    """Who wrote, and who held a lease, each with the version of the cluster at that write, from real watches."""
 
     writes: list[tuple[int, str]] = field(default_factory=list)
     terms: list[tuple[int, str]] = field(default_factory=list)
@@ -85,11 +87,6 @@ class Record:
     async def written(self, identity: str, often: int) -> None:
         """Wait until this one has written more often than that."""
         await eventually(lambda: self.count(identity) > often, PATIENCE)
-
-    @property
-    def holder(self) -> str:
-        """Who holds the lease; "" is nobody."""
-        return self.terms[-1][1] if self.terms else ""
 
     def begin(self, identity: str) -> int:
         """The version at which this one took the lease."""
@@ -129,22 +126,26 @@ async def test_a_stopped_leader_writes_nothing_when_it_wakes(record: Record, lea
     """SIGSTOP amid its writes for longer than the lease, another leads, SIGCONT: the first begins no write any more.
 
     One write may come late: that which it was handing to the kernel, with its time looked at, when it was stopped.
-    Three in turn, each stopped at another place.
+    Three side by side, each with a lease of its own and stopped at another place.
     """
-    old = leader("leader-0", TIMING)
-    for turn in range(3):
-        before, after = f"leader-{turn}", f"leader-{turn + 1}"
-        await record.written(before, 100)
+    stopped: dict[str, Process] = {}
+    for lease in _THREE:
+        old = leader(f"{lease}-old", TIMING, lease)
+        await record.written(f"{lease}-old", 100)
         old.signal(signal.SIGSTOP)
-        new = leader(after, TIMING)
-        await record.written(after, 50)
+        stopped[lease] = old
+    for lease in _THREE:
+        leader(f"{lease}-new", TIMING, lease)
+    for lease, old in stopped.items():
+        new = f"{lease}-new"
+        await record.written(new, 50)
         old.signal(signal.SIGCONT)
         await asyncio.to_thread(wait_for, "it to end", partial(_ended, old), PATIENCE)
-        await record.written(after, record.count(after) + 100)
-        takeover = record.begin(after)
-        assert len([version for version, writer in record.writes if writer == before and version > takeover]) <= 1
+        await record.written(new, record.count(new) + 100)
+        takeover = record.begin(new)
+        late = [version for version, writer in record.writes if writer == f"{lease}-old" and version > takeover]
+        assert len(late) <= 1
         assert "lease" in old.log.read_text().splitlines()[-1], "it ended because it had lost the lease"
-        old = new
 
 
 def _ended(process: Process) -> bool:
@@ -156,7 +157,7 @@ async def test_a_leader_that_ends_gives_its_lease_back(record: Record, leader: L
     first = leader("first", LONG)
     await record.written("first", 100)
     first.signal(signal.SIGTERM)
-    await eventually(lambda: not first.alive() and record.holder == "", PATIENCE)
+    await eventually(lambda: not first.alive() and record.terms[-1][1] == "", PATIENCE)
     released = record.terms[-1][0]
     leader("second", LONG)
     await record.written("second", 0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hack.testbed import wait_for
 from muster.kube.client import Client
 from muster.kube.resource import SECRETS
+from tests.support.cluster.grants import account, grant
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.things import THINGS, Namespace, watching
 
@@ -37,20 +39,10 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 ) -> None:
     """The old token is revoked: the file is read again, the watch goes on, and calls of that moment succeed."""
     calls, name = namespace.calls, namespace.name
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok, PATIENCE)
-    role = {
-        "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": [THINGS.group], "resources": [THINGS.plural], "verbs": ["get", "list", "watch"]}],
-    }
-    binding = {
-        "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": name}],
-    }
-    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
-    calls.done("POST", f"{rbac}/roles", role)
-    calls.done("POST", f"{rbac}/rolebindings", binding)
+    path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", path).ok, PATIENCE)
+    rules = [{"apiGroups": [THINGS.group], "resources": [THINGS.plural], "verbs": ["get", "list", "watch"]}]
+    grant(calls, "reader", rules, account(name), namespace=name)
     token = tmp_path / "token"
     token.write_text(_bound_token(namespace, "first"))
     own = cluster.api(token.read_text())
@@ -87,11 +79,6 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 
 def cluster_refuses(cluster: Testbed, namespace: Namespace, token: str) -> None:
     """Wait until the apiserver says 401 to this token."""
-
-    def refused() -> bool:
-        path = THINGS.path(namespace.name)
-        options = ("get", "--raw", path, f"--token={token}", f"--server={cluster.server}", "--kubeconfig=/dev/null")
-        done = cluster.kubectl(*options, f"--certificate-authority={cluster.ca_file}", check=False)
-        return "Unauthorized" in done.stderr or "provide credentials" in done.stderr
-
-    wait_for("the old token to be refused", refused, PATIENCE)
+    own, path = cluster.api(token), THINGS.path(namespace.name)
+    wait_for("the old token to be refused", lambda: own("GET", path).status == HTTPStatus.UNAUTHORIZED, PATIENCE)
+    own.close()

@@ -1,7 +1,8 @@
 """A process that leads and writes, as fast as it can, through the controller's own Writer: `python -m …leader`.
 
-Arguments: kubeconfig, namespace, identity, and the three times of the lease. Each write is an apply to one of a hundred
-ConfigMaps and leaves the identity in it, so that the apiserver's own watch says who wrote what and in which order.
+Arguments: kubeconfig, namespace, name of the lease, identity, and the three times of the lease. Each write is an apply
+to one of a hundred ConfigMaps of that lease and leaves the identity in it, so that the apiserver's own watch says who
+wrote what and in which order.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _KEYS, _WORKERS = 100, 8
 
 
-async def main(kubeconfig: str, namespace: str, identity: str, *times: str) -> None:
+async def main(kubeconfig: str, namespace: str, lease: str, identity: str, *times: str) -> None:
     """Lead until SIGTERM, or until the lease is lost."""
     stop = stop_signal()
     timing = LeaseTiming(*map(float, times))
     async with await Client.connect(kubeconfig=kubeconfig, user_agent=identity) as client:
-        elector = LeaseElector(client, namespace=namespace, name="faults", identity=identity, timing=timing)
+        elector = LeaseElector(client, namespace=namespace, name=lease, identity=identity, timing=timing)
         writer = Writer(client, elector.alone_for)
         count = itertools.count()
 
@@ -38,7 +39,7 @@ async def main(kubeconfig: str, namespace: str, identity: str, *times: str) -> N
             queue: WorkQueue[int] = WorkQueue()
 
             async def write(key: int) -> None:
-                metadata = {"name": f"written-{key}", "namespace": namespace}
+                metadata = {"name": f"{lease}-{key}", "namespace": namespace}
                 data = {"by": identity, "number": str(next(count))}
                 body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
                 try:
