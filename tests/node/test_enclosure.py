@@ -80,7 +80,7 @@ def _contained(state: Path) -> list[str]:
 
 
 def _run_a_pod(testbed: Testbed) -> None:
-    spec = json.dumps({"spec": {"tolerations": [{"key": REAL, "operator": "Exists"}]}})
+    spec = json.dumps({"apiVersion": "v1", "spec": {"tolerations": [{"key": REAL, "operator": "Exists"}]}})
     testbed.kubectl("run", "pause", f"--image={PAUSE}", "--image-pull-policy=Never", f"--overrides={spec}")
     testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", "--timeout=150s")
 
