@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.testbed.api import answers
 from hack.testbed.costs import START, note, note_process
+from hack.testbed.crds import read_crd
 from hack.testbed.enclosure import ENCLOSURE, enter_argv, network_of, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import module_dir
@@ -144,8 +145,7 @@ def create_objects(site: Site, parts: Sequence[Part]) -> None:
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             jobs.append(pool.submit(site.api.apply, f"/api/v1/namespaces/{namespace}", manifest))
         for path in _crd_files(parts):
-            content = path.read_bytes()
-            name = _crd_name(content, path)
+            name, content = read_crd(path)
             crds.add(name)
             jobs.append(pool.submit(site.api.apply, f"{_CRDS}/{name}", content))
         for job in jobs:
@@ -165,14 +165,6 @@ def _crd_files(parts: Iterable[Part]) -> list[Path]:
                 raise TestbedError(f"{part.module} has no {pattern}: correct the row of {part.name} in parts.py")
             files += matching
     return files
-
-
-def _crd_name(content: bytes, path: Path) -> str:
-    # The files are large and PyYAML is slow; the name is at the start of each, two spaces in.
-    found = re.search(rb"^  name: (\S+)$", content, re.MULTILINE)
-    if found is None:
-        raise TestbedError(f"{path} is no CRD: it names nothing")
-    return found[1].decode()
 
 
 def _served(site: Site) -> set[str]:

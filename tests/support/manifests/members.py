@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
+from hack.testbed.crds import read_crd
 from muster.names import GANG, GANG_SIZE
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.owner_chains import chain, member
@@ -56,30 +56,11 @@ def serve(bare: Testbed, files: Iterable[Path]) -> None:
     api = bare.api()
 
     def install(file: Path) -> None:
-        content = _without_descriptions(file.read_bytes())
-        # Two spaces in, at the start of each.
-        name = re.search(rb"^  name: (\S+)$", content, re.MULTILINE)
-        assert name, f"{file} is no CRD"
-        api.apply(f"{DEFINITIONS}/{name[1].decode()}", content)
+        name, content = read_crd(file)
+        api.apply(f"{DEFINITIONS}/{name}", content)
 
     api.each(install, files)
     wait_for("the CRDs to be served", lambda: _all_served(api), PATIENCE)
-
-
-def _without_descriptions(content: bytes) -> bytes:
-    """The CRD without its documentation, two thirds of most of them, which the apiserver reads and merges for nothing.
-
-    A property that is called so has nothing on its own line.
-    """
-    kept, skipped = [], None
-    for line in content.splitlines(keepends=True):
-        indent = len(line) - len(line.lstrip())
-        if skipped is not None and (indent > skipped or not line.strip()):
-            continue
-        skipped = indent if re.match(rb" *description: \S", line) else None
-        if skipped is None:
-            kept.append(line)
-    return b"".join(kept)
 
 
 def _all_served(api: Api) -> bool:
