@@ -24,6 +24,7 @@ from tests.support.cluster.objects import (
 )
 from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
+from tests.support.cluster.steps import Meter
 from tests.support.cluster.verbs import PATIENCE, Verbs
 from tests.support.manifests import workloads as builders
 
@@ -51,10 +52,11 @@ __all__ = [
 class Scene(Verbs):
     """A namespace with a record of everything in it, kubectl's verbs, and the waits that tests need."""
 
-    def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder) -> None:
+    def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder, meter: Meter | None = None) -> None:
         super().__init__(testbed.api(), namespace)
         self.testbed = testbed
         self.recorder = recorder
+        self._meter = meter
         self._queues: list[str] = []
 
     # Writing
@@ -118,9 +120,16 @@ class Scene(Verbs):
 
     # Looking and waiting
 
-    def wait(self, description: str, condition: Callable[[], object], timeout: float = PATIENCE) -> None:
-        """Wait for a condition; when it never comes, say what there is instead."""
+    def wait(
+        self, description: str, condition: Callable[[], object], timeout: float = PATIENCE, *, step: str = ""
+    ) -> None:
+        """Wait for a condition; when it never comes, say what there is instead.
+
+        A `step` is also held against what muster's work on such steps is known to be, see `steps`.
+        """
         wait_for(f"{description}", lambda: bool(condition()) or _Not(self.picture), timeout)
+        if self._meter is not None:
+            self._meter.step(step)
 
     def picture(self) -> str:
         """Return what there is now, for error messages."""
@@ -153,7 +162,7 @@ class Scene(Verbs):
             group.update(self.pod_group(gang))
             return state(group) == wanted
 
-        self.wait(f"gang {gang} to be {wanted}", there)
+        self.wait(f"gang {gang} to be {wanted}", there, step=f"a gang says {wanted}")
         return group
 
     def await_running(self, gang: str, pods: int) -> list[Manifest]:
@@ -170,7 +179,7 @@ class Scene(Verbs):
                 and state(group) == "Running"
             )
 
-        self.wait(f"gang {gang} to run with {pods} pods", runs)
+        self.wait(f"gang {gang} to run with {pods} pods", runs, step=f"a gang of {pods} runs")
         return members
 
     def await_gated(self, gang: str, pods: int) -> list[Manifest]:
@@ -181,7 +190,7 @@ class Scene(Verbs):
             members[:] = self.pods(gang)
             return len(members) == pods and all(gates(pod) == [GATE] for pod in members)
 
-        self.wait(f"{pods} gated pods of {gang}", held)
+        self.wait(f"{pods} gated pods of {gang}", held, step=f"a gang of {pods} is held")
         return members
 
     def events(self, workload: str, reason: str) -> list[str]:
@@ -197,7 +206,7 @@ class Scene(Verbs):
 
     def await_event(self, workload: str, reason: str) -> str:
         """Wait for muster's first event on a workload with that reason and return its note."""
-        self.wait(f"event {reason} on {workload}", lambda: self.events(workload, reason))
+        self.wait(f"event {reason} on {workload}", lambda: self.events(workload, reason), step=f"event {reason}")
         return self.events(workload, reason)[0]
 
     def await_ended(self, job: str) -> int:
@@ -301,7 +310,8 @@ def open_scene(
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
     testbed.api().create(NAMESPACES.path(), {"metadata": {"name": namespace}})
     with Recorder(testbed, namespace, kinds, patience) as recorder:
-        scene = Scene(testbed, namespace, recorder)
+        # Where the apiserver itself dies nothing can be counted.
+        scene = Scene(testbed, namespace, recorder, Meter(testbed) if patience is None else None)
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)
         try:

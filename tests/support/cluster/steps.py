@@ -1,0 +1,167 @@
+"""How much work of muster's a step of a scene took: a slowdown that no deadline shows, in units that load leaves alone.
+
+Two units are counted from the end of one wait to the end of the next, where that is a named step:
+
+- *calls*: what muster's ServiceAccounts asked of the apiserver, renewals and looks at a lease left out, by the
+  apiserver's own count of its priority level;
+- *looks*: how often the controllers worked on a gang.
+
+Others are left out. Seconds say how busy the machine is. CPU time of muster's processes
+grows with the seconds, for idle processes poll and renew; so do calls for a lease. Versions of the cluster count
+everybody's writes. Kinds of steps without a recorded median are shown and not judged: some take all of the work or none
+of it, by what was waited for before.
+
+What takes more than `_SLACK` times the recorded median and `_ROOM` more fails its test. It finds work that is done ten
+times over (a loop, a cache that holds nothing, a gang that wakes all others), not waiting: a longer pause between two
+looks shows in neither unit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import re
+import urllib.request
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from hack.testbed import TestbedError
+
+if TYPE_CHECKING:
+    from hack.testbed import Testbed
+    from hack.testbed.process import Process
+
+__all__ = ["MEDIANS", "Meter", "Work", "record", "table", "too_much"]
+
+MEDIANS = Path(__file__).parents[2] / "e2e" / "medians.json"
+_SLACK, _ROOM = 5, 30
+
+_LEVEL = "workload-low"
+_LEASES_APART = {
+    "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+    "kind": "FlowSchema",
+    "metadata": {"name": "leases-of-service-accounts"},
+    "spec": {
+        "priorityLevelConfiguration": {"name": "leader-election"},
+        "matchingPrecedence": 8000,
+        "rules": [
+            {
+                "subjects": [{"kind": "Group", "group": {"name": "system:serviceaccounts"}}],
+                "resourceRules": [
+                    {
+                        "verbs": ["*"],
+                        "apiGroups": ["coordination.k8s.io"],
+                        "resources": ["leases"],
+                        "namespaces": ["*"],
+                    }
+                ],
+            }
+        ],
+    },
+}
+_LOOKS = re.compile(r"^muster_reconcile_duration_seconds_count (\S+)$", re.MULTILINE)
+
+
+class Work(NamedTuple):
+    """What muster did, in calls and looks."""
+
+    calls: int = 0
+    looks: int = 0
+
+    def since(self, before: Work) -> Work:
+        """What came after that; a count that began anew, with its process, is taken as it is."""
+        return Work(*(now - then if now >= then else now for now, then in zip(self, before, strict=True)))
+
+
+def too_much(work: Work, usual: Work | None) -> str:
+    """Say what of the work is far beyond the usual, with both numbers; "" where nothing is, or nothing is usual yet."""
+    beyond = [
+        f"{took} {unit} where {known} are usual"
+        for unit, took, known in zip(Work._fields, work, usual or work, strict=True)
+        if took > _SLACK * known + _ROOM
+    ]
+    return " and ".join(beyond)
+
+
+class Meter:
+    """Counts the work of the muster that runs as processes of a testbed; of one that runs in pods it sees nothing."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self._api = testbed.api()
+        self._looks: dict[int, int] = {}
+        self._api.apply(f"/apis/{_LEASES_APART['apiVersion']}/flowschemas/leases-of-service-accounts", _LEASES_APART)
+        self._last = self._read()
+
+    def step(self, kind: str) -> None:
+        """End a step of this kind, "" for none. Raises AssertionError when it took far more than such steps use to."""
+        now = self._read()
+        work, self._last = now.since(self._last), now
+        if not kind or not self._controllers():
+            return
+        _taken.setdefault(kind, []).append(work)
+        beyond = too_much(work, _medians().get(kind))
+        assert not beyond, f"{kind}: muster took {beyond}"
+
+    def _read(self) -> Work:
+        for process in self._controllers():
+            # One that is just starting or ending has nothing to say.
+            with contextlib.suppress(OSError, TestbedError):
+                self._looks[process.pid] = _looks(process)
+        return Work(self._calls(), sum(self._looks.values()))
+
+    def _calls(self) -> int:
+        answer = self._api("GET", "/debug/api_priority_and_fairness/dump_priority_levels", accept="*/*")
+        rows = csv.DictReader(answer.message.splitlines(), skipinitialspace=True)
+        return next(int(row["DispatchedRequests"]) for row in rows if row["PriorityLevelName"] == _LEVEL)
+
+    def _controllers(self) -> list[Process]:
+        processes = self._testbed.processes().values()
+        return [process for process in processes if "-controller-host-" in process.name and process.alive()]
+
+
+def _looks(process: Process) -> int:
+    arguments = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    # The last one counts; the chart's own comes before it.
+    port = [one.partition("=")[2] for one in ("=0", *arguments) if one.startswith(("=", "--health-port="))][-1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        found = _LOOKS.search(answer.read().decode())
+    return int(float(found[1])) if found else 0
+
+
+# Of this run, by kind of step.
+_taken: dict[str, list[Work]] = {}
+_recorded: dict[str, Work] = {}
+
+
+def _medians() -> dict[str, Work]:
+    if not _recorded and MEDIANS.exists():
+        _recorded.update({kind: Work(**work) for kind, work in json.loads(MEDIANS.read_text()).items()})
+    return _recorded
+
+
+def table() -> list[str]:
+    """This run's steps: how often each was taken, and its median and most in both units beside the recorded median."""
+    lines = [f"{'step':44} {'times':>5}  {'calls':>22}  {'looks':>22}"] if _taken else []
+    for kind, works in sorted(_taken.items()):
+        usual = _medians().get(kind)
+        units = []
+        for index in range(len(Work._fields)):
+            took = [work[index] for work in works]
+            beside = str(usual[index]) if usual else "-"
+            units.append(f"{median(took):g}, most {max(took)} ({beside})")
+        lines.append(f"{kind:44} {len(works):>5}  {units[0]:>22}  {units[1]:>22}")
+    return lines
+
+
+def record() -> None:
+    """With MUSTER_REWRITE=1, write down the medians of this run's steps; those that it did not take stay."""
+    if os.environ.get("MUSTER_REWRITE") and _taken:
+        now = {
+            kind: Work(*(round(median(unit)) for unit in zip(*works, strict=True))) for kind, works in _taken.items()
+        }
+        medians = {kind: work._asdict() for kind, work in sorted({**_medians(), **now}.items())}
+        MEDIANS.write_text(json.dumps(medians, indent=1) + "\n")
