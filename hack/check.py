@@ -1,8 +1,8 @@
 """Runs tests: `python -m hack.check {quick,test,all} [pytest options]`, for `make check`, `make test`, `make test-all`.
 
 `quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
-A few pytests run side by side, for most tests wait for clusters most of the time. The tests of whole clusters are in
-three of them, such that all take about as long; the short ones begin where another has ended. What needs the MPI
+A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control plane,
+or two; the short ones begin where another has ended. What needs the MPI
 operator, which has a port compiled in, runs one after another. Every line says whose it is; the last ones name every
 test that failed, for of a long log people see its end. The exit code is 0 when all have passed. What becomes of a test
 that failed is told in `hack.attempts`.
@@ -46,12 +46,12 @@ QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
 _PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
 LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT tested"
-# Tests of whole clusters that two others take on; those with the node bring testbeds of their own.
-_WITH_NODE = (
-    *("test_volcano_webhooks.py", "test_kind_batch.py", "test_kind_mpi_v1.py", "test_operator_flag.py"),
-    *("test_chaos.py", "test_queue_*.py"),
+# Tests of whole clusters that add operators, break things or want muster away; all others are in a part of their own.
+_WITH_OPERATORS = (
+    *("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py", "test_brownfield.py", "test_operator_flag.py"),
+    *("test_untouched.py", "test_uninstall.py", "test_chaos.py", "test_volcano_webhooks.py", "test_queue_*.py"),
+    "test_validation_modes.py",
 )
-_WITH_OPERATORS = ("test_kind_*.py", "test_story_*.py", "test_nudge.py", "test_requeue.py")
 # Each has a control plane most of the time: more would only take cores and memory from each other.
 _AT_ONCE = 4
 
@@ -73,16 +73,13 @@ def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = Tru
     """
     left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
-    left = set(_CLUSTERS.glob("test_*.py"))
-    taken: dict[tuple[str, ...], list[Path]] = {}
-    for names in (_WITH_NODE, _WITH_OPERATORS):
-        taken[names] = sorted(path for path in left if any(map(path.match, names)))
-        left.difference_update(taken[names])
+    with_operators = [path for path in _CLUSTERS.glob("test_*.py") if any(map(path.match, _WITH_OPERATORS))]
+    clusters = set(_CLUSTERS.glob("test_*.py")) - set(with_operators)
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
-        "clusters": sorted(left),
-        "operators": [_TESTBED, *taken[_WITH_OPERATORS]],
-        "node": [*sorted(folders & {_NODE}), *taken[_WITH_NODE]],
+        "clusters": sorted(clusters),
+        "operators": [_TESTBED, *sorted(with_operators)],
+        "node": sorted(folders & {_NODE}),
         "apiserver": [_APISERVER],
         "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
