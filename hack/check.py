@@ -1,10 +1,11 @@
 """Runs tests: `python -m hack.check {quick,test,all} [pytest options]`, for `make check`, `make test`, `make test-all`.
 
 `quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
-A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control plane
-or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in, runs
-one after another. Every line says whose it is; the last ones name every test that failed, for of a long log people see its
-end. The exit code is 0 when all have passed. What becomes of a test that failed is told in `hack.attempts`.
+A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
+plane or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in,
+runs one after another. Every line says whose it is; the last ones name every test that failed, for of a long log
+people see its end. The exit code is 0 when all have passed. What becomes of a test that failed is told in
+`hack.attempts`.
 
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
 at the end; where CI is set it is an error.
