@@ -43,8 +43,8 @@ check: lint ## Lint, units, the chart and the documents: no root, no network, no
 test: check build-all image ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
 	@$(BIN)/python -m hack.check test $(PYTEST_ARGS)
 
-test-all: check build-all image ## As test, with the long ones, and five minutes of chaos
-	@MUSTER_CHAOS_SECONDS=$${MUSTER_CHAOS_SECONDS:-300} $(BIN)/python -m hack.check all $(PYTEST_ARGS)
+test-all: check build-all image ## As test, with the long ones
+	@$(BIN)/python -m hack.check all $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter
 	@echo "== lint"
