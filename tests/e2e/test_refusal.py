@@ -10,29 +10,11 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from muster.names import QUEUE_LABEL, SCHEDULER_LABEL
-from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
-from tests.support.manifests.workloads import RayCluster, ray_cluster
+from tests.support.manifests.applied import RayCluster, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
-
-
-def test_queue_closed_while_a_gang_waits(scene: Scene) -> None:
-    """The gang keeps waiting, says QueueClosed, and goes on when the queue is opened."""
-    queue = scene.queue(cpu="1")
-    for name in ("one", "two"):
-        scene.apply(ray_cluster(name).label(QUEUE_LABEL, queue))
-        scene.await_event(name, {"one": "Running", "two": "WaitingForQuota"}[name])
-    scene.operate_queue(queue, "CloseQueue")
-    scene.await_state("ray-two-pg", "QueueClosed")
-    assert scene.await_event("two", "QueueClosed") == f'queue "{queue}" is Closing and takes no new work'
-    scene.delete(RAY_CLUSTERS, "one")
-    scene.wait("its pod to go", lambda: not scene.pods("ray-one-pg"))
-    # There is room now; the queue stays Closing for as long as a PodGroup names it.
-    assert all(not node_of(pod) for pod in scene.await_gated("ray-two-pg", 1))
-    scene.operate_queue(queue, "OpenQueue")
-    scene.await_running("ray-two-pg", 1)
 
 
 def test_unknown_scheduler_is_left_alone_with_a_warning(scene: Scene) -> None:

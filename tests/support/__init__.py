@@ -1,9 +1,9 @@
 """Helpers of the tests: one of each, in the package that its subject names. Every module stands in this index.
 
-Manifests: `manifests.applied` has what users apply, `manifests.observed` what a watch shows; conformance's cases and the
-fuzzer's worlds are those suites' own subjects and stay with them. Clients: `hack.testbed.api.Api` asks an apiserver,
-`cluster.verbs.Verbs` has kubectl's verbs on top of it (`cluster.scene.Scene` and `cluster.desk.Desk` are such), and
-`faults.apiserver` stands before or in place of one.
+Manifests: `manifests.applied` has what users apply, `manifests.observed` what a watch shows. The cases of conformance
+and the worlds of the fuzzer are the subjects of those suites and stay there. Clients: `hack.testbed.api.Api` asks an
+apiserver, `cluster.verbs.Verbs` has kubectl's verbs on top of it (`cluster.scene.Scene` uses it), and
+`faults.apiserver` stands in front of one or in its place.
 
 chart: The chart as helm renders it, and the programs that judge the result.
 - kubeconform: The real kubeconform, strict, with the schemas of every minor version of Kubernetes that the chart is
@@ -78,6 +78,7 @@ controller: The controller's parts with a client that records what they write.
 - bypass_queue: Gangs of so many cpu, one a pod, in line for one queue: a large one, a small one, one that runs.
 - recording_client: A client that records what the controller writes, fails on demand, and shows the stores what a
   watch would.
+- stores: The controller's picture of a cluster, filled with objects as a watch shows them.
 - two_gangs: Two gangs of 3 cpu and a queue of 4: one starts, and the other waits for it.
 
 faults: What goes wrong on the way to the apiserver, and the clock of the event loop.
@@ -94,20 +95,19 @@ faults: What goes wrong on the way to the apiserver, and the clock of the event 
   them.
 
 manifests: Objects that tests apply, decode or generate.
+- applied: Manifests of workloads, said in a line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
 - batch: JobSets, and TrainJobs with their runtimes, said in a line.
 - families: One small workload of every kind that `muster plan` knows: a leading role of one pod and another of two.
 - generators: Generators for "for all" promises: pods as the webhook meets them, workloads of every kind with any
   numbers.
 - members: Every kind of docs/gangs.md as its operator leaves it: who owns a member, and what the member carries.
-- objects: Manifests and stores for unit tests: each builder makes the smallest valid object, and takes what a test is
-  about.
+- observed: Objects as a watch shows them, for unit tests: the smallest valid one of each kind, with UID and status.
 - owner_chains: Chains of owners, as operators make them: each object is controlled by the one before.
 - pod_shapes: Pods of many shapes: whatever decides how much room a pod needs, in every combination, written in every
   way.
 - quantity_texts: Texts that are, or nearly are, quantities: what people write, and every corner of the apiserver's
   parser.
 - train_jobs: TrainJobs and the runtimes they refer to, and what muster reads and judges of both.
-- workloads: Manifests of workloads, said in a line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
 
 pages: Documents that are generated, or compared with what tests saw.
 - chart_values: charts/muster/README.md, whose table of values is made from the comments of values.yaml.

@@ -98,7 +98,7 @@ async def test_a_secret_that_holds_nothing_is_filled_before_anything_is_served(d
 @pytest.mark.parametrize(
     "data", [pytest.param(None, id="emptied"), pytest.param({**GARBAGE, "tls.key": "é"}, id="corrupted")]
 )
-async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_made_anew(
+async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_recreated(
     data: dict[str, str] | None,
 ) -> None:
     """No call meets a certificate that its apiserver does not know yet."""
