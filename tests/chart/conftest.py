@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import subprocess
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-from tests.support.chart.kubeconform import faults
-from tests.support.chart.rendered import Rendered
+from tests.support.chart.renderings import CHART, Rendering, add, rendered
 
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program, Render
+    from pathlib import Path
 
-CHART = Path(__file__).parents[2] / "charts" / "muster"
+    from tests.support.chart.rendered import Program, Render, Rendered
 
 
 @pytest.fixture(scope="session")
@@ -34,27 +30,16 @@ def helm() -> Program:
 
 
 @pytest.fixture(scope="session")
-def render(helm: Program, tmp_path_factory: pytest.TempPathFactory) -> Render:
-    """Render the chart with these `--set` values, in the eyes of kubeconform: the test that renders a mistake fails."""
-    taken: set[str] = set()
-
-    @cache
-    def manifests(values: tuple[str, ...], release: str, namespace: str) -> str:
-        settings = [part for value in ("image.repository=own/muster", *values) for part in ("--set", value)]
-        done = helm("template", release, str(CHART), "--namespace", namespace, *settings)
-        assert not done.returncode, done.stderr
-        return done.stdout
+def render(helm: Program) -> Render:
+    """Render the chart with these `--set` values, which stand in the list that kubeconform judges."""
+    seen: dict[Rendering, Rendered] = {}
 
     def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
-        found = yaml.load_all(manifests(values, release, namespace), yaml.CSafeLoader)
-        rendered = Rendered([document for document in found if document])
-        unseen = {text: one for one in rendered.documents if (text := json.dumps(one)) not in taken}
-        if unseen:
-            name = f"rendered with {list(values)}"
-            wrong = faults({name: list(unseen.values())}, tmp_path_factory.mktemp("rendering"))
-            assert not wrong, "\n".join(wrong)
-            taken.update(unseen)
-        return rendered
+        one = Rendering(release, namespace, values)
+        if one not in seen:
+            add(one)
+            seen[one] = rendered(helm, one)
+        return copy.deepcopy(seen[one])
 
     return template
 

@@ -11,6 +11,8 @@ chart: The chart as helm renders it, and the programs that judge the result.
 - network_policies: What NetworkPolicies let through, in the eyes of cyclonus: the model that network plugins are
   compared with.
 - rendered: What a chart renders, found by kind and name; and what the programs are that render and read it.
+- renderings: Every rendering of the chart that a test looks at: `renderings.json`, which kubeconform judges as a
+  whole.
 
 cli: The command line run in this process, and what it reads.
 - command: Runs the command as its users do, in this process.
