@@ -58,6 +58,14 @@ async def test_a_limit_that_is_near_is_said_once_and_stands_in_the_message() -> 
     assert scene.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
 
 
+async def test_a_limit_that_is_near_is_said_at_once() -> None:
+    """Other words of a state that goes on wait for their turn."""
+    scene = waiting()
+    await at(scene, 3239)
+    await at(scene, 3240)
+    assert scene.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
+
+
 async def test_a_gang_whose_time_is_over_is_not_admitted_when_room_comes() -> None:
     scene = waiting()
     await at(scene, 3600)
