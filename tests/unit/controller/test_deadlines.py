@@ -45,7 +45,7 @@ async def test_nothing_is_said_of_a_limit_that_is_far() -> None:
     scene = waiting()
     await at(scene, 3239)
     assert scene.annotations("train")[STATE] == "WaitingForQuota"
-    assert NEAR not in scene.annotations("train")[MESSAGE]
+    assert scene.annotations("train")[MESSAGE].endswith("; position 1 of 1 waiting")
     assert said(scene, "DeadlineNear") == []
 
 

@@ -255,6 +255,7 @@ async def test_what_a_replica_has_said_within_the_hour_it_does_not_try_to_say_ag
     places.time.passes(hours=1)
     await notices.warn("SecretMissing", "it is not there")
     assert len(places.fails["create"]) == 7
+    assert len(notices._said) == 1, "what was said before is forgotten"
 
 
 async def test_a_renewed_certificate_is_served_to_new_connections() -> None:
