@@ -45,7 +45,7 @@ async def test_nothing_is_said_of_a_limit_that_is_far() -> None:
     scene = waiting()
     await at(scene, 3239)
     assert scene.annotations("train")[STATE] == "WaitingForQuota"
-    assert NEAR not in scene.annotations("train")[MESSAGE]
+    assert scene.annotations("train")[MESSAGE].endswith("; position 1 of 1 waiting")
     assert said(scene, "DeadlineNear") == []
 
 
@@ -55,6 +55,14 @@ async def test_a_limit_that_is_near_is_said_once_and_stands_in_the_message() -> 
         await at(scene, seconds)
     assert said(scene, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
     assert scene.annotations("train")[STATE] == "WaitingForQuota"
+    assert scene.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
+
+
+async def test_a_limit_that_is_near_is_said_at_once() -> None:
+    """Other words of a state that goes on wait for their turn."""
+    scene = waiting()
+    await at(scene, 3239)
+    await at(scene, 3240)
     assert scene.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
 
 

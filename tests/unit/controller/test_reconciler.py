@@ -112,7 +112,10 @@ async def test_a_gang_that_lacks_pods_gets_its_group_and_nothing_else_for_a_whil
     """An operator makes pods one by one: what lacks is said only after some seconds."""
     scene = demo(pods=members()[:2])
     assert await scene.settle() == [f"muster {GROUP}"]
-    scene.now += 6
+    scene.now += 4.5
+    again(scene)
+    assert await scene.settle() == []
+    scene.now += 0.5
     again(scene)
     assert await scene.settle() == ["annotate demo", f"muster {GROUP}", f"muster-ledger {GROUP}", *EVENTS]
     assert scene.events() == [("Normal", "Assembling", "waiting for its pods: workers 1 of 2")]
