@@ -26,7 +26,7 @@ from tests.support.cluster.policy_actors import (
     group,
     labelled,
 )
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def running(webhook: MusterInstall) -> MusterInstall:
 
 def _asked(api: Api) -> bool:
     """Whether muster is asked about a new member: the apiserver hears of its configurations by watches of its own."""
-    pod = builders.pod("probe")
+    pod = applied.pod("probe")
     pod["metadata"] |= {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}}
     try:
         made = api.create(f"{PODS.path('default')}?dryRun=All", pod)

@@ -11,7 +11,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
 from muster.names import NAMESPACE_SELECTOR, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cli.in_process import muster
-from tests.support.manifests.workloads import queue, ray_cluster
+from tests.support.manifests.applied import queue, ray_cluster
 
 if TYPE_CHECKING:
     import subprocess

@@ -8,7 +8,7 @@ import pytest
 
 from muster.kube.resource import PODS
 from tests.support.cluster.other_webhooks import Injector, injecting
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,6 @@ def test_the_apiserver_comes_again_where_it_is_told_when(
     injector = Injector(lambda _: [])
     with injecting(injector, "busy", desk.namespace, calls=calls, folder=tmp_path):
         injector.refusals.append(refusal)
-        answer = calls("POST", PODS.path(desk.namespace), builders.pod("p"))
+        answer = calls("POST", PODS.path(desk.namespace), applied.pod("p"))
     assert (answer.ok, len(injector.seen)) == (created, int(created)), answer.message
     assert not injector.refusals

@@ -24,8 +24,8 @@ from muster.names import GATE, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, hang, only, reset
 from tests.support.faults.loop_clock import LoopClock
+from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
-from tests.support.manifests.workloads import queue, ray_cluster
 from webhook.knowledge import Knowledge
 from webhook.pods import review_pod
 from webhook.review import decode_review

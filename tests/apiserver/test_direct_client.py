@@ -15,7 +15,7 @@ from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from hack.testbed.api import Api
@@ -56,13 +56,13 @@ def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
 ) -> None:
     """A queue of another's is told from one that does not exist by no word; nothing is made of what was asked about."""
     theirs, open_one = f"{desk.namespace}-theirs", f"{desk.namespace}-open"
-    closed = builders.queue(theirs, cpu="8")
+    closed = applied.queue(theirs, cpu="8")
     closed["metadata"]["annotations"] = {NAMESPACE_SELECTOR: "team=theirs"}
     desk.create(closed)
-    desk.create(builders.queue(open_one, cpu="8"))
+    desk.create(applied.queue(open_one, cpu="8"))
 
     def answer(queue: str) -> dict[str, Any]:
-        manifest = builders.ray_cluster("forged").label(QUEUE_LABEL, queue).manifest()
+        manifest = applied.ray_cluster("forged").label(QUEUE_LABEL, queue).manifest()
         manifest["metadata"]["namespace"] = desk.namespace
         return _asked(webhook, calls, manifest)
 
@@ -84,5 +84,5 @@ def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
     service = calls.done("GET", f"/api/v1/namespaces/{webhook.namespace}/services/muster-webhook")["spec"]
     with socket.create_connection((service["clusterIP"], service["ports"][0]["port"]), timeout=60) as rude:
         rude.sendall(sent)
-        refused = desk.refused(builders.ray_cluster("a").label(QUEUE_LABEL, "none").manifest())
+        refused = desk.refused(applied.ray_cluster("a").label(QUEUE_LABEL, "none").manifest())
         assert "does not exist" in refused

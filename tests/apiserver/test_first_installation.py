@@ -19,7 +19,7 @@ from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import PODS, SECRETS
 from muster.names import GANG, GANG_SIZE, GATE
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from webhook.bundles import CLOSED, CONFIGURATIONS
 from webhook.certificates import Certificates, issue
 
@@ -112,7 +112,7 @@ def installed(plane: Testbed, api: Api) -> Iterator[Installed]:
 
 def _held(api: Api) -> bool:
     """Whether a member that is made now gets the gate. Raises TestbedError where it is refused."""
-    pod = builders.pod("probe")
+    pod = applied.pod("probe")
     pod["metadata"] |= {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}}
     made = api.create(f"{PODS.path('default')}?dryRun=All", pod)
     return {"name": GATE} in made["spec"].get("schedulingGates", [])

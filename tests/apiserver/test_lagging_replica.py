@@ -25,9 +25,9 @@ from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews
 from tests.support.faults.apiserver import FaultyApiserver, nothing
+from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.members import PLAIN, WITH_WORKLOAD
 from tests.support.manifests.owner_chains import member
-from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator

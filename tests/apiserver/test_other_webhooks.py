@@ -15,8 +15,8 @@ from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LAB
 from tests.support.cluster.desk import wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.cluster.reviews import reviews
+from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
-from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from muster.names import GANG, GATE, QUEUE_LABEL
 from tests.apiserver.conftest import EXCLUDED, running
 from tests.support.cluster.desk import open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.manifests.members import serve
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def desk(bare: Testbed, calls: Api) -> Iterator[Desk]:
 def down(desk: Desk, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
     """No webhook; labelled RayClusters and held pods of one are from before. Gives the names of the pods."""
     running(webhook_of_session)
-    desk.create(builders.queue(desk.namespace, cpu="8"))
+    desk.create(applied.queue(desk.namespace, cpu="8"))
     made = [desk.create(ray_cluster(name).label(QUEUE_LABEL, desk.namespace).manifest()) for name in _CLUSTERS]
     asks = {"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]}
     pods = [desk.create(desk.member(made[0], "headgroup", **asks))["metadata"]["name"] for _ in range(3)]
@@ -51,11 +51,11 @@ def down(desk: Desk, webhook_of_session: MusterInstall) -> Iterator[list[str]]:
 
 
 def _pod(**labels: str) -> Manifest:
-    return {**builders.pod("p"), "metadata": {"name": "p", "labels": labels}}
+    return {**applied.pod("p"), "metadata": {"name": "p", "labels": labels}}
 
 
 def _job(**labels: str) -> Manifest:
-    template = {"metadata": {"labels": labels}, "spec": {**builders.pod("p")["spec"], "restartPolicy": "Never"}}
+    template = {"metadata": {"labels": labels}, "spec": {**applied.pod("p")["spec"], "restartPolicy": "Never"}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
 
 

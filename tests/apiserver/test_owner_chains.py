@@ -24,6 +24,7 @@ from muster.names import (
 )
 from tests.support.cluster.desk import open_desk, wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
+from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.members import (
     MPI_JOB_V1,
     PLAIN,
@@ -35,7 +36,6 @@ from tests.support.manifests.members import (
     serving_v1,
 )
 from tests.support.manifests.owner_chains import chain, member
-from tests.support.manifests.workloads import queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import pytest
 
 from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
 from muster.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.support.manifests.workloads import RayCluster, queue, ray_cluster
+from tests.support.manifests.applied import RayCluster, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

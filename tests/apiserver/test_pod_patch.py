@@ -25,7 +25,7 @@ from muster.names import (
 )
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import open_desk
-from tests.support.manifests.workloads import pytorch_job, queue, ray_cluster
+from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,7 +43,7 @@ from tests.support.cluster.policy_actors import (
     group,
     labelled,
 )
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from tests.support.manifests.owner_chains import owned
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_a_gangs_pod_is_deleted_by_whoever_may_delete_pods(acting: Acting) -> No
 
 def left_alone(acting: Acting, gang: str = "demo") -> Manifest:
     """A labelled pod for Volcano, without gate and without binding, as its owner's own label wants it."""
-    pod = builders.pod(f"pod-{uuid.uuid4().hex[:8]}", schedulerName="volcano")
+    pod = applied.pod(f"pod-{uuid.uuid4().hex[:8]}", schedulerName="volcano")
     pod["metadata"]["labels"] = {MANAGED: "false"}
     # The webhook, which need not run here, is not asked about an update.
     made = acting.calls.done("POST", PODS.path(acting.namespace), pod)

@@ -26,7 +26,7 @@ from tests.support.cluster.policy_actors import (
     labelled,
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting
 
 
 def test_the_controller_only_touches_workloads(acting: Acting) -> None:
-    assert acting.create(RAY_CLUSTERS, builders.ray_cluster("quiet").manifest()).ok
+    assert acting.create(RAY_CLUSTERS, applied.ray_cluster("quiet").manifest()).ok
 
     def patch(change: Manifest) -> Answer:
         return acting.patch(CONTROLLER, "quiet", change, resource=RAY_CLUSTERS)

@@ -12,7 +12,7 @@ from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from muster.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from tests.support.cluster.desk import Manifest, make_namespace
 from tests.support.cluster.reviews import reviews
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Place:
 
     def queue(self, suffix: str, selector: str = "", **spec: object) -> Manifest:
         """A Queue, not made yet."""
-        manifest = builders.queue(f"{self.namespace}-{suffix}")
+        manifest = applied.queue(f"{self.namespace}-{suffix}")
         manifest["spec"] |= spec
         if selector:
             manifest["metadata"]["annotations"] = {NAMESPACE_SELECTOR: selector}
@@ -117,7 +117,7 @@ def test_a_pod_that_names_a_queue_by_itself_names_one_that_is_there_for_it(place
     key = QUEUE_LABEL if said == "labels" else QUEUE_ANNOTATION
 
     def make(queue: str, **spec: str) -> Answer:
-        pod = builders.pod(f"pod-{uuid.uuid4().hex[:8]}", **spec)
+        pod = applied.pod(f"pod-{uuid.uuid4().hex[:8]}", **spec)
         pod["metadata"][said] = {key: f"{place.namespace}-{queue}"}
         return place.calls("POST", PODS.path(place.namespace), pod)
 

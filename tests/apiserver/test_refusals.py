@@ -16,8 +16,8 @@ from muster.names import GANG, GANG_SIZE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.manifests.applied import pod, pytorch_job, queue, ray_cluster
 from tests.support.manifests.batch import runtime, train_job, trainer
-from tests.support.manifests.workloads import pod, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.grants import account, bind, grant
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     import subprocess
@@ -45,7 +45,7 @@ def desk(bare: Testbed, calls: Api, nobody: None, request: pytest.FixtureRequest
 def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -> None:
     """Pods of a gang as the webhook left them before it went down."""
     for name in names:
-        pod = builders.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
+        pod = applied.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
         desk.create(pod)
         # The webhook, which is asked about new pods, is not asked about this.
         desk.merge(PODS, name, {"metadata": {"labels": {GANG: gang}}})

@@ -38,7 +38,7 @@ from tests.support.cluster.trust import (
     whole,
 )
 from tests.support.faults.apiserver import FaultyApiserver
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from webhook.bundles import CONFIGURATIONS
 from webhook.certificates import Certificates, Lives, issue
 
@@ -88,8 +88,8 @@ def gang(bare: Testbed, calls: Api, release: MusterInstall) -> Iterator[tuple[De
     """A RayCluster of muster's and its namespace."""
     running(release)
     with open_desk(bare, calls, "replicas") as desk:
-        desk.create(builders.queue(desk.namespace, cpu="8"))
-        yield desk, desk.create(builders.ray_cluster("c").label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
+        desk.create(applied.queue(desk.namespace, cpu="8"))
+        yield desk, desk.create(applied.ray_cluster("c").label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
         desk.delete(QUEUES, desk.namespace)
 
 
@@ -245,7 +245,7 @@ async def test_certificates_made_by_an_apiserver_s_clock_that_is_off_are_good_fo
         process = nobody.start_webhook(f"--kubeconfig={kubeconfig}")
         await asyncio.to_thread(nobody.wait_ready, PATIENCE)
         made = x509.load_pem_x509_certificate(certificate(calls)).not_valid_before_utc
-        queue = builders.queue("never-made", cpu="1")
+        queue = applied.queue("never-made", cpu="1")
         queue["spec"]["parent"] = "missing"
         answer = await asyncio.to_thread(calls, "POST", f"{QUEUES.path()}?dryRun=All", queue)
         nobody.webhooks.remove(process)

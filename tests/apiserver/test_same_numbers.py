@@ -17,7 +17,7 @@ from muster.objects import PodSpec, convert
 from muster.requests import pod_requests
 from muster.resources import as_text, total
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.workloads import pytorch_job, queue, ray_cluster
+from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.desk import Desk, Manifest
-    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 # What a container does not say is given: a request, a limit that stands in for one, a least amount that does.
 _GIVEN = {

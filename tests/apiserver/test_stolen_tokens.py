@@ -27,7 +27,7 @@ from tests.support.cluster.policy_actors import (
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.trust import everywhere
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def tenants(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Ite
     """A namespace of a tenant's, when the policies are in force."""
     with open_desk(bare, calls, "stolen") as desk:
         acting = Acting(desk.namespace, calls)
-        desk.create(builders.queue(desk.namespace, cpu="8"))
+        desk.create(applied.queue(desk.namespace, cpu="8"))
         probe = acting.stranger()
 
         def in_force() -> bool:
@@ -157,7 +157,7 @@ def test_a_thief_of_the_controllers_token_nudges_workloads_and_stops_none(
     tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     stolen = Acting(tenants.namespace, thief("controller"))
-    assert tenants.create(RAY_CLUSTERS, builders.ray_cluster("quiet").manifest()).ok
+    assert tenants.create(RAY_CLUSTERS, applied.ray_cluster("quiet").manifest()).ok
 
     def patch(change: Manifest) -> int:
         return stolen.patch("", "quiet", change, resource=RAY_CLUSTERS).status

@@ -21,7 +21,7 @@ from muster.names import (
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews
-from tests.support.manifests.workloads import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
+from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

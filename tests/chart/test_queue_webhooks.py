@@ -11,7 +11,7 @@ from muster import names
 from muster.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.objects import Queue
 from muster.queues import read_queue
-from tests.support.manifests.objects import made, queue
+from tests.support.manifests.observed import made, queue
 
 if TYPE_CHECKING:
     from tests.support.chart.rendered import Render, Rendered

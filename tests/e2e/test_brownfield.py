@@ -10,7 +10,7 @@ from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from tests.e2e.conftest import InstallOnBare
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import RayCluster
+    from tests.support.manifests.applied import RayCluster
 
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}

@@ -26,7 +26,7 @@ from tests.support.cluster.chaos_plan import CONTROLLERS, DEFAULT_SEED, QUEUES, 
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase, state
 from tests.support.faults.relay import relay_to
-from tests.support.manifests.workloads import RayCluster, pytorch_job, ray_cluster
+from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

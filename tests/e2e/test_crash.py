@@ -12,7 +12,7 @@ from muster.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, admitted, gates, node_of, state
 from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from muster.kube.resource import PODS
 from muster.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, alive, gates, message, node_of, phase
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
@@ -131,7 +131,7 @@ def test_a_suspended_job_keeps_no_room_from_who_comes_later(scene: Scene) -> Non
     assert not scene.events("two", "Unschedulable"), "after a minute it would have run all the same"
 
 
-def test_made_anew_under_the_same_name_is_a_new_gang(scene: Scene) -> None:
+def test_recreated_under_the_same_name_is_a_new_gang(scene: Scene) -> None:
     """Deleted and made again at once, a cluster is not taken for its former self: mark and PodGroup are its own."""
     queue = scene.queue(cpu="3")
     cluster = ray_cluster("phoenix").label(QUEUE_LABEL, queue).workers(1)

@@ -22,7 +22,7 @@ from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, gates
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from muster.kube.resource import PODS, QUEUES
 from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def queue_of_mode(scene: Scene, mode: str, **capability: str) -> str:
     """A queue with this annotation from its first moment on."""
-    manifest = builders.queue(scene.namespace, **capability)
+    manifest = applied.queue(scene.namespace, **capability)
     manifest["metadata"]["annotations"] = {GATE_MODE: mode}
     scene.adopt_queue(scene.namespace)
     scene.apply(manifest)
@@ -48,7 +48,7 @@ def test_assemble_opens_a_whole_gang_and_leaves_room_to_the_scheduler(scene: Sce
 def test_off_binds_and_never_holds(scene: Scene) -> None:
     """The pods are in their queue and their PodGroup, which is there with the first of them; no gate is ever seen."""
     queue = queue_of_mode(scene, "off", cpu="3")
-    probe = builders.pod("probe")
+    probe = applied.pod("probe")
     probe["metadata"] |= {"labels": {GANG: "probe", QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: "1"}}
     trial = f"{PODS.path(scene.namespace)}?dryRun=All"
     # Where it does not know the queue yet it holds pods, to be on the safe side.

@@ -15,8 +15,8 @@ from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
 from tests.support.cluster.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
+from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
-from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

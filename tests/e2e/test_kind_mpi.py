@@ -13,7 +13,7 @@ from muster.workloads.mpi import MPI_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import gates, has_condition, open_scene, phase
-from tests.support.manifests.workloads import FAIL_AFTER_SECONDS, RUN_SECONDS
+from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +123,7 @@ def test_a_suspended_job_gives_its_place_back_and_queues_again(mpi: Scene) -> No
     mpi.assert_never_above({"cpu": "4"})
 
 
-def test_a_launcher_that_came_without_muster_keeps_its_workers_from_being_held(mpi: Scene) -> None:
+def test_an_unmanaged_launcher_keeps_its_workers_from_being_held(mpi: Scene) -> None:
     """A Job stands between it and its MPIJob: new workers, alone, would wait for a launcher that runs already."""
     queue = mpi.queue(cpu="5")
     job = _mpi_job("first", queue)

@@ -10,7 +10,7 @@ from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import admitted, open_scene
-from tests.support.manifests.workloads import RUN_SECONDS
+from tests.support.manifests.applied import RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

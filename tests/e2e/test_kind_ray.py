@@ -13,7 +13,7 @@ from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import message, open_scene, phase, state
-from tests.support.manifests.workloads import RUN_SECONDS, ray_cluster
+from tests.support.manifests.applied import RUN_SECONDS, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

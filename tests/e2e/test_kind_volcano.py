@@ -10,7 +10,7 @@ from muster.kube.resource import PODS
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
 from tests.support.cluster.scene import node_of, open_scene
-from tests.support.manifests.workloads import RUN_SECONDS, ray_cluster, volcano_job
+from tests.support.manifests.applied import RUN_SECONDS, ray_cluster, volcano_job
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed

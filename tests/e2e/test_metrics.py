@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

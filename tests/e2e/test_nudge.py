@@ -9,7 +9,7 @@ from muster.names import NUDGE, QUEUE_LABEL
 from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall

@@ -12,7 +12,7 @@ import pytest
 from muster.kube.resource import PODS
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.cluster.scene import alive, open_scene, phase
-from tests.support.manifests.workloads import RUN_SECONDS, pytorch_job
+from tests.support.manifests.applied import RUN_SECONDS, pytorch_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

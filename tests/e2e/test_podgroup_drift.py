@@ -9,7 +9,7 @@ from muster.kube.resource import POD_GROUPS
 from muster.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import gates, has_condition, message, phase
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest

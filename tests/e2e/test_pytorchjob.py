@@ -8,7 +8,7 @@ from muster.kube.resource import PODS
 from muster.names import GATE
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.cluster.scene import admitted, gates, message, node_of
-from tests.support.manifests.workloads import pytorch_job
+from tests.support.manifests.applied import pytorch_job
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene

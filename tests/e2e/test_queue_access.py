@@ -10,7 +10,7 @@ from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, message, phase, state
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from hack.testbed.api import Answer

@@ -11,14 +11,14 @@ from muster.names import QUEUE_LABEL
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import message, open_scene, phase
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import RayCluster
+    from tests.support.manifests.applied import RayCluster
 
 _CAPACITY = """\
 actions: "enqueue, allocate, backfill"

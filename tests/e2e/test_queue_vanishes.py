@@ -8,8 +8,8 @@ from muster.kube.resource import QUEUES
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import message, phase
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
@@ -30,7 +30,7 @@ def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:
     scene.await_gated("ray-waiter-pg", 2)
     assert [phase(pod) for pod in scene.pods("ray-holder-pg")] == ["Running", "Running"], "who runs must run on"
 
-    scene.apply(builders.queue(queue, cpu="2"))
+    scene.apply(applied.queue(queue, cpu="2"))
     scene.await_state("ray-waiter-pg", "WaitingForQuota")
     scene.delete(RAY_CLUSTERS, "holder")
     scene.await_running("ray-waiter-pg", 2)

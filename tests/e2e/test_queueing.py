@@ -10,13 +10,13 @@ from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, state
 from tests.support.cluster.timeline import timeline
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.seeds import Point, told
 
 if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 
 def _cluster(name: str, queue: str, cpu: int) -> RayCluster:
@@ -59,7 +59,7 @@ def _admission(scene: Scene, gang: str) -> int:
     ).version
 
 
-def test_a_gang_is_passed_only_until_its_patience_is_over(scene: Scene) -> None:
+def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> None:
     """Of the same second, names decide who is first: the large one's is."""
     queue = scene.queue(cpu="4")
     scene.apply(_cluster("first", queue, 2))
@@ -166,7 +166,7 @@ def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
     scene.assert_never_open_above()
 
 
-def test_a_gang_that_volcano_places_nowhere_lets_others_pass_after_a_minute(scene: Scene) -> None:
+def test_an_unplaced_gang_lets_others_bypass_it_after_a_minute(scene: Scene) -> None:
     """Its queue has room for it. No node has so much memory, or Volcano holds it back for the other queue's fair share.
 
     The nodes have room for the second, but each of two queues wants more than its half of the cluster. The first asked

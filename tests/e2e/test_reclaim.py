@@ -13,15 +13,15 @@ import pytest
 from muster.kube.resource import PODS, QUEUES
 from muster.names import PREEMPTION, TASK_SPEC
 from tests.support.cluster.scene import alive, gates, node_of
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import pytorch_job
+from tests.support.manifests import applied
+from tests.support.manifests.applied import pytorch_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import PyTorchJob
+    from tests.support.manifests.applied import PyTorchJob
 
 # The plugin that shares out stands beside gang: in a tier of its own it would be asked where gang says "nobody", and
 # take members of the minimum.
@@ -61,7 +61,7 @@ def sharing(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
 def _queue(scene: Scene, suffix: str, capability: str = "", **deserved: str) -> str:
     """A queue that deserves half of the cluster's cpu."""
     name = f"{scene.namespace}-{suffix}"
-    manifest = builders.queue(name, **({"cpu": capability} if capability else {}))
+    manifest = applied.queue(name, **({"cpu": capability} if capability else {}))
     manifest["spec"]["deserved"] = {"cpu": "32", **deserved}
     scene.adopt_queue(name)
     scene.apply(manifest)
@@ -104,7 +104,7 @@ def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
 
 
 @pytest.mark.parametrize("sharing", ["capacity"], indirect=True)
-def test_who_was_evicted_does_not_take_the_room_again_though_volcano_would_give_it_back(
+def test_an_evicted_pod_does_not_take_the_room_again_though_volcano_would_give_it_back(
     scene: Scene, sharing: str
 ) -> None:
     """By its memory, of which there is plenty, the poor queue has more than its share; the rich one has less, then."""

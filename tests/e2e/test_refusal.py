@@ -12,7 +12,7 @@ from muster.kube.resource import POD_GROUPS
 from muster.names import QUEUE_LABEL, SCHEDULER_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
-from tests.support.manifests.workloads import RayCluster, ray_cluster
+from tests.support.manifests.applied import RayCluster, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from muster.kube.resource import QUEUES
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE, admitted, gates, message, phase, state
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed

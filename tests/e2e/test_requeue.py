@@ -9,12 +9,12 @@ import pytest
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.scene import admitted, gates, node_of, state
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 
 @pytest.mark.parametrize("kind", ["RayCluster", "PyTorchJob"])

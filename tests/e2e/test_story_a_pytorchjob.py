@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.cluster.scene import message, phase
 from tests.support.cluster.timeline import shown, timeline
-from tests.support.manifests.workloads import PyTorchJob, pytorch_job
+from tests.support.manifests.applied import PyTorchJob, pytorch_job
 from tests.support.pages.seeds import LEDGER, NO_PODS, Point, told
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     )
 
 
-def test_a2_a_small_job_passes_a_waiting_large_one(scene: Scene, urgent: str) -> None:
+def test_a2_a_small_job_bypasses_a_waiting_large_one(scene: Scene, urgent: str) -> None:
     """A2: J2 waits for J1; J3, a master alone, fits beside J1 and runs at once; J2 runs when J1 has succeeded."""
     queue = scene.queue(memory="8Gi")
     first = scene.create(_job(queue, urgent))

@@ -14,8 +14,8 @@ from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster, volcano_job
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster, volcano_job
 from tests.support.pages.seeds import Point, told
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_b_volcanos_backfill_places_a_gang_that_asks_for_nothing(scene: Scene) -
     scene.apply(ray_cluster("full").label(QUEUE_LABEL, queue).workers(1))
     scene.await_running("ray-full-pg", 2)
     for index in range(3):
-        pod = builders.pod(f"light-{index}")
+        pod = applied.pod(f"light-{index}")
         pod["metadata"] |= {"labels": {GANG: "light", QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: "3"}}
         scene.apply(pod)
     scene.await_running("light", 3)

@@ -15,7 +15,7 @@ from muster.workloads.kubeflow import TF_JOB
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase
 from tests.support.cluster.timeline import shown, timeline
-from tests.support.manifests.workloads import PyTorchJob, pytorch_job
+from tests.support.manifests.applied import PyTorchJob, pytorch_job
 from tests.support.pages.seeds import GATED, NO_PODS, Point, told
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from muster.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SC
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import admitted, gates, has_condition, message, node_of, phase
 from tests.support.cluster.timeline import shown, timeline
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import pytorch_job, ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.seeds import GATED, LEDGER, Point, told
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def test_d5_weights_share_a_full_cluster(scene: Scene) -> None:
     # Pods of the cluster's own scheduler fill the four nodes until both queues wait.
     full = [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "15"}}}]
     holders = [f"holder-{index}" for index in range(4)]
-    scene.apply(*(builders.pod(name, containers=full) for name in holders))
+    scene.apply(*(applied.pod(name, containers=full) for name in holders))
     scene.wait("the cluster to be full", lambda: [phase(pod) for pod in scene.pods()] == ["Running"] * 4)
     # Two pods of 7600m find place on each node. A quarter of the cluster is 2 of them, three quarters are 6.
     jobs = {f"{suffix}-{index}".strip("-"): queue for suffix, queue in queues.items() for index in range(7)}

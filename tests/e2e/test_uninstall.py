@@ -16,8 +16,8 @@ from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.creations import Creations
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, open_scene, phase
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def leaving(bare: Testbed) -> Iterator[Scene]:
 
 
 def _plain(name: str, gang: str, size: int) -> Manifest:
-    pod = builders.pod(name)
+    pod = applied.pod(name)
     pod["metadata"].update(labels={GANG: gang}, annotations={GANG_SIZE: str(size)})
     return pod
 
@@ -66,7 +66,7 @@ def test_everything_that_was_held_runs_and_nothing_is_held_again(
     scene.apply(ray_cluster("orphan").label(QUEUE_LABEL, queue).workers(1))
     scene.await_gated("ray-orphan-pg", 2)
 
-    with Creations(bare, scene.namespace, [_plain("", "stream", 1), builders.pod("")]) as creations:
+    with Creations(bare, scene.namespace, [_plain("", "stream", 1), applied.pod("")]) as creations:
         creations.go_on()
         said = muster.uninstall()
         creations.go_on()

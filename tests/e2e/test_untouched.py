@@ -12,8 +12,8 @@ from muster.names import GANG, QUEUE_LABEL
 from tests.support.cluster.nudges import assert_soon, version_now
 from tests.support.cluster.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import has_condition, open_scene, phase
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import pytorch_job, ray_cluster, volcano_job
+from tests.support.manifests import applied
+from tests.support.manifests.applied import pytorch_job, ray_cluster, volcano_job
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
@@ -68,8 +68,8 @@ def _make_everything(scene: Scene) -> list[Manifest]:
     """Create what is none of muster's business and return its pods and itself, when all of it runs."""
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m"}}}
     scene.apply(
-        builders.pod("alone"),
-        builders.deployment("some-deployment", replicas=2),
+        applied.pod("alone"),
+        applied.deployment("some-deployment", replicas=2),
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -132,7 +132,7 @@ def test_outage_of_the_webhook_delays_gangs_and_nobody_else(ours: Scene, muster:
     muster.stop_webhooks()
     lost = {gang: _lose_a_worker(scene, gang) for gang in _GANGS}
 
-    scene.apply(builders.pod("alone"), builders.deployment("some-deployment", replicas=2))
+    scene.apply(applied.pod("alone"), applied.deployment("some-deployment", replicas=2))
     scene.wait(
         "others to run", lambda: sum(phase(pod) == "Running" and GANG not in _labels(pod) for pod in scene.pods()) == 3
     )

@@ -9,15 +9,15 @@ import pytest
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.names import QUEUE_LABEL
 from tests.support.cluster.propagation import await_said
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.e2e.conftest import Resident
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import RayCluster
+    from tests.support.manifests.applied import RayCluster
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, t
     assert scene.await_event("early", "QueueNotFound") == f'queue "{later}" does not exist'
     scene.await_gated("ray-large-pg", 3)
 
-    child = builders.queue(below, cpu="4")
+    child = applied.queue(below, cpu="4")
     child["spec"]["parent"] = queue
     scene.adopt_queue(below)
     scene.apply(child)

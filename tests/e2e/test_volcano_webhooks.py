@@ -21,8 +21,8 @@ from muster.names import (
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def both(testbed: Testbed, volcanos_webhooks: None, muster: object) -> Testbed:
 
 
 def _answer(testbed: Testbed) -> bool:
-    return testbed.api()("POST", f"{QUEUES.path()}?dryRun=All", builders.queue("probe")).ok
+    return testbed.api()("POST", f"{QUEUES.path()}?dryRun=All", applied.queue("probe")).ok
 
 
 @pytest.fixture(params=["first", "last"])
@@ -161,7 +161,7 @@ def test_a_refused_pod_group_is_said_and_its_gang_starts_when_the_reason_is_gone
         assert scene.await_event("lost", "QueueNotFound") == f'queue "{queue}" does not exist'
         assert all(gates(pod) == [GATE] for pod in scene.await_gated("ray-lost-pg", 2))
         assert not scene.recorder.now(POD_GROUPS)
-        scene.apply(builders.queue(queue, cpu="4"))
+        scene.apply(applied.queue(queue, cpu="4"))
         scene.await_running("ray-lost-pg", 2)
 
         scene.operate_queue(queue, "CloseQueue")
@@ -211,7 +211,7 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
         name = scene.namespace
         asked = {QUEUEING: "strict", "muster.dev/patience": "30m"}
         hdrf = {"volcano.sh/hierarchy": "science", "volcano.sh/hierarchy-weights": "2"}
-        manifest = builders.queue(name, cpu="2")
+        manifest = applied.queue(name, cpu="2")
         del manifest["spec"]["weight"]
         manifest["metadata"]["annotations"] = {**asked, **hdrf}
         scene.adopt_queue(name)
@@ -228,7 +228,7 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
             scene.await_state(f"ray-{gang}-pg", "Running" if gang == "first" else "WaitingForQuota")
         assert 'nobody passes gang "ray-second-pg"' in scene.await_event("third", "WaitingForQuota")
 
-        child = builders.queue(f"{name}-child")
+        child = applied.queue(f"{name}-child")
         child["spec"]["parent"] = name
         scene.wait(
             "Volcano to count the pod",

@@ -92,7 +92,7 @@ async def test_a_deletion_that_no_watch_can_tell_any_more_is_told(
         assert watched.reflector.statistics().lists == 2
 
 
-async def test_a_page_that_expired_begins_the_list_anew(
+async def test_an_expired_page_restarts_the_list(
     cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
 ) -> None:
     """Between two pages etcd forgets their version: what the first page said is not mixed with what is now."""

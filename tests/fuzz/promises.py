@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from tests.fuzz.worlds import Question
-    from tests.support.manifests.objects import JSON
+    from tests.support.manifests.observed import JSON
     from webhook.knowledge import Knowledge
     from webhook.review import Answer, Request
 

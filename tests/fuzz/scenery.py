@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.manifests.objects import JSON, limit_range, priority_class, queue, runtime_class
+from tests.support.manifests.observed import JSON, limit_range, priority_class, queue, runtime_class
 
 __all__ = ["CLASSES", "GROUPS", "QUEUES", "RANGES", "RUNTIMES"]
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from tests.support.manifests.objects import JSON
+    from tests.support.manifests.observed import JSON
 
 __all__ = ["spiced"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fuzz.promises import HangError, answered
 from tests.fuzz.worlds import Question, World, any_question
-from tests.support.manifests.objects import DEFAULTS, JSON, as_json, namespace, pod
+from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
 from webhook.pods import review_pod
 from webhook.review import allow

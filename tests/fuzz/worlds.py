@@ -19,7 +19,7 @@ from tests.fuzz.mutation import mutated, spoilt
 from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, RANGES, RUNTIMES
 from tests.fuzz.spice import spiced
 from tests.support.manifests.generators import EXTRAS, KINDS
-from tests.support.manifests.objects import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
+from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue

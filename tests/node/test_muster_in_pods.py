@@ -28,8 +28,8 @@ from tests.support.cluster.helm_release import NAMESPACE, Release, restarts
 from tests.support.cluster.recorder import RAY_CLUSTERS, Recorder
 from tests.support.cluster.rollout import Rollout
 from tests.support.cluster.scene import node_of, open_scene
-from tests.support.manifests.workloads import pod as one_pod
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import pod as one_pod
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,7 +268,7 @@ def _moment(stamp: str) -> datetime:
     return datetime.fromisoformat(stamp)
 
 
-def test_what_hangs_is_called_no_more_and_started_anew(release: Release, real: Testbed) -> None:
+def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, real: Testbed) -> None:
     """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
     with Stream(real) as stream:
         webhook, controller = _answering(release, stream), _leader(release)

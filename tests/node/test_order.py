@@ -28,8 +28,8 @@ from tests.support.cluster.operations_guide import block
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.rollout import Rollout
 from tests.support.cluster.scene import PATIENCE, gates, node_of, open_scene, phase
-from tests.support.manifests import workloads as builders
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ _MEMBER, _PLAIN = 0, 1
 
 def _pods() -> list[Manifest]:
     # Some hundreds, which are to be gone at once in the end.
-    member, plain = (builders.pod("", tolerations=_ON_KWOK, terminationGracePeriodSeconds=0) for _ in range(2))
+    member, plain = (applied.pod("", tolerations=_ON_KWOK, terminationGracePeriodSeconds=0) for _ in range(2))
     member["metadata"].update(labels={GANG: "stream"}, annotations={GANG_SIZE: "1"})
     return [member, plain]
 

@@ -15,7 +15,7 @@ from hack.testbed import wait_for
 from muster.cli import main
 from muster.kube.resource import LEASES
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.workloads import queue
+from tests.support.manifests.applied import queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

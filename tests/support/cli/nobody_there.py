@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.support.manifests.workloads import ray_cluster
+from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

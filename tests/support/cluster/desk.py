@@ -26,8 +26,7 @@ from muster.kube.resource import (
 )
 from muster.kube.workloads import resource_of, resource_of_source
 from muster.workloads import KINDS, SOURCES
-from tests.support.manifests import owner_chains
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied, owner_chains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,7 +136,7 @@ def make_namespace(api: Api, name: str, **labels: str) -> None:
 
 def wait_for_class(api: Api, name: str, *, everybodys: bool = False) -> None:
     """Wait until pods may have this PriorityClass, or get it: the apiserver's admission hears of it by a watch."""
-    pod = builders.pod("probe", **({} if everybodys else {"priorityClassName": name}))
+    pod = applied.pod("probe", **({} if everybodys else {"priorityClassName": name}))
     path = f"{PODS.path('default')}?dryRun=All"
 
     def given() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed import wait_for
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.helm_release import NAMESPACE
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 from tests.support.webhook.admission_reviews import review
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def halfway(release: Release) -> Iterator[Answers]:
 
 
 def _questions() -> Iterator[tuple[str, dict[str, Any]]]:
-    member = builders.pod("member")
+    member = applied.pod("member")
     member["metadata"].update(labels={GANG: "asked"}, annotations={GANG_SIZE: "1"})
     yield "/mutate/pods", review(member)
-    yield "/validate/workloads", review(builders.ray_cluster("asked").label(QUEUE_LABEL, "nowhere").manifest())
+    yield "/validate/workloads", review(applied.ray_cluster("asked").label(QUEUE_LABEL, "nowhere").manifest())
 
 
 def _told(release: Release, name: str, path: str, question: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON

@@ -16,7 +16,7 @@ from hack.testbed import wait_for
 from hack.testbed.pki import Authority, write_pair
 from muster.kube.resource import MUTATING_WEBHOOKS, PODS
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,7 +108,7 @@ def injecting(
     try:
         probe = f"{PODS.path(namespace)}?dryRun=All"
         wait_for(
-            f"{name} to be asked", lambda: calls.done("POST", probe, builders.pod("probe")) and injector.seen, PATIENCE
+            f"{name} to be asked", lambda: calls.done("POST", probe, applied.pod("probe")) and injector.seen, PATIENCE
         )
         injector.seen.clear()
         yield

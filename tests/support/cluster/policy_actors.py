@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from hack.testbed.api import Answer, Api
@@ -53,7 +53,7 @@ class Acting:
     def stranger(self, **spec: object) -> str:
         """A pod that is nobody's member; gives its name."""
         name = f"pod-{uuid.uuid4().hex[:8]}"
-        pod = builders.pod(name, **({} if "nodeName" in spec else {"schedulingGates": [{"name": OTHERS}]}) | spec)
+        pod = applied.pod(name, **({} if "nodeName" in spec else {"schedulingGates": [{"name": OTHERS}]}) | spec)
         pod["metadata"]["annotations"] = {GROUP_NAME: "demo", TASK_SPEC: "worker", GANG_SIZE: "2"}
         assert self.create(PODS, pod).ok
         return name

@@ -10,7 +10,7 @@ from tests.support.cluster.scene import PATIENCE
 if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 __all__ = ["await_accepted", "await_right", "await_said"]
 

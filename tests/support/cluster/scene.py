@@ -26,7 +26,7 @@ from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
 from tests.support.cluster.steps import Meter
 from tests.support.cluster.verbs import PATIENCE, Verbs
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,7 +69,7 @@ class Scene(Verbs):
         """Make a queue of this test's own, wait until it is open, and return its name."""
         name = f"{self.namespace}{suffix}"
         self.adopt_queue(name)
-        self.apply(builders.queue(name, **capability))
+        self.apply(applied.queue(name, **capability))
         self.await_queue(name)
         return name
 
@@ -116,7 +116,7 @@ class Scene(Verbs):
     def end(self, gang: str) -> None:
         """Let every pod of the gang succeed now."""
         names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
-        self.annotate(PODS, *names, **{builders.RUN_SECONDS: "0"})
+        self.annotate(PODS, *names, **{applied.RUN_SECONDS: "0"})
 
     # Looking and waiting
 

@@ -16,7 +16,7 @@ from muster.kube.resource import Resource
 if TYPE_CHECKING:
     from hack.testbed.api import Answer, Api
     from tests.support.cluster.objects import Manifest
-    from tests.support.manifests.workloads import PyTorchJob, RayCluster
+    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 __all__ = ["PATIENCE", "RefusedError", "Verbs", "resource_of_manifest"]
 

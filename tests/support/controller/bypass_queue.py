@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from muster.names import PASSED_IN, PASSED_SINCE
 from muster.times import text_of
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +30,13 @@ def gang(
     return cluster, pods
 
 
-def scene(
+def harness(
     *gangs: tuple[JSON, list[JSON]], annotations: Mapping[str, str] | None = None, cpu: str = "4", **more: list[JSON]
-) -> Scene:
+) -> Harness:
     """These gangs in queue q."""
     of_queue = queue(cpu=cpu)
     of_queue["metadata"]["annotations"] = {f"muster.dev/{key}": text for key, text in (annotations or {}).items()}
-    return Scene(
+    return Harness(
         workloads=[workload for workload, _ in gangs],
         pods=[one for _, pods in gangs for one in pods],
         queues=[of_queue],
@@ -61,9 +61,9 @@ def passed(queue: str = "q") -> JSON:
     return pod_group(LARGE, owner=ray_owner("large"), annotations={PASSED_SINCE: text_of(0.0), PASSED_IN: queue})
 
 
-def small_behind_large(*groups: JSON, annotations: Mapping[str, str] | None = None) -> Scene:
+def small_behind_large(*groups: JSON, annotations: Mapping[str, str] | None = None) -> Harness:
     """Half of the queue is free: the large gang, which is first, needs more, and the small one behind it does not."""
     runs, group = running("runs", 2)
     large = gang("large", 3, created="2026-11-21T10:00:00Z")
     small = gang("small", 1, created="2026-11-21T11:00:00Z")
-    return scene(runs, large, small, groups=[group, *groups], annotations=annotations)
+    return harness(runs, large, small, groups=[group, *groups], annotations=annotations)

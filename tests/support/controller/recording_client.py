@@ -24,7 +24,8 @@ from muster.names import ADMITTED
 from muster.objects import Namespace, ObjectMeta, PodGroup, Queue
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.ray import RAY_CLUSTER
-from tests.support.manifests.objects import DEFAULTS, JSON, as_client, as_json, fill_pods, filled, made, workload_store
+from tests.support.controller.stores import fill_pods, filled, workload_store
+from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from muster.ledger import GangKey
 
-__all__ = ["RecordingClient", "Scene", "Write"]
+__all__ = ["Harness", "RecordingClient", "Write"]
 
 
 class Write(NamedTuple):
@@ -200,7 +201,7 @@ def _fields(said: JSON) -> JSON:
     }
 
 
-class Scene:
+class Harness:
     """A reconciler with its stores filled, a clock and a lease in hand, and everything it wrote.
 
     The stores see what was written only with `watch`, as in a cluster, where the watch comes a moment later.

@@ -6,8 +6,8 @@ import pytest
 
 from controller.writer import NotLeaderError
 from muster.kube.errors import ApiError
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import JSON, queue, ray_cluster, ray_pod
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod
 
 SMALL = queue(cpu="4", memory="6Gi")
 
@@ -20,12 +20,12 @@ def members(name: str = "demo") -> list[JSON]:
     ]
 
 
-def demo(**changes: list[JSON]) -> Scene:
+def demo(**changes: list[JSON]) -> Harness:
     """One gang of 3 cpu, assembled, in a queue of 4."""
-    return Scene(**{"workloads": [ray_cluster()], "pods": members(), "queues": [SMALL], **changes})
+    return Harness(**{"workloads": [ray_cluster()], "pods": members(), "queues": [SMALL], **changes})
 
 
-def two() -> Scene:
+def two() -> Harness:
     """Two gangs of 3 cpu in a queue of 4; `other` is the second by name."""
     return demo(
         workloads=[ray_cluster(), ray_cluster(name="other", uid="uid-other")],
@@ -33,20 +33,20 @@ def two() -> Scene:
     )
 
 
-async def until_refused(scene: Scene) -> None:
+async def until_refused(harness: Harness) -> None:
     """Work until a write fails."""
     with pytest.raises((ApiError, NotLeaderError)):
-        await scene.work()
+        await harness.work()
 
 
-def again(scene: Scene) -> None:
+def again(harness: Harness) -> None:
     """What the work queue does after a failure."""
-    for key in list(scene.cluster.gangs()):
-        scene.queue.add(key)
+    for key in list(harness.cluster.gangs()):
+        harness.queue.add(key)
 
 
-def pods_go(scene: Scene) -> None:
+def pods_go(harness: Harness) -> None:
     """The pods of the first gang are deleted, and the watch shows it."""
     for pod in members():
-        del scene.client.pods[pod["metadata"]["name"]]
-    scene.watch()
+        del harness.client.pods[pod["metadata"]["name"]]
+    harness.watch()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from muster.names import ADMITTED, GATE
 from tests.support.cluster.propagation import await_said
-from tests.support.manifests import workloads as builders
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def hold(scene: Scene, point: tuple[str, str]) -> Iterator[None]:
     }
     scene.apply(policy, binding)
     try:
-        await_said(scene, builders.config_map(_PROBE), "held by a test")
+        await_said(scene, applied.config_map(_PROBE), "held by a test")
         yield
     finally:
         scene.delete(ADMISSION_POLICY_BINDINGS, name)

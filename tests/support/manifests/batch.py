@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.names import QUEUE_LABEL
-from tests.support.manifests.workloads import RUN_SECONDS
+from tests.support.manifests.applied import RUN_SECONDS
 
 if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest

@@ -9,7 +9,7 @@ import pytest
 
 from muster.admission import Context, Verdict, judge
 from muster.workloads import kind_of
-from tests.support.manifests.objects import JSON, NAMESPACE, made, template
+from tests.support.manifests.observed import JSON, NAMESPACE, made, template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from tests.support.manifests.families import FAMILIES, Family
-from tests.support.manifests.objects import JSON, template
+from tests.support.manifests.observed import JSON, template
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from hack.testbed import wait_for
 from hack.testbed.crds import read_crd
 from muster.names import GANG, GANG_SIZE
 from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests.applied import ray_cluster
 from tests.support.manifests.owner_chains import chain, member
-from tests.support.manifests.workloads import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

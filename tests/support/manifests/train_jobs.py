@@ -10,7 +10,7 @@ from muster.objects import ObjectMeta
 from muster.schedulers import SCHEDULERS
 from muster.workloads import Reference
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB, TRAINING_RUNTIME, TrainingRuntime, TrainJob
-from tests.support.manifests.objects import JSON, NAMESPACE, QUEUE_LABELS, made
+from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

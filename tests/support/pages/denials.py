@@ -17,7 +17,7 @@ from muster.queue_admission import faults, left_outside
 from muster.queues import QueueTree, QueueView, read_queue
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     JSON,
     QUEUE_LABELS,
     amounts,

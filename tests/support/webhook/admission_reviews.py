@@ -11,17 +11,8 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.objects import Namespace, Pod, PriorityClass, Queue
 from muster.workloads import SOURCES, kind_of
-from tests.support.manifests.objects import (
-    DEFAULTS,
-    JSON,
-    NAMESPACE,
-    as_client,
-    as_json,
-    fill_added,
-    fill_outsiders,
-    made,
-    namespace,
-)
+from tests.support.controller.stores import fill_added, fill_outsiders
+from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
 from webhook.knowledge import Knowledge
 from webhook.review import Answer, Request, decode_review, encode_answer
 

@@ -17,7 +17,7 @@ import jsonpatch
 from aiohttp import web
 
 from muster.kube.errors import ApiError
-from tests.support.manifests.objects import JSON, as_client
+from tests.support.manifests.observed import JSON, as_client
 from webhook.bundles import CONFIGURATIONS
 from webhook.certificates import Certificates, authorities_in
 from webhook.intake import Intake, Limits

@@ -9,8 +9,8 @@ import pytest
 
 from muster.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.objects import Namespace
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import (
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import (
     GROUP,
     JSON,
     made,
@@ -43,16 +43,16 @@ def kept_for(selector: str, name: str = "q", **spec: Any) -> JSON:  # noqa: ANN4
     return made
 
 
-def scene_of(*queues: JSON, labels: dict[str, str] | None = None, **rest: Any) -> Scene:  # noqa: ANN401 - Scene's own
-    return Scene(
+def harness_of(*queues: JSON, labels: dict[str, str] | None = None, **rest: Any) -> Harness:  # noqa: ANN401 - Harness's own
+    return Harness(
         **{"workloads": [ray_cluster()], "pods": members(), **rest},
         queues=queues,
         namespaces=[namespace(labels=labels or {})],
     )
 
 
-def relabelled(scene: Scene, **labels: str) -> None:
-    scene.cluster.namespaces.apply("modified", made(Namespace, namespace(labels=labels)))
+def relabelled(harness: Harness, **labels: str) -> None:
+    harness.cluster.namespaces.apply("modified", made(Namespace, namespace(labels=labels)))
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def relabelled(scene: Scene, **labels: str) -> None:
 async def test_a_gang_starts_in_queues_that_are_there_for_its_namespace(
     queues: Sequence[JSON], labels: dict[str, str], opened: Sequence[str]
 ) -> None:
-    scene = scene_of(*queues, labels=labels)
-    await scene.settle()
-    assert scene.open_pods() == opened
+    harness = harness_of(*queues, labels=labels)
+    await harness.settle()
+    assert harness.open_pods() == opened
 
 
 @pytest.mark.parametrize("mode", ["queue", "assemble", "off"])
@@ -86,15 +86,15 @@ async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: lis
     forbidden["metadata"]["annotations"]["muster.dev/gate"] = mode
     seen = []
     for queues in ([], [forbidden]):
-        scene = scene_of(*queues, groups=deepcopy(groups))
-        await scene.settle()
-        assert scene.open_pods() == []
-        assert ("Warning", "QueueNotFound", 'queue "q" does not exist') in scene.events()
-        for write in scene.client.writes:
+        harness = harness_of(*queues, groups=deepcopy(groups))
+        await harness.settle()
+        assert harness.open_pods() == []
+        assert ("Warning", "QueueNotFound", 'queue "q" does not exist') in harness.events()
+        for write in harness.client.writes:
             if write.kind == "Event":
                 # These differ from one event to the next.
                 del write.body["eventTime"], write.body["metadata"]["name"]
-        seen.append([(write.verb, write.kind, write.body) for write in scene.client.writes])
+        seen.append([(write.verb, write.kind, write.body) for write in harness.client.writes])
     assert seen[0] == seen[1]
 
 
@@ -103,64 +103,64 @@ async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> N
     waiting = ray_cluster(name="other", uid="uid-other")
     pods = [*members(), *(ray_pod(f"other-{pod}", role, cluster="other", owner_uid="uid-other") for pod, role in ROLES)]
     tight = kept_for("team=ml", capability={"cpu": "4", "memory": "9Gi"})
-    scene = scene_of(tight, labels={"team": "ml"}, workloads=[ray_cluster(), waiting], pods=pods)
-    await scene.settle()
-    assert scene.open_pods() == OPENED
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    harness = harness_of(tight, labels={"team": "ml"}, workloads=[ray_cluster(), waiting], pods=pods)
+    await harness.settle()
+    assert harness.open_pods() == OPENED
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
-    relabelled(scene, team="web")
-    await scene.settle()
-    assert scene.annotations(GROUP)[ADMITTED]
-    assert scene.annotations("ray-other-pg")[STATE] == "QueueNotFound"
-    assert scene.annotations("ray-other-pg")[MESSAGE] == 'queue "q" does not exist'
-    assert set(scene.client.groups["ray-other-pg"]["spec"]["minResources"].values()) == {"0"}
+    relabelled(harness, team="web")
+    await harness.settle()
+    assert harness.annotations(GROUP)[ADMITTED]
+    assert harness.annotations("ray-other-pg")[STATE] == "QueueNotFound"
+    assert harness.annotations("ray-other-pg")[MESSAGE] == 'queue "q" does not exist'
+    assert set(harness.client.groups["ray-other-pg"]["spec"]["minResources"].values()) == {"0"}
 
-    scene.set_queue(kept_for("team=ml"))
-    await scene.settle()
-    assert scene.open_pods() == OPENED
-    relabelled(scene, team="ml")
-    await scene.settle()
-    assert len(scene.open_pods()) == 6
+    harness.set_queue(kept_for("team=ml"))
+    await harness.settle()
+    assert harness.open_pods() == OPENED
+    relabelled(harness, team="ml")
+    await harness.settle()
+    assert len(harness.open_pods()) == 6
 
 
 async def test_a_running_gang_replaces_what_it_loses_and_does_not_grow() -> None:
     """What it was admitted for is its own; more is new work."""
-    scene = scene_of(kept_for("team=ml"), labels={"team": "ml"})
-    await scene.settle()
-    relabelled(scene, team="web")
-    del scene.client.pods["w-0"]
-    scene.client.pods["w-2"] = ray_pod("w-2", "workers")
-    scene.client.pods["w-3"] = ray_pod("w-3", "workers")
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-1", "w-2"]
-    assert "no room yet for" in scene.annotations(GROUP)[MESSAGE]
+    harness = harness_of(kept_for("team=ml"), labels={"team": "ml"})
+    await harness.settle()
+    relabelled(harness, team="web")
+    del harness.client.pods["w-0"]
+    harness.client.pods["w-2"] = ray_pod("w-2", "workers")
+    harness.client.pods["w-3"] = ray_pod("w-3", "workers")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-1", "w-2"]
+    assert "no room yet for" in harness.annotations(GROUP)[MESSAGE]
 
 
 @pytest.mark.parametrize("queues", [[], [kept_for("team=ml")]], ids=["missing", "forbidden"])
 async def test_to_leave_musters_hands_is_no_way_into_a_forbidden_queue(queues: list[JSON]) -> None:
     """Let go, its pods would run where their PodGroup says."""
-    scene = scene_of(*queues, workloads=[ray_cluster(labels={MANAGED: "false"})], groups=[pod_group()])
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert scene.annotations(GROUP)[STATE] == "QueueNotFound"
-    scene.set_queue(queue(cpu="8", memory="8Gi"))
-    await scene.settle()
-    assert (scene.open_pods(), scene.annotations(GROUP)[STATE]) == (OPENED, "NotManaged")
+    harness = harness_of(*queues, workloads=[ray_cluster(labels={MANAGED: "false"})], groups=[pod_group()])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert harness.annotations(GROUP)[STATE] == "QueueNotFound"
+    harness.set_queue(queue(cpu="8", memory="8Gi"))
+    await harness.settle()
+    assert (harness.open_pods(), harness.annotations(GROUP)[STATE]) == (OPENED, "NotManaged")
 
 
 async def test_who_is_shut_out_stands_in_nobodys_line() -> None:
     """Nor does it count in what others are told."""
-    scene = scene_of(kept_for("team=ml", capability={"cpu": "1"}), labels={"team": "web"})
-    await scene.settle()
-    ledger = scene.reconciler._ledger
+    harness = harness_of(kept_for("team=ml", capability={"cpu": "1"}), labels={"team": "web"})
+    await harness.settle()
+    ledger = harness.reconciler._ledger
     assert (ledger.waiting("q"), ledger.used("q")) == ([], {})
 
 
 async def test_who_is_first_is_decided_among_all_for_whom_a_queue_opens() -> None:
     """Not by which of them is looked at first."""
     urgent = {"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
-    scene = scene_of(
+    harness = harness_of(
         kept_for("team=ml", capability={"cpu": "4", "memory": "4Gi"}),
         workloads=[ray_cluster(), ray_cluster(name="other", uid="uid-other", labels=urgent)],
         pods=[
@@ -169,52 +169,52 @@ async def test_who_is_first_is_decided_among_all_for_whom_a_queue_opens() -> Non
         ],
         classes=[priority_class("high", 1000)],
     )
-    await scene.settle()
-    assert scene.open_pods() == []
-    relabelled(scene, team="ml")
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    await harness.settle()
+    assert harness.open_pods() == []
+    relabelled(harness, team="ml")
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 async def test_a_claim_smaller_than_the_pods_is_no_way_past_the_capability() -> None:
     """The job says that it needs 1 cpu; its pods ask for 3."""
     job = pytorch_job(policy={"queue": "q", "minResources": {"cpu": "1"}})
     pods = [pytorch_pod("train-master-0", "master"), pytorch_pod("train-worker-0"), pytorch_pod("train-worker-1")]
-    scene = scene_of(queue(cpu="2"), workloads=[job], pods=pods)
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert scene.annotations("train")[STATE] == "ExceedsCapability"
-    assert "needs cpu 3" in scene.annotations("train")[MESSAGE]
-    scene.set_queue(queue(cpu="4"))
-    await scene.settle()
-    assert len(scene.open_pods()) == 3
-    assert str(scene.reconciler._ledger.used("q")["cpu"]) == "3"
+    harness = harness_of(queue(cpu="2"), workloads=[job], pods=pods)
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert harness.annotations("train")[STATE] == "ExceedsCapability"
+    assert "needs cpu 3" in harness.annotations("train")[MESSAGE]
+    harness.set_queue(queue(cpu="4"))
+    await harness.settle()
+    assert len(harness.open_pods()) == 3
+    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "3"
 
 
 async def test_a_stranger_that_names_somebodys_gang_stays_held_and_changes_nothing_for_it() -> None:
     """Any pod may carry the label; who is no member is never opened, nor counted towards the minimum."""
     stranger = {**ray_pod("stranger"), "metadata": {**ray_pod("stranger")["metadata"], "ownerReferences": []}}
     stranger["metadata"]["annotations"]["muster.dev/gang-size"] = "1"
-    scene = scene_of(queue(cpu="8"), pods=[*members()[:2], stranger], groups=[pod_group()])
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert scene.reconciler._ledger.waiting("q") == []
+    harness = harness_of(queue(cpu="8"), pods=[*members()[:2], stranger], groups=[pod_group()])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert harness.reconciler._ledger.waiting("q") == []
 
 
 async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> None:
     """Without muster's label no webhook sees it; what it takes is taken, and given back when it ends."""
     asks = {**template("5")["spec"], "nodeName": "node-1", "schedulingGates": []}
-    scene = scene_of(queue(cpu="8", memory="64Gi"))
-    await scene.settle()
-    scene.client.pods["big"] = pod("big", annotations={"scheduling.k8s.io/group-name": GROUP}, **asks)
-    scene.watch()
-    await scene.settle()
-    assert str(scene.reconciler._ledger.used("q")["cpu"]) == "8"
-    scene.client.pods["w-2"] = ray_pod("w-2", "workers")
-    scene.watch()
-    await scene.settle()
-    assert "w-2" not in scene.open_pods()
-    del scene.client.pods["big"]
-    scene.watch()
-    await scene.settle()
-    assert "w-2" in scene.open_pods()
+    harness = harness_of(queue(cpu="8", memory="64Gi"))
+    await harness.settle()
+    harness.client.pods["big"] = pod("big", annotations={"scheduling.k8s.io/group-name": GROUP}, **asks)
+    harness.watch()
+    await harness.settle()
+    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "8"
+    harness.client.pods["w-2"] = ray_pod("w-2", "workers")
+    harness.watch()
+    await harness.settle()
+    assert "w-2" not in harness.open_pods()
+    del harness.client.pods["big"]
+    harness.watch()
+    await harness.settle()
+    assert "w-2" in harness.open_pods()

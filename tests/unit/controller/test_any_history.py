@@ -12,8 +12,9 @@ from controller.writer import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import made, queue, ray_cluster, ray_pod, workers, workload_store
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.stores import workload_store
+from tests.support.manifests.observed import made, queue, ray_cluster, ray_pod, workers
 
 CAPABILITY = 7
 NAMES = ["a", "b", "c"]
@@ -25,7 +26,7 @@ class World:
     """Three gangs of 2, 4 and 7 cpu in a queue of 7; lives are numbered."""
 
     def __init__(self) -> None:
-        self.scene = Scene(queues=[queue(cpu=str(CAPABILITY))])
+        self.harness = Harness(queues=[queue(cpu=str(CAPABILITY))])
         self.lives: dict[str, int] = {}
         self.born = 0
 
@@ -36,7 +37,7 @@ class World:
         self.born += 1
         self.lives[name] = self.born
         manifest = ray_cluster(workers(replicas=SIZES[name]), name=name, uid=f"uid-{self.born}")
-        workload_store(self.scene.cluster, RAY_CLUSTER).apply("added", made(RayCluster, manifest))
+        workload_store(self.harness.cluster, RAY_CLUSTER).apply("added", made(RayCluster, manifest))
         self.pod(name, "headgroup")
         for _ in range(SIZES[name]):
             self.pod(name, "workers")
@@ -45,24 +46,24 @@ class World:
         """The operator makes a pod, held as the webhook makes it."""
         self.born += 1
         pod = ray_pod(f"{name}-{self.born}", role, cluster=name, owner_uid=f"uid-{self.lives[name]}")
-        self.scene.client.pods[pod["metadata"]["name"]] = pod
+        self.harness.client.pods[pod["metadata"]["name"]] = pod
 
     def goes(self, name: str) -> None:
         """The workload is deleted and its pods with it; its PodGroup stays behind for a while."""
         if self.lives.pop(name, None) is None:
             return
-        store = workload_store(self.scene.cluster, RAY_CLUSTER)
+        store = workload_store(self.harness.cluster, RAY_CLUSTER)
         found = store.get("team", name)
         assert found is not None
         store.apply("deleted", found)
-        for pod in [pod for pod in self.scene.client.pods if pod.startswith(f"{name}-")]:
-            del self.scene.client.pods[pod]
+        for pod in [pod for pod in self.harness.client.pods if pod.startswith(f"{name}-")]:
+            del self.harness.client.pods[pod]
 
     def crashes(self, name: str) -> None:
         """A member dies and the operator makes another."""
-        pods = [pod for pod in self.scene.client.pods if pod.startswith(f"{name}-")]
+        pods = [pod for pod in self.harness.client.pods if pod.startswith(f"{name}-")]
         if pods:
-            role = self.scene.client.pods.pop(pods[-1])["metadata"]["labels"]["ray.io/group"]
+            role = self.harness.client.pods.pop(pods[-1])["metadata"]["labels"]["ray.io/group"]
             self.pod(name, role)
 
     def grows(self, name: str) -> None:
@@ -73,42 +74,42 @@ class World:
     def swept(self, name: str) -> None:
         """The garbage collector takes the PodGroup of a workload that is gone."""
         if name not in self.lives:
-            self.scene.client.groups.pop(f"ray-{name}-pg", None)
-            self.scene.client.applied.pop(f"ray-{name}-pg", None)
+            self.harness.client.groups.pop(f"ray-{name}-pg", None)
+            self.harness.client.applied.pop(f"ray-{name}-pg", None)
 
     async def fails(self, number: int, *, effect: bool) -> None:
         """The next write fails, and with some failures the leader is another one; `effect`: it was carried out."""
-        client = self.scene.client
+        client = self.harness.client
         client.took_effect = effect
         error = FAILURES[number % len(FAILURES)]
         client.fails[""] = [error]
         with contextlib.suppress(ApiError, NotLeaderError):
-            await self.scene.work()
+            await self.harness.work()
         client.fails.clear()
         client.took_effect = False
-        self.scene.watch()
+        self.harness.watch()
         if isinstance(error, NotLeaderError):
-            self.scene.restart()
-        for key in self.scene.cluster.gangs():
-            self.scene.queue.add(key)
+            self.harness.restart()
+        for key in self.harness.cluster.gangs():
+            self.harness.queue.add(key)
 
     async def settle(self) -> None:
         """Until nothing is left to do; a PodGroup that only the last list showed is believed in for five seconds."""
-        await self.scene.settle()
-        if any(f"ray-{name}-pg" not in self.scene.client.groups for name in self.lives):
-            self.scene.now += 5.0
-            for key in self.scene.cluster.gangs():
-                self.scene.queue.add(key)
-            await self.scene.settle()
+        await self.harness.settle()
+        if any(f"ray-{name}-pg" not in self.harness.client.groups for name in self.lives):
+            self.harness.now += 5.0
+            for key in self.harness.cluster.gangs():
+                self.harness.queue.add(key)
+            await self.harness.settle()
 
     def check(self) -> None:
         """No more is open than the queue has, and no gang is open in part."""
-        client = self.scene.client
-        assert len(self.scene.open_pods()) <= CAPABILITY
+        client = self.harness.client
+        assert len(self.harness.open_pods()) <= CAPABILITY
         for name, life in self.lives.items():
             pods = [pod for pod in client.pods if pod.startswith(f"{name}-")]
-            opened = [pod for pod in pods if pod in self.scene.open_pods()]
-            marked = self.scene.annotations(f"ray-{name}-pg").get(ADMITTED)
+            opened = [pod for pod in pods if pod in self.harness.open_pods()]
+            marked = self.harness.annotations(f"ray-{name}-pg").get(ADMITTED)
             assert marked in (None, f"uid-{life}")
             assert (marked is None) is (not opened)
             assert not opened or len(opened) > SIZES[name]
@@ -138,7 +139,7 @@ def test_no_history_opens_more_than_there_is_room_for_or_a_gang_in_part(
         world = World()
         for step, name, number, effect in history:
             if step == "restart":
-                world.scene.restart()
+                world.harness.restart()
             elif step == "fails":
                 await world.fails(number, effect=effect)
             elif step == "settle":
@@ -146,7 +147,7 @@ def test_no_history_opens_more_than_there_is_room_for_or_a_gang_in_part(
                 world.check()
             else:
                 getattr(world, step)(name)
-                world.scene.watch()
+                world.harness.watch()
         await world.settle()
         world.check()
 

@@ -5,56 +5,56 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, GROUP_NAME, STATE
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 
 OLD = [old_pod("demo-head", "headgroup"), old_pod("demo-w-0"), old_pod("demo-w-1")]
 
 
-def scene_of(*pods: JSON, **changes: list[JSON]) -> Scene:
+def harness_of(*pods: JSON, **changes: list[JSON]) -> Harness:
     """A cluster of three that asks for a gang, in a queue of 4."""
-    return Scene(**{"workloads": [ray_cluster()], "pods": list(pods), "queues": [queue(cpu="4")], **changes})
+    return Harness(**{"workloads": [ray_cluster()], "pods": list(pods), "queues": [queue(cpu="4")], **changes})
 
 
-def said(scene: Scene) -> list[tuple[str, str]]:
+def said(harness: Harness) -> list[tuple[str, str]]:
     """Reason and note of every event on the workload."""
     return [
         (write.body["reason"], write.body["note"])
-        for write in scene.client.writes
+        for write in harness.client.writes
         if write.verb == "create" and write.body["regarding"]["kind"] == "RayCluster"
     ]
 
 
-async def test_a_workload_that_ran_before_is_left_alone_and_told_why() -> None:
-    scene = scene_of(*OLD)
-    assert await scene.settle() == ["create Event"]
+async def test_a_workload_older_than_muster_is_unmanaged_and_told_why() -> None:
+    harness = harness_of(*OLD)
+    assert await harness.settle() == ["create Event"]
     reason = "left alone until the pods are gone that came without muster: demo-head, demo-w-0, demo-w-1"
-    assert said(scene) == [("NotManaged", reason)]
+    assert said(harness) == [("NotManaged", reason)]
 
 
 async def test_many_pods_are_counted_and_not_all_named() -> None:
-    scene = scene_of(*(old_pod(f"w-{n}") for n in range(9)))
-    await scene.settle()
-    assert said(scene)[0][1].endswith(": w-0, w-1, w-2 and 6 more")
+    harness = harness_of(*(old_pod(f"w-{n}") for n in range(9)))
+    await harness.settle()
+    assert said(harness)[0][1].endswith(": w-0, w-1, w-2 and 6 more")
 
 
 async def test_a_workload_that_asks_for_nothing_is_nobodys_business() -> None:
-    assert await scene_of(*OLD, workloads=[ray_cluster(labels={})]).settle() == []
+    assert await harness_of(*OLD, workloads=[ray_cluster(labels={})]).settle() == []
 
 
 async def test_nor_is_one_whose_numbers_would_make_no_gang() -> None:
     broken = ray_cluster(workers(replicas=-1), labels={})
-    assert await scene_of(*OLD, workloads=[broken]).settle() == []
+    assert await harness_of(*OLD, workloads=[broken]).settle() == []
 
 
 @pytest.mark.parametrize("groups", [[], [pod_group(ours=False)]], ids=["no group", "the operator's group"])
 async def test_pods_that_an_operator_bound_are_its_own(groups: list[JSON]) -> None:
     """The operator's own gang flag is on, or was when they were made."""
     bound = [{**pod, "metadata": {**pod["metadata"], "annotations": {GROUP_NAME: GROUP}}} for pod in OLD]
-    scene = scene_of(*bound, groups=groups)
-    assert await scene.settle() == ["create Event"]
+    harness = harness_of(*bound, groups=groups)
+    assert await harness.settle() == ["create Event"]
     note = 'its pods came bound to the PodGroup "ray-demo-pg"; muster leaves them to who made it'
-    assert said(scene) == [("External", note)]
+    assert said(harness) == [("External", note)]
 
 
 async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_gang() -> None:
@@ -62,9 +62,9 @@ async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_
     theirs = {"schedulerName": "volcano"}
     old = old_pod("demo-head", "headgroup", **theirs)
     old["metadata"]["annotations"] = {GROUP_NAME: "podgroup-uid-demo"}
-    scene = scene_of(old)
-    await scene.settle()
-    assert [reason for reason, _ in said(scene)] == ["NotManaged"]
+    harness = harness_of(old)
+    await harness.settle()
+    assert [reason for reason, _ in said(harness)] == ["NotManaged"]
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_
 )
 async def test_pods_that_are_on_their_way_out_do_not_count(gone: JSON) -> None:
     new = [ray_pod("new-head", "headgroup"), ray_pod("new-0"), ray_pod("new-1")]
-    scene = scene_of(*new, old_pod("old", **gone))
-    await scene.settle()
-    assert scene.open_pods() == ["new-0", "new-1", "new-head", "old"]
-    assert scene.annotations(GROUP)[STATE] == "Admitted"
+    harness = harness_of(*new, old_pod("old", **gone))
+    await harness.settle()
+    assert harness.open_pods() == ["new-0", "new-1", "new-head", "old"]
+    assert harness.annotations(GROUP)[STATE] == "Admitted"
 
 
 async def test_it_is_managed_when_all_of_its_pods_are_new() -> None:
-    scene = scene_of(*OLD)
-    await scene.settle()
-    scene.client.pods.clear()
-    scene.watch()
-    await scene.settle()
-    scene.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
-    assert [reason for reason, _ in said(scene)] == ["NotManaged", "Admitted"]
+    harness = harness_of(*OLD)
+    await harness.settle()
+    harness.client.pods.clear()
+    harness.watch()
+    await harness.settle()
+    harness.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
+    assert [reason for reason, _ in said(harness)] == ["NotManaged", "Admitted"]
 
 
 def members() -> list[JSON]:
@@ -103,38 +103,38 @@ def members() -> list[JSON]:
 
 async def test_held_pods_beside_old_ones_are_let_go() -> None:
     """The webhook had not seen the first pod yet: nothing may get stuck, whatever the queue says."""
-    scene = scene_of(OLD[0], *members()[1:], queues=[queue(cpu="1")])
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    assert scene.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
-    assert scene.annotations(GROUP)[STATE] == "NotManaged"
+    harness = harness_of(OLD[0], *members()[1:], queues=[queue(cpu="1")])
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
+    assert harness.annotations(GROUP)[STATE] == "NotManaged"
 
 
 async def test_a_group_that_asks_for_the_whole_gang_does_not_keep_a_part_of_it() -> None:
     """Volcano starts no pod of a PodGroup whose minMember cannot come together."""
-    scene = scene_of(*members(), groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="9")])
-    await scene.settle()
-    scene.client.pods["demo-w-1"] = old_pod("demo-w-1")
-    scene.watch()
-    await scene.settle()
-    assert scene.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
-    assert ADMITTED not in scene.annotations(GROUP)
+    harness = harness_of(*members(), groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="9")])
+    await harness.settle()
+    harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
+    harness.watch()
+    await harness.settle()
+    assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
+    assert ADMITTED not in harness.annotations(GROUP)
 
 
 async def test_its_numbers_and_its_mark_come_back_with_the_last_old_pod_gone() -> None:
     """One worker slipped past the webhook; the others run on, and count when it is replaced."""
-    scene = scene_of(*members(), queues=[queue(cpu="3")])
-    await scene.settle()
-    whole = scene.client.groups[GROUP]["spec"]
-    scene.client.pods["demo-w-1"] = old_pod("demo-w-1")
-    scene.watch()
-    await scene.settle()
-    scene.client.pods["demo-w-1"] = ray_pod("demo-w-1", meta={"uid": "uid-next"})
-    scene.watch()
-    await scene.settle()
-    assert scene.client.groups[GROUP]["spec"] == whole
-    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness = harness_of(*members(), queues=[queue(cpu="3")])
+    await harness.settle()
+    whole = harness.client.groups[GROUP]["spec"]
+    harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
+    harness.watch()
+    await harness.settle()
+    harness.client.pods["demo-w-1"] = ray_pod("demo-w-1", meta={"uid": "uid-next"})
+    harness.watch()
+    await harness.settle()
+    assert harness.client.groups[GROUP]["spec"] == whole
+    assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
 async def test_what_was_admitted_before_does_not_count_for_pods_that_are_all_new() -> None:
@@ -144,32 +144,32 @@ async def test_what_was_admitted_before_does_not_count_for_pods_that_are_all_new
         ray_pod("other-head", "headgroup", cluster="other", owner_uid="uid-other"),
         ray_pod("other-w", cluster="other", owner_uid="uid-other"),
     ]
-    scene = scene_of(*members(), workloads=[ray_cluster(), other], queues=[queue(cpu="4")])
-    await scene.settle()
-    scene.client.pods.clear()
-    scene.client.pods["demo-w-1"] = old_pod("demo-w-1")
-    scene.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-w-1", "other-head", "other-w"]
-    del scene.client.pods["demo-w-1"]
-    scene.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w"]
-    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+    harness = harness_of(*members(), workloads=[ray_cluster(), other], queues=[queue(cpu="4")])
+    await harness.settle()
+    harness.client.pods.clear()
+    harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
+    harness.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-w-1", "other-head", "other-w"]
+    del harness.client.pods["demo-w-1"]
+    harness.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w"]
+    assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
 
 async def test_unlabelled_and_labelled_again_while_it_runs_it_is_as_before() -> None:
-    scene = scene_of(*members())
-    await scene.settle()
-    whole = scene.client.groups[GROUP]["spec"]
-    scene.set_workload(ray_cluster(labels={}))
-    await scene.settle()
-    assert (scene.annotations(GROUP)[STATE], scene.client.groups[GROUP]["spec"]["minMember"]) == ("NotManaged", 1)
-    scene.set_workload(ray_cluster())
-    await scene.settle()
-    assert (scene.annotations(GROUP)[STATE], scene.client.groups[GROUP]["spec"]) == ("Admitted", whole)
+    harness = harness_of(*members())
+    await harness.settle()
+    whole = harness.client.groups[GROUP]["spec"]
+    harness.set_workload(ray_cluster(labels={}))
+    await harness.settle()
+    assert (harness.annotations(GROUP)[STATE], harness.client.groups[GROUP]["spec"]["minMember"]) == ("NotManaged", 1)
+    harness.set_workload(ray_cluster())
+    await harness.settle()
+    assert (harness.annotations(GROUP)[STATE], harness.client.groups[GROUP]["spec"]) == ("Admitted", whole)
 
 
 async def test_what_held_pods_of_a_workload_left_alone_take_is_not_given_away() -> None:
@@ -179,11 +179,11 @@ async def test_what_held_pods_of_a_workload_left_alone_take_is_not_given_away() 
         ray_pod("other-head", "headgroup", cluster="other", owner_uid="uid-other"),
         *(ray_pod(f"other-{n}", cluster="other", owner_uid="uid-other") for n in range(2)),
     ]
-    scene = scene_of(OLD[0], *members()[1:], *rivals, workloads=[ray_cluster(), other])
-    await scene.settle()
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    harness = harness_of(OLD[0], *members()[1:], *rivals, workloads=[ray_cluster(), other])
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 
 async def test_a_suspended_workload_gives_its_old_pods_no_say() -> None:
-    scene = scene_of(*OLD, workloads=[ray_cluster(suspend=True)])
-    assert await scene.settle() == []
+    harness = harness_of(*OLD, workloads=[ray_cluster(suspend=True)])
+    assert await harness.settle() == []

@@ -10,9 +10,10 @@ from muster.kube.errors import ApiError
 from muster.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
 from muster.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
-from tests.support.controller.recording_client import Scene
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import members
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     GROUP,
     JSON,
     KEY,
@@ -25,46 +26,45 @@ from tests.support.manifests.objects import (
     ray_cluster,
     ray_pod,
     workers,
-    workload_store,
 )
 
 
-async def running(**cluster: JSON) -> Scene:
+async def running(**cluster: JSON) -> Harness:
     """A gang of 3 cpu that is admitted, in a queue of 4."""
-    scene = Scene(workloads=[ray_cluster(**cluster)], pods=members(), queues=[queue(cpu="4", memory="6Gi")])  # type: ignore[arg-type]
-    await scene.settle()
-    return scene
+    harness = Harness(workloads=[ray_cluster(**cluster)], pods=members(), queues=[queue(cpu="4", memory="6Gi")])  # type: ignore[arg-type]
+    await harness.settle()
+    return harness
 
 
-async def settled(scene: Scene) -> list[str]:
+async def settled(harness: Harness) -> list[str]:
     """What was written of the PodGroup by what the workload says, until there was nothing to do."""
-    scene.watch()
-    scene.queue.add(KEY)
-    return [write for write in await scene.settle() if write == f"muster {GROUP}"]
+    harness.watch()
+    harness.queue.add(KEY)
+    return [write for write in await harness.settle() if write == f"muster {GROUP}"]
 
 
 async def test_an_annotation_and_a_topology_that_the_workload_loses_go_from_its_group() -> None:
     topology = {"volcano.sh/network-topology-mode": "hard"}
-    scene = await running(annotations={"volcano.sh/x": "y"}, labels={**QUEUE_LABELS, **topology})
-    assert scene.annotations(GROUP)["volcano.sh/x"] == "y"
-    assert scene.client.groups[GROUP]["spec"]["networkTopology"] == {"mode": "hard"}
-    scene.client.groups[GROUP]["metadata"]["annotations"]["example.com/theirs"] = "z"
-    scene.set_workload(ray_cluster())
-    assert await settled(scene) == [f"muster {GROUP}"]
-    assert "volcano.sh/x" not in scene.annotations(GROUP)
-    assert scene.annotations(GROUP)["example.com/theirs"] == "z"
-    assert "networkTopology" not in scene.client.groups[GROUP]["spec"]
+    harness = await running(annotations={"volcano.sh/x": "y"}, labels={**QUEUE_LABELS, **topology})
+    assert harness.annotations(GROUP)["volcano.sh/x"] == "y"
+    assert harness.client.groups[GROUP]["spec"]["networkTopology"] == {"mode": "hard"}
+    harness.client.groups[GROUP]["metadata"]["annotations"]["example.com/theirs"] = "z"
+    harness.set_workload(ray_cluster())
+    assert await settled(harness) == [f"muster {GROUP}"]
+    assert "volcano.sh/x" not in harness.annotations(GROUP)
+    assert harness.annotations(GROUP)["example.com/theirs"] == "z"
+    assert "networkTopology" not in harness.client.groups[GROUP]["spec"]
 
 
 async def test_somebody_who_writes_back_is_answered_less_and_less_often() -> None:
     """An hour of a tool that puts its own number back every second."""
-    scene = await running()
-    scene.client.pods["demo-head"]["spec"]["nodeName"] = "n"
+    harness = await running()
+    harness.client.pods["demo-head"]["spec"]["nodeName"] = "n"
     repairs = 0
     for _ in range(3600):
-        scene.client.groups[GROUP]["spec"]["minMember"] = 9
-        repairs += len(await settled(scene))
-        scene.now += 1
+        harness.client.groups[GROUP]["spec"]["minMember"] = 9
+        repairs += len(await settled(harness))
+        harness.now += 1
     assert 12 <= repairs <= 25
 
 
@@ -78,62 +78,62 @@ async def test_somebody_who_writes_back_is_answered_less_and_less_often() -> Non
 )
 async def test_somebody_who_writes_over_musters_annotations_is_answered_less_and_less_often(theirs: JSON) -> None:
     """A quarter of an hour of a tool that does so every second."""
-    scene = await running()
-    for pod in scene.client.pods.values():
+    harness = await running()
+    for pod in harness.client.pods.values():
         pod["spec"]["nodeName"] = "node-1"
-    scene.client.groups[GROUP]["status"]["phase"] = "Running"
-    scene.watch()
-    await scene.settle()
-    right, repairs = dict(scene.annotations(GROUP)), 0
+    harness.client.groups[GROUP]["status"]["phase"] = "Running"
+    harness.watch()
+    await harness.settle()
+    right, repairs = dict(harness.annotations(GROUP)), 0
     for _ in range(900):
-        scene.client.groups[GROUP]["metadata"]["annotations"] |= theirs
-        scene.watch()
-        scene.queue.add(KEY)
-        repairs += len([write for write in await scene.settle() if write != "create Event"])
-        scene.now += 1
+        harness.client.groups[GROUP]["metadata"]["annotations"] |= theirs
+        harness.watch()
+        harness.queue.add(KEY)
+        repairs += len([write for write in await harness.settle() if write != "create Event"])
+        harness.now += 1
     assert 10 <= repairs <= 15
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    scene.now += 300
-    scene.queue.add(KEY)
-    await scene.settle()
-    assert scene.annotations(GROUP) == right
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness.now += 300
+    harness.queue.add(KEY)
+    await harness.settle()
+    assert harness.annotations(GROUP) == right
 
 
 async def test_a_gang_whose_group_is_fought_over_is_served_all_the_same() -> None:
-    scene = await running()
+    harness = await running()
     for _ in range(4):
-        scene.client.groups[GROUP]["spec"]["minMember"] = 2
-        await settled(scene)
-    assert scene.client.groups[GROUP]["spec"]["minMember"] == 2
-    scene.client.pods["demo-w-9"] = ray_pod("demo-w-9")
-    del scene.client.pods["demo-w-1"]
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-9"]
+        harness.client.groups[GROUP]["spec"]["minMember"] = 2
+        await settled(harness)
+    assert harness.client.groups[GROUP]["spec"]["minMember"] == 2
+    harness.client.pods["demo-w-9"] = ray_pod("demo-w-9")
+    del harness.client.pods["demo-w-1"]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-9"]
 
 
 async def test_a_leader_that_comes_in_the_middle_of_it_believes_no_claim_that_is_not_the_gangs() -> None:
     """A tenant writes a claim of 100 cpu again and again; the queue has 4, and a member more fits beside three."""
-    scene = await running()
+    harness = await running()
     theirs = {"cpu": "100", "memory": "100Gi"}
     for _ in range(5):
-        scene.client.groups[GROUP]["spec"]["minResources"] = dict(theirs)
-        await settled(scene)
-    scene.client.pods |= {name: ray_pod(name) for name in (f"demo-x-{number}" for number in range(6))}
-    scene.watch()
-    assert scene.client.groups[GROUP]["spec"]["minResources"] == theirs
-    scene.restart()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1", "demo-x-0"]
-    assert str(scene.reconciler._ledger.used("q")["cpu"]) == "4"
+        harness.client.groups[GROUP]["spec"]["minResources"] = dict(theirs)
+        await settled(harness)
+    harness.client.pods |= {name: ray_pod(name) for name in (f"demo-x-{number}" for number in range(6))}
+    harness.watch()
+    assert harness.client.groups[GROUP]["spec"]["minResources"] == theirs
+    harness.restart()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1", "demo-x-0"]
+    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "4"
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["raised", "broken by an edit"])
 async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool) -> None:  # noqa: FBT001
     """A tenant raises his workload, writes the group's numbers after it, and strips who owns them."""
-    scene = await scaled_up()
-    assert json.loads(scene.annotations(GROUP)[ADMITTED_FOR]) == {**GIVEN, "queue": "q"}
-    group = scene.client.groups[GROUP]
+    harness = await scaled_up()
+    assert json.loads(harness.annotations(GROUP)[ADMITTED_FOR]) == {**GIVEN, "queue": "q"}
+    group = harness.client.groups[GROUP]
     group["spec"] |= {
         "minMember": 5,
         "minTaskMember": {"headgroup": 1, "workers": 4},
@@ -141,21 +141,21 @@ async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool
     }
     group["metadata"]["managedFields"] = []
     if broken:
-        scene.set_workload(ray_cluster(workers(replicas=-1)))
-    scene.watch()
-    scene.restart()
-    assert str((scene.reconciler._ledger.holds(KEY) or {})["cpu"]) == "4"
+        harness.set_workload(ray_cluster(workers(replicas=-1)))
+    harness.watch()
+    harness.restart()
+    assert str((harness.reconciler._ledger.holds(KEY) or {})["cpu"]) == "4"
     if not broken:
-        await scene.settle()
-        assert {field: scene.client.groups[GROUP]["spec"][field] for field in GIVEN} == GIVEN
-        assert len(scene.open_pods()) == 4
+        await harness.settle()
+        assert {field: harness.client.groups[GROUP]["spec"][field] for field in GIVEN} == GIVEN
+        assert len(harness.open_pods()) == 4
 
 
-async def test_what_a_gang_was_admitted_for_is_written_anew_when_it_becomes_less() -> None:
-    scene = await scaled_up()
-    scene.set_workload(ray_cluster(workers(replicas=1)))
-    await scene.settle()
-    assert json.loads(scene.annotations(GROUP)[ADMITTED_FOR])["minTaskMember"] == {"headgroup": 1, "workers": 1}
+async def test_what_a_gang_was_admitted_for_is_written_again_when_it_becomes_less() -> None:
+    harness = await scaled_up()
+    harness.set_workload(ray_cluster(workers(replicas=1)))
+    await harness.settle()
+    assert json.loads(harness.annotations(GROUP)[ADMITTED_FOR])["minTaskMember"] == {"headgroup": 1, "workers": 1}
 
 
 GIVEN = {
@@ -165,25 +165,25 @@ GIVEN = {
 }
 
 
-async def scaled_up() -> Scene:
+async def scaled_up() -> Harness:
     """A gang that was admitted for 3 cpu, and that wants 5 by now; its queue has 4."""
-    scene = await running()
-    scene.set_workload(ray_cluster(workers(replicas=4)))
-    scene.client.pods |= {name: ray_pod(name) for name in ("demo-w-2", "demo-w-3")}
-    await scene.settle()
-    return scene
+    harness = await running()
+    harness.set_workload(ray_cluster(workers(replicas=4)))
+    harness.client.pods |= {name: ray_pod(name) for name in ("demo-w-2", "demo-w-3")}
+    await harness.settle()
+    return harness
 
 
 async def test_a_group_that_somebody_deletes_comes_back_with_what_its_gang_was_admitted_for() -> None:
-    scene = await scaled_up()
-    opened = scene.open_pods()
+    harness = await scaled_up()
+    opened = harness.open_pods()
     assert len(opened) == 4
-    scene.client.groups.clear()
-    scene.client.applied.clear()
-    await settled(scene)
-    spec = scene.client.groups[GROUP]["spec"]
+    harness.client.groups.clear()
+    harness.client.applied.clear()
+    await settled(harness)
+    spec = harness.client.groups[GROUP]["spec"]
     assert {field: spec[field] for field in GIVEN} == GIVEN
-    assert scene.open_pods() == opened
+    assert harness.open_pods() == opened
 
 
 @pytest.mark.parametrize(
@@ -195,78 +195,78 @@ async def test_a_group_that_somebody_deletes_comes_back_with_what_its_gang_was_a
 )
 async def test_a_number_that_somebody_takes_out_of_an_admitted_group_comes_back(field: str, taken: str) -> None:
     """It is nobody's field any more; and what the workload has come to want since does not come with it."""
-    scene = await scaled_up()
-    group = scene.client.groups[GROUP]
+    harness = await scaled_up()
+    group = harness.client.groups[GROUP]
     del group["spec"][field][taken]
     for entry in group["metadata"]["managedFields"]:
         entry["fieldsV1"].get("f:spec", {}).get(f"f:{field}", {}).pop(f"f:{taken}", None)
-    await settled(scene)
-    assert {name: scene.client.groups[GROUP]["spec"][name] for name in GIVEN} == GIVEN
+    await settled(harness)
+    assert {name: harness.client.groups[GROUP]["spec"][name] for name in GIVEN} == GIVEN
 
 
 async def test_what_a_former_workload_of_the_name_was_admitted_for_means_nothing_to_the_next() -> None:
-    scene = await running()
-    for pod in scene.client.pods.values():
+    harness = await running()
+    for pod in harness.client.pods.values():
         pod["metadata"]["ownerReferences"][0]["uid"] = "uid-new"
         pod["spec"]["schedulingGates"] = [{"name": "muster.dev/gang"}]
-    scene.client.pods["demo-w-2"] = ray_pod("demo-w-2", owner_uid="uid-new")
-    for number, pod in enumerate(scene.client.pods.values()):
+    harness.client.pods["demo-w-2"] = ray_pod("demo-w-2", owner_uid="uid-new")
+    for number, pod in enumerate(harness.client.pods.values()):
         pod["metadata"]["uid"] = f"uid-new-{number}"
-    scene.set_workload(ray_cluster(workers(replicas=3), uid="uid-new"))
-    await settled(scene)
-    assert scene.client.groups[GROUP]["spec"]["minMember"] == 4
-    assert len(scene.open_pods()) == 4
+    harness.set_workload(ray_cluster(workers(replicas=3), uid="uid-new"))
+    await settled(harness)
+    assert harness.client.groups[GROUP]["spec"]["minMember"] == 4
+    assert len(harness.open_pods()) == 4
 
 
 async def test_what_an_admitted_gang_cannot_follow_stands_in_its_message() -> None:
-    scene = await running()
-    scene.set_workload(ray_cluster(workers(replicas=4), labels={"volcano.sh/queue-name": "other"}))
-    await scene.settle()
-    assert scene.annotations(GROUP)[MESSAGE].endswith('; from its next admission on: queue "other", minMember 5')
-    scene.set_workload(ray_cluster())
-    await scene.settle()
-    assert "admission on" not in scene.annotations(GROUP)[MESSAGE]
+    harness = await running()
+    harness.set_workload(ray_cluster(workers(replicas=4), labels={"volcano.sh/queue-name": "other"}))
+    await harness.settle()
+    assert harness.annotations(GROUP)[MESSAGE].endswith('; from its next admission on: queue "other", minMember 5')
+    harness.set_workload(ray_cluster())
+    await harness.settle()
+    assert "admission on" not in harness.annotations(GROUP)[MESSAGE]
 
 
 async def test_a_group_that_an_operator_makes_in_the_same_moment_is_not_touched() -> None:
     """It is in the cluster, and the watch has not shown it."""
-    scene = Scene(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")])
+    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")])
     theirs = pod_group(ours=False, minMember=7)
-    scene.client.groups[GROUP] = theirs
+    harness.client.groups[GROUP] = theirs
     before = made(PodGroup, theirs)
     with pytest.raises(ApiError, match="Conflict"):
-        await scene.work()
-    assert made(PodGroup, scene.client.groups[GROUP]) == before
-    scene.watch()
-    await scene.settle()
-    assert [reason for _, reason, _ in scene.events()] == ["ForeignPodGroup"]
-    assert scene.open_pods() == []
+        await harness.work()
+    assert made(PodGroup, harness.client.groups[GROUP]) == before
+    harness.watch()
+    await harness.settle()
+    assert [reason for _, reason, _ in harness.events()] == ["ForeignPodGroup"]
+    assert harness.open_pods() == []
 
 
 async def test_a_group_that_was_replaced_in_the_same_moment_is_not_touched() -> None:
     """Somebody deleted ours and made one of the same name; the watch shows ours still."""
-    scene = await running()
-    scene.client.groups[GROUP] = pod_group(ours=False, meta={"uid": "theirs", "labels": {}})
-    scene.set_workload(ray_cluster(workers(replicas=1)))
+    harness = await running()
+    harness.client.groups[GROUP] = pod_group(ours=False, meta={"uid": "theirs", "labels": {}})
+    harness.set_workload(ray_cluster(workers(replicas=1)))
     with pytest.raises(ApiError, match="Conflict"):
-        await scene.work()
-    assert MANAGED_BY not in scene.client.groups[GROUP]["metadata"]["labels"]
-    assert scene.client.groups[GROUP]["spec"]["minMember"] == 3
+        await harness.work()
+    assert MANAGED_BY not in harness.client.groups[GROUP]["metadata"]["labels"]
+    assert harness.client.groups[GROUP]["spec"]["minMember"] == 3
 
 
 async def test_a_new_group_that_the_watch_never_shows_is_made_again() -> None:
     """Deleted before the watch had shown it: for a moment that looks like a watch that is late."""
-    scene = Scene(workloads=[ray_cluster()], pods=members()[:1], queues=[queue(cpu="4")])
-    assert await scene.work() == [f"muster {GROUP}"]
-    scene.client.groups.clear()
-    scene.queue.add(KEY)
-    assert await scene.work() == []
-    scene.now += 6
-    scene.queue.add(KEY)
-    assert (await scene.work())[:2] == ["annotate demo", f"muster {GROUP}"]
+    harness = Harness(workloads=[ray_cluster()], pods=members()[:1], queues=[queue(cpu="4")])
+    assert await harness.work() == [f"muster {GROUP}"]
+    harness.client.groups.clear()
+    harness.queue.add(KEY)
+    assert await harness.work() == []
+    harness.now += 6
+    harness.queue.add(KEY)
+    assert (await harness.work())[:2] == ["annotate demo", f"muster {GROUP}"]
 
 
-def namesakes() -> Scene:
+def namesakes() -> Harness:
     """A RayCluster `demo`, and a PyTorchJob with the name of its PodGroup."""
     job = pytorch_job(name=GROUP, uid="uid-job", policy={"queue": "q"})
     pods = []
@@ -276,14 +276,14 @@ def namesakes() -> Scene:
         of_job["metadata"]["labels"]["muster.dev/gang"] = GROUP
         of_job["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = GROUP
         pods.append(of_job)
-    return Scene(workloads=[ray_cluster(), job], pods=[*members(), *pods], queues=[queue(cpu="9")])
+    return Harness(workloads=[ray_cluster(), job], pods=[*members(), *pods], queues=[queue(cpu="9")])
 
 
 async def test_a_workload_whose_group_is_anothers_is_told_so_and_waits() -> None:
-    scene = namesakes()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    told = [write.body for write in scene.client.writes if write.verb == "create"]
+    harness = namesakes()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    told = [write.body for write in harness.client.writes if write.verb == "create"]
     said = [(event["regarding"]["kind"], event["note"]) for event in told if event["reason"] == "ForeignPodGroup"]
     assert said == [
         (
@@ -297,14 +297,14 @@ async def test_a_workload_whose_group_is_anothers_is_told_so_and_waits() -> None
 
 
 async def test_the_second_of_two_namesakes_runs_when_the_first_is_gone() -> None:
-    scene = namesakes()
-    await scene.settle()
-    scene.drop_workload(ray_cluster())
-    for name in [name for name in scene.client.pods if name.startswith("demo")]:
-        del scene.client.pods[name]
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["job-0", "job-1", "job-2"]
-    assert scene.client.groups[GROUP]["metadata"]["ownerReferences"][0]["uid"] == "uid-job"
-    assert scene.annotations(GROUP)[STATE] == "Admitted"
-    assert workload_store(scene.cluster, PYTORCH_JOB).get("team", GROUP) is not None
+    harness = namesakes()
+    await harness.settle()
+    harness.drop_workload(ray_cluster())
+    for name in [name for name in harness.client.pods if name.startswith("demo")]:
+        del harness.client.pods[name]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["job-0", "job-1", "job-2"]
+    assert harness.client.groups[GROUP]["metadata"]["ownerReferences"][0]["uid"] == "uid-job"
+    assert harness.annotations(GROUP)[STATE] == "Admitted"
+    assert workload_store(harness.cluster, PYTORCH_JOB).get("team", GROUP) is not None

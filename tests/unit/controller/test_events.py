@@ -13,34 +13,34 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.names import MESSAGE
-from tests.support.controller.recording_client import RecordingClient, Scene
+from tests.support.controller.recording_client import Harness, RecordingClient
 from tests.support.controller.two_gangs import demo
-from tests.support.manifests.objects import GROUP, JSON, as_client, pod_group, queue
+from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource
 
 
-def too_large(**objects: list[JSON]) -> Scene:
+def too_large(**objects: list[JSON]) -> Harness:
     """A gang of 3 cpu in a queue of 2."""
     return demo(**{"queues": [queue(cpu="2")], **objects})
 
 
-def notes(scene: Scene) -> list[str]:
-    return [note for _, _, note in scene.events()]
+def notes(harness: Harness) -> list[str]:
+    return [note for _, _, note in harness.events()]
 
 
-async def numbers_change(scene: Scene, cpu: str) -> None:
-    scene.set_queue(queue(cpu=cpu))
-    await scene.settle()
+async def numbers_change(harness: Harness, cpu: str) -> None:
+    harness.set_queue(queue(cpu=cpu))
+    await harness.settle()
 
 
 async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
     """Whoever looks at either finds it; `kubectl describe` asks for the UID."""
-    scene = too_large()
-    await scene.settle()
-    of_workload, of_group = scene.events_on("RayCluster"), scene.events_on("PodGroup")
-    assert [event["note"] for event in of_workload] == [event["note"] for event in of_group] == notes(scene)
+    harness = too_large()
+    await harness.settle()
+    of_workload, of_group = harness.events_on("RayCluster"), harness.events_on("PodGroup")
+    assert [event["note"] for event in of_workload] == [event["note"] for event in of_group] == notes(harness)
     assert of_workload[0]["regarding"] == {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -53,43 +53,43 @@ async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
         "kind": "PodGroup",
         "namespace": "team",
         "name": GROUP,
-        "uid": scene.client.groups[GROUP]["metadata"]["uid"],
+        "uid": harness.client.groups[GROUP]["metadata"]["uid"],
     }
 
 
 async def test_somebody_elses_pod_group_gets_no_event() -> None:
-    scene = too_large(groups=[pod_group(ours=False)])
-    await scene.settle()
-    assert len(scene.events_on("RayCluster")) == 1
-    assert scene.events_on("PodGroup") == []
+    harness = too_large(groups=[pod_group(ours=False)])
+    await harness.settle()
+    assert len(harness.events_on("RayCluster")) == 1
+    assert harness.events_on("PodGroup") == []
 
 
 async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -> None:
     """A gang that waits for a day must not leave thousands of events; the annotation has every number."""
-    scene = too_large()
-    await scene.settle()
+    harness = too_large()
+    await harness.settle()
     said_at = []
-    start = scene.now
+    start = harness.now
     for second in range(0, 3600, 10):
-        scene.now = start + second
-        before = len(notes(scene))
-        await numbers_change(scene, f"{1000 + second % 1000}m")
-        said_at += [second] * (len(notes(scene)) - before)
+        harness.now = start + second
+        before = len(notes(harness))
+        await numbers_change(harness, f"{1000 + second % 1000}m")
+        said_at += [second] * (len(notes(harness)) - before)
     assert said_at == [30, 90, 210, 450, 930, 1530, 2130, 2730, 3330]
-    assert scene.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1590m'
+    assert harness.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1590m'
 
 
 async def test_a_gang_that_goes_to_and_fro_has_a_budget() -> None:
-    scene = too_large()
-    await scene.settle()
+    harness = too_large()
+    await harness.settle()
     for _ in range(30):
-        scene.drop_queue(queue())
-        await scene.settle()
-        await numbers_change(scene, "2")
-    assert len(notes(scene)) == 10
-    scene.now += 61
-    await numbers_change(scene, "1")
-    assert notes(scene)[10:] == ['needs cpu 3, queue "q" has capability cpu 1']
+        harness.drop_queue(queue())
+        await harness.settle()
+        await numbers_change(harness, "2")
+    assert len(notes(harness)) == 10
+    harness.now += 61
+    await numbers_change(harness, "1")
+    assert notes(harness)[10:] == ['needs cpu 3, queue "q" has capability cpu 1']
 
 
 def test_a_budget_allows_so_many_at_once_and_then_a_rate() -> None:
@@ -156,36 +156,36 @@ async def test_a_note_is_no_longer_than_the_apiserver_takes() -> None:
 
 
 async def test_a_refused_event_does_not_hinder_scheduling() -> None:
-    scene = demo()
-    scene.client.fails["create Event"] = [ApiError(403, "Forbidden", "no events here")] * 9
-    await scene.settle()
-    assert len(scene.open_pods()) == 3
+    harness = demo()
+    harness.client.fails["create Event"] = [ApiError(403, "Forbidden", "no events here")] * 9
+    await harness.settle()
+    assert len(harness.open_pods()) == 3
 
 
 async def test_the_same_words_are_said_once_and_other_numbers_not_at_once() -> None:
-    scene = too_large()
-    await scene.settle()
-    scene.set_queue(queue(cpu="1"))
-    await scene.settle()
-    assert [note for _, _, note in scene.events()] == ['needs cpu 3, queue "q" has capability cpu 2']
-    assert scene.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1'
-    scene.now += 31
-    scene.set_queue(queue(cpu="2500m"))
-    await scene.settle()
-    assert [note for _, _, note in scene.events()][1:] == ['needs cpu 3, queue "q" has capability cpu 2500m']
+    harness = too_large()
+    await harness.settle()
+    harness.set_queue(queue(cpu="1"))
+    await harness.settle()
+    assert [note for _, _, note in harness.events()] == ['needs cpu 3, queue "q" has capability cpu 2']
+    assert harness.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1'
+    harness.now += 31
+    harness.set_queue(queue(cpu="2500m"))
+    await harness.settle()
+    assert [note for _, _, note in harness.events()][1:] == ['needs cpu 3, queue "q" has capability cpu 2500m']
 
 
 async def test_a_new_leader_does_not_repeat_what_was_said() -> None:
-    scene = too_large()
-    await scene.settle()
-    scene.restart()
-    assert await scene.settle() == []
+    harness = too_large()
+    await harness.settle()
+    harness.restart()
+    assert await harness.settle() == []
 
 
 async def test_an_event_names_this_process() -> None:
-    scene = demo()
-    await scene.settle()
-    event = next(write.body for write in scene.client.writes if write.verb == "create")
+    harness = demo()
+    await harness.settle()
+    event = next(write.body for write in harness.client.writes if write.verb == "create")
     assert (event["reportingController"], event["reportingInstance"]) == (
         "muster.dev/controller",
         "muster-controller-0",

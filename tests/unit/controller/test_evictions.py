@@ -9,8 +9,8 @@ from muster.kube.store import Change
 from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import Pod
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
@@ -95,7 +95,7 @@ def test_others_reasons_to_go_keep_nobody_waiting(condition: dict[str, str]) -> 
     assert watch.wait == 0
 
 
-def test_who_is_evicted_again_and_again_waits_longer_and_longer_and_anew_after_a_calm() -> None:
+def test_repeated_evictions_wait_longer_and_longer_and_start_over_after_a_calm() -> None:
     watch = Watch()
     waits = []
     for _ in range(9):
@@ -108,7 +108,7 @@ def test_who_is_evicted_again_and_again_waits_longer_and_longer_and_anew_after_a
     assert watch.wait == 5
 
 
-def test_several_that_go_together_are_one_eviction() -> None:
+def test_several_pods_that_go_together_are_one_eviction() -> None:
     watch = Watch()
     for name in ("a", "b", "c"):
         watch.evicts(name)
@@ -128,7 +128,7 @@ def members(*names: str, held: bool = False) -> list[JSON]:
 
 
 async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_and_that_of_another_at_once() -> None:
-    world = Scene(
+    world = Harness(
         workloads=[ray_cluster()],
         pods=members("h", "w-0", "w-1"),
         groups=[pod_group(admitted="uid-demo")],

@@ -14,7 +14,7 @@ from muster.kube.errors import ApiError
 from muster.objects import Pod
 from muster.resources import Resources, total, within
 from tests.support.controller.recording_client import RecordingClient
-from tests.support.manifests.objects import amounts, as_client, made, ray_pod
+from tests.support.manifests.observed import amounts, as_client, made, ray_pod
 
 ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
 
@@ -57,7 +57,7 @@ def test_members_beyond_the_minimum_are_opened_while_the_claim_may_grow() -> Non
     assert plan.claim == amounts(cpu="4")
 
 
-def test_a_smaller_surplus_member_passes_one_that_does_not_fit() -> None:
+def test_a_smaller_surplus_member_bypasses_one_that_does_not_fit() -> None:
     members = [HEAD, member("a"), member("b"), member("c", cpu="5"), member("d")]
     plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
     assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "d"], ["c"])
@@ -218,7 +218,7 @@ async def test_gates_are_opened_in_the_order_of_the_plan() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 409])
-async def test_a_pod_that_is_gone_or_another_is_passed_over_and_not_counted_as_open(status: int) -> None:
+async def test_a_pod_that_is_gone_or_another_is_skipped_and_not_counted_as_open(status: int) -> None:
     """A conflict may also come of many writers at once: then the gate is still there and must be tried again."""
     client = RecordingClient(fails={"patch a": [ApiError(status, "", "")]})
     assert await open_gates(writer(client), pods_of(client, "a", "b")) == ["uid-b"]

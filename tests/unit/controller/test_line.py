@@ -7,7 +7,8 @@ from controller.standing import Look
 from controller.view import Mark, observe
 from muster.ledger import GangKey
 from muster.objects import Queue
-from tests.support.manifests.objects import DEFAULTS, filled, made, queue, ray_cluster, ray_pod, workers
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster, ray_pod, workers
 
 NAMES = [f"g{number:02}" for number in range(40)]
 

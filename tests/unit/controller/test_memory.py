@@ -8,7 +8,8 @@ from controller.memory import Memory
 from controller.view import Mark, View, observe
 from muster.objects import PodGroup
 from muster.times import text_of
-from tests.support.manifests.objects import DEFAULTS, KEY, filled, made, pod_group, ray_cluster, ray_pod
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster, ray_pod
 
 NOW = 1000.0
 

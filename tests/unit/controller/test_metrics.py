@@ -14,8 +14,9 @@ from muster.kube.workqueue import WorkQueue
 from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import PodGroup, Queue
-from tests.support.controller.recording_client import RecordingClient, Scene
-from tests.support.manifests.objects import as_client, filled, made, pod_group, queue, ray_cluster, ray_pod
+from tests.support.controller.recording_client import Harness, RecordingClient
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import as_client, made, pod_group, queue, ray_cluster, ray_pod
 
 if TYPE_CHECKING:
     from controller.cluster import Cluster
@@ -106,11 +107,11 @@ async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
         ray_pod("demo-w-0", meta=meta),
         ray_pod("demo-w-1", meta=meta),
     ]
-    scene = Scene(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="3")])
-    await scene.settle()
+    harness = Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="3")])
+    await harness.settle()
 
     def value(name: str, **labels: str) -> float | None:
-        return scene.registry.get_sample_value(f"muster_{name}", labels)
+        return harness.registry.get_sample_value(f"muster_{name}", labels)
 
     assert value("admissions_total", queue="q") == 1
     assert value("admission_wait_seconds_sum") == 40
@@ -119,16 +120,16 @@ async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
 
 
 async def test_the_series_of_a_queue_go_with_it() -> None:
-    scene = Scene(
+    harness = Harness(
         workloads=[ray_cluster()],
         pods=[ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")],
         queues=[queue(cpu="3")],
     )
-    await scene.settle()
-    scene.drop_queue(queue())
-    scene.cluster.queues.apply("added", made(Queue, queue("never-used")))
-    scene.drop_queue(queue("never-used"))
-    assert scene.registry.get_sample_value("muster_admissions_total", {"queue": "q"}) is None
+    await harness.settle()
+    harness.drop_queue(queue())
+    harness.cluster.queues.apply("added", made(Queue, queue("never-used")))
+    harness.drop_queue(queue("never-used"))
+    assert harness.registry.get_sample_value("muster_admissions_total", {"queue": "q"}) is None
 
 
 async def test_work_that_fails_is_counted_and_still_fails(registry: CollectorRegistry) -> None:

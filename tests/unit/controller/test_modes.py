@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.names import ADMITTED, STATE
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
 
 HEAD = ray_pod("head", "headgroup")
 
@@ -26,118 +26,118 @@ def other(*, held: bool = True) -> list[JSON]:
     ]
 
 
-def full(mode: str, **changes: list[JSON]) -> Scene:
+def full(mode: str, **changes: list[JSON]) -> Harness:
     """A gang of 3 cpu in a queue of this mode that can hold 1."""
     queues = [queue(cpu="1", annotations=gate(mode))]
-    return Scene(**{"workloads": [ray_cluster()], "pods": members(), "queues": queues, **changes})
+    return Harness(**{"workloads": [ray_cluster()], "pods": members(), "queues": queues, **changes})
 
 
 async def test_with_assemble_a_whole_gang_starts_whatever_its_queue_has() -> None:
-    scene = full("assemble")
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
-    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
-    assert ("Normal", "Admitted", "all its pods are there") in scene.events()
+    harness = full("assemble")
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
+    assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
+    assert ("Normal", "Admitted", "all its pods are there") in harness.events()
 
 
 async def test_with_assemble_a_gang_that_lacks_a_pod_is_held() -> None:
-    scene = full("assemble", pods=members()[:2])
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert ADMITTED not in scene.annotations(GROUP)
+    harness = full("assemble", pods=members()[:2])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert ADMITTED not in harness.annotations(GROUP)
 
 
 async def test_with_assemble_surplus_starts_whatever_the_queue_has() -> None:
-    scene = full("assemble", pods=[*members(), ray_pod("w-2")])
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1", "w-2"]
+    harness = full("assemble", pods=[*members(), ray_pod("w-2")])
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1", "w-2"]
 
 
 @pytest.mark.parametrize("mode", ["queue", "assemble", "off"])
 async def test_in_every_mode_the_queue_must_be_there(mode: str) -> None:
     """Volcano places nothing in one that is missing; who may not use one is told the same, and would be placed."""
-    scene = Scene(workloads=[ray_cluster()], pods=members(), namespaces=[namespace(annotations=gate(mode))])
-    await scene.settle()
-    assert (scene.open_pods(), scene.client.groups) == ([], {})
-    assert scene.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
-    scene.set_queue(queue(cpu="4", memory="4Gi"))
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
+    harness = Harness(workloads=[ray_cluster()], pods=members(), namespaces=[namespace(annotations=gate(mode))])
+    await harness.settle()
+    assert (harness.open_pods(), harness.client.groups) == ([], {})
+    assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+    harness.set_queue(queue(cpu="4", memory="4Gi"))
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
 
 
 async def test_what_a_gang_holds_counts_for_others_whatever_its_mode() -> None:
     """The namespaces of a queue may differ; room that is taken is taken."""
     neighbour = ray_cluster(name="other", uid="uid-other", labels={"volcano.sh/queue-name": "q"})
-    scene = Scene(
+    harness = Harness(
         workloads=[ray_cluster(), neighbour],
         pods=[*members(held=False), *other()],
         queues=[queue(cpu="4", memory="9Gi")],
     )
-    await scene.settle()
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 
 async def test_with_the_gate_off_the_group_is_made_with_the_first_pod() -> None:
     """Its pods come open and bound; Volcano does not look at them before there is a PodGroup."""
-    scene = full("off", pods=members(held=False)[:1])
-    written = await scene.settle()
+    harness = full("off", pods=members(held=False)[:1])
+    written = await harness.settle()
     assert written[0] == f"muster {GROUP}"
-    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
+    assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
     assert not [one for one in written if one.startswith("patch")]
 
 
 @pytest.mark.parametrize("there", [3, 1], ids=["whole", "a part"])
 async def test_turned_off_the_gate_lets_those_go_that_it_held(there: int) -> None:
-    scene = full("queue", pods=members()[:there])
-    await scene.settle()
-    assert scene.open_pods() == []
-    scene.set_queue(queue(cpu="1", annotations=gate("off")))
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"][:there]
+    harness = full("queue", pods=members()[:there])
+    await harness.settle()
+    assert harness.open_pods() == []
+    harness.set_queue(queue(cpu="1", annotations=gate("off")))
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"][:there]
 
 
 async def test_a_namespace_that_turns_it_off_lets_those_go_that_it_held() -> None:
-    scene = Scene(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="1")], namespaces=[namespace()])
-    await scene.settle()
-    assert scene.open_pods() == []
-    scene.set_namespace(namespace(annotations=gate("off")))
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
+    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="1")], namespaces=[namespace()])
+    await harness.settle()
+    assert harness.open_pods() == []
+    harness.set_namespace(namespace(annotations=gate("off")))
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
 
 
 async def test_a_queue_that_turns_it_on_again_holds_nobody_who_runs() -> None:
-    scene = full("off", pods=members(held=False))
-    await scene.settle()
-    scene.set_queue(queue(cpu="1", annotations=gate("queue")))
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
-    assert scene.annotations(GROUP)[ADMITTED] == "uid-demo"
+    harness = full("off", pods=members(held=False))
+    await harness.settle()
+    harness.set_queue(queue(cpu="1", annotations=gate("queue")))
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
+    assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
 
 
 async def test_an_admitted_gang_grows_by_the_rules_of_the_queue_that_it_is_in() -> None:
     """Its label may name another queue by now; what it holds stays in the first."""
     moved = ray_cluster(labels={"volcano.sh/queue-name": "free"})
-    scene = Scene(
+    harness = Harness(
         workloads=[ray_cluster()],
         pods=members(),
         queues=[queue(cpu="3", memory="9Gi"), queue("free", annotations=gate("assemble"))],
     )
-    await scene.settle()
-    scene.set_workload(moved)
-    scene.client.pods["w-2"] = ray_pod("w-2")
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
+    await harness.settle()
+    harness.set_workload(moved)
+    harness.client.pods["w-2"] = ray_pod("w-2")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
 
 
 async def test_a_workload_of_an_opted_in_namespace_is_a_gang() -> None:
     around = namespace(labels={"muster.dev/managed": "true"}, annotations={"scheduling.volcano.sh/queue-name": "q"})
-    scene = Scene(
+    harness = Harness(
         workloads=[ray_cluster(labels={})],
         pods=members(),
         queues=[queue(cpu="4", memory="9Gi")],
         namespaces=[around],
     )
-    await scene.settle()
-    assert scene.open_pods() == ["head", "w-0", "w-1"]
-    assert scene.client.groups[GROUP]["spec"]["queue"] == "q"
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
+    assert harness.client.groups[GROUP]["spec"]["queue"] == "q"

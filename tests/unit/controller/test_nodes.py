@@ -11,7 +11,7 @@ from controller.nodes import NodeRoom, NodeWatch
 from muster.objects import Node, Pod
 from muster.resources import as_text
 from tests.support.faults.apiserver import FaultyApiserver, hang, listing, manifest, only, reply, stream
-from tests.support.manifests.objects import amounts, made, pod
+from tests.support.manifests.observed import amounts, made, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

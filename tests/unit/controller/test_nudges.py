@@ -10,9 +10,9 @@ from controller.nudges import Turns, short_jobs
 from muster.kube.errors import ApiError
 from muster.ledger import GangKey
 from muster.names import NUDGE
-from tests.support.controller.recording_client import Scene
+from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
-from tests.support.manifests.objects import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
+from tests.support.manifests.observed import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
 
 
 def times(turns: Turns, until: float) -> list[float]:
@@ -34,7 +34,7 @@ def test_the_first_after_five_seconds_and_then_a_sixteenth_of_what_has_passed() 
     assert len(nudged) < 380
 
 
-def test_a_gang_that_got_its_pods_begins_anew() -> None:
+def test_a_gang_that_got_its_pods_starts_over() -> None:
     turns = Turns()
     assert turns.wait(KEY, 0.0) == 5
     turns.forget(KEY)
@@ -60,18 +60,18 @@ def test_thousands_come_one_after_the_other() -> None:
     assert asked <= 3 * 1000
 
 
-def scene_of(*pods: JSON, cluster: JSON | None = None) -> Scene:
-    return Scene(workloads=[cluster or ray_cluster()], pods=pods, queues=[queue(cpu="9")])
+def harness_of(*pods: JSON, cluster: JSON | None = None) -> Harness:
+    return Harness(workloads=[cluster or ray_cluster()], pods=pods, queues=[queue(cpu="9")])
 
 
-async def nudges(scene: Scene, seconds: int = 60) -> int:
+async def nudges(harness: Harness, seconds: int = 60) -> int:
     """How often the workload is touched while so many seconds pass."""
-    first = len(scene.client.writes)
+    first = len(harness.client.writes)
     for _ in range(seconds):
-        scene.queue.add(KEY)
-        await scene.settle()
-        scene.now += 1
-    return len([write for write in scene.client.writes[first:] if write.verb == "annotate"])
+        harness.queue.add(KEY)
+        await harness.settle()
+        harness.now += 1
+    return len([write for write in harness.client.writes[first:] if write.verb == "annotate"])
 
 
 HEAD, WORKERS = ray_pod("demo-head", "headgroup"), [ray_pod("demo-w-0"), ray_pod("demo-w-1")]
@@ -86,9 +86,9 @@ HEAD, WORKERS = ray_pod("demo-head", "headgroup"), [ray_pod("demo-w-0"), ray_pod
     ],
 )
 async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
-    scene = scene_of(*pods)
-    assert await nudges(scene) == 23
-    touched = next(write for write in scene.client.writes if write.verb == "annotate")
+    harness = harness_of(*pods)
+    assert await nudges(harness) == 23
+    touched = next(write for write in harness.client.writes if write.verb == "annotate")
     assert (touched.kind, touched.name, touched.uid) == ("RayCluster", "demo", "uid-demo")
     assert list(touched.body["metadata"]["annotations"]) == [NUDGE]
     assert list(touched.body) == ["metadata"], "only metadata"
@@ -108,13 +108,13 @@ async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
     ],
 )
 async def test_a_workload_that_lacks_nothing_of_musters_is_not_touched(pods: list[JSON], cluster: JSON | None) -> None:
-    assert await nudges(scene_of(*pods, cluster=cluster)) == 0
+    assert await nudges(harness_of(*pods, cluster=cluster)) == 0
 
 
 async def test_a_refused_nudge_hinders_nothing() -> None:
-    scene = scene_of(HEAD)
-    scene.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
-    assert await nudges(scene) == 23
+    harness = harness_of(HEAD)
+    harness.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
+    assert await nudges(harness) == 23
 
 
 SET = {
@@ -126,30 +126,30 @@ SET = {
 BY_NAME = "jobset.sigs.k8s.io/jobset-name=demo"
 
 
-async def touched(scene: Scene, key: GangKey, seconds: int = 6) -> list[tuple[str, str, str]]:
+async def touched(harness: Harness, key: GangKey, seconds: int = 6) -> list[tuple[str, str, str]]:
     """Kind, name and UID of what is touched while so many seconds pass."""
     for _ in range(seconds):
-        scene.queue.add(key)
-        await scene.settle()
-        scene.now += 1
-    return [(one.kind, one.name, one.uid) for one in scene.client.writes if one.verb == "annotate"]
+        harness.queue.add(key)
+        await harness.settle()
+        harness.now += 1
+    return [(one.kind, one.name, one.uid) for one in harness.client.writes if one.verb == "annotate"]
 
 
 async def test_where_jobs_make_the_pods_those_that_lack_some_are_touched_as_well() -> None:
     """Only the Job controller would make them, and it hears of Jobs only; of very many some."""
     jobs = [f"demo-a-{number}" for number in range(300)]
-    scene = Scene(workloads=[SET], queues=[queue(cpu="9000")])
-    scene.short_jobs = {BY_NAME: jobs}
-    first, *others = await touched(scene, GangKey("team", "demo"))
+    harness = Harness(workloads=[SET], queues=[queue(cpu="9000")])
+    harness.short_jobs = {BY_NAME: jobs}
+    first, *others = await touched(harness, GangKey("team", "demo"))
     assert first == ("JobSet", "demo", "uid-demo")
     assert others == [("Job", name, f"uid-{name}") for name in jobs[:100]]
 
 
 async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    scene = Scene(workloads=[SET], queues=[queue(cpu="9000")])
-    scene.short_jobs = {BY_NAME: ["demo-a-0", "demo-a-1", "demo-a-2"]}
-    scene.client.fails = {"annotate demo-a-0": [ApiError(404, "NotFound", "gone")]}
-    touches = await touched(scene, GangKey("team", "demo"))
+    harness = Harness(workloads=[SET], queues=[queue(cpu="9000")])
+    harness.short_jobs = {BY_NAME: ["demo-a-0", "demo-a-1", "demo-a-2"]}
+    harness.client.fails = {"annotate demo-a-0": [ApiError(404, "NotFound", "gone")]}
+    touches = await touched(harness, GangKey("team", "demo"))
     assert [name for _, name, _ in touches] == ["demo", "demo-a-0", "demo-a-1", "demo-a-2"]
     assert "1 Jobs not nudged, the first team/demo-a-0: 404 NotFound: gone" in caplog.text
 
@@ -158,16 +158,16 @@ async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> N
     """The MPI operator's delay doubles with every event of a job."""
     specs = {role: {"replicas": 1, "template": template()} for role in ("Launcher", "Worker")}
     job = {**SET, "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {"mpiReplicaSpecs": specs}}
-    scene = Scene(workloads=[job], queues=[queue(cpu="9")])
-    scene.short_jobs = {BY_NAME: ["demo-launcher"]}
-    assert await touched(scene, GangKey("team", "demo"), 60) == []
+    harness = Harness(workloads=[job], queues=[queue(cpu="9")])
+    harness.short_jobs = {BY_NAME: ["demo-launcher"]}
+    assert await touched(harness, GangKey("team", "demo"), 60) == []
 
 
 async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """And nudged again in its turn."""
-    scene = scene_of(HEAD)
-    scene.client.fails = {"annotate demo": [ApiError(403, "Forbidden", "no")]}
-    assert await nudges(scene) == 23
+    harness = harness_of(HEAD)
+    harness.client.fails = {"annotate demo": [ApiError(403, "Forbidden", "no")]}
+    assert await nudges(harness) == 23
     assert "team/ray-demo-pg: not nudged: 403 Forbidden: no" in caplog.text
 
 

@@ -10,7 +10,7 @@ from controller.passing import Passing
 from muster.ledger import Candidate, GangKey, Ledger
 from muster.queues import QueueView
 from muster.times import text_of
-from tests.support.manifests.objects import amounts
+from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

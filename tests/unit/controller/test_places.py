@@ -9,9 +9,10 @@ from muster.names import ADMITTED, MESSAGE, STATE
 from muster.objects import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.controller.recording_client import Scene
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     GROUP,
     made,
     pod,
@@ -24,180 +25,179 @@ from tests.support.manifests.objects import (
     ray_owner,
     ray_pod,
     workers,
-    workload_store,
 )
 
 NAMES = ("demo", "other")
 
 
 async def test_the_next_gang_starts_when_the_first_is_gone() -> None:
-    scene = two()
-    await scene.settle()
-    workload_store(scene.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
-    pods_go(scene)
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    harness = two()
+    await harness.settle()
+    workload_store(harness.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
+    pods_go(harness)
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 async def test_pods_that_outlive_their_workload_keep_its_place() -> None:
-    scene = two()
-    await scene.settle()
-    workload_store(scene.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness = two()
+    await harness.settle()
+    workload_store(harness.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
 async def test_what_a_foreign_group_holds_is_not_given_away() -> None:
-    scene = demo(groups=[pod_group("foreign", ours=False, phase="Running", minResources={"cpu": "2"})])
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert "cpu 2" in scene.annotations(GROUP)[MESSAGE]
+    harness = demo(groups=[pod_group("foreign", ours=False, phase="Running", minResources={"cpu": "2"})])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert "cpu 2" in harness.annotations(GROUP)[MESSAGE]
 
 
 async def test_a_workload_taken_out_of_musters_hands_is_let_go() -> None:
     """They get the PodGroup that they are bound to, or Volcano would never look at them."""
-    scene = demo(workloads=[ray_cluster(labels={})])
-    written = await scene.settle()
+    harness = demo(workloads=[ray_cluster(labels={})])
+    written = await harness.settle()
     assert written[:4] == [f"muster {GROUP}", "patch demo-head", "patch demo-w-0", "patch demo-w-1"]
-    assert scene.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
-    assert scene.annotations(GROUP)[STATE] == "NotManaged"
+    assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
+    assert harness.annotations(GROUP)[STATE] == "NotManaged"
 
 
 async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
-    scene = two()
-    await scene.settle()
+    harness = two()
+    await harness.settle()
     suspended = ray_cluster(suspend=True)
-    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, suspended))
-    pods_go(scene)
-    await scene.settle()
-    assert ADMITTED not in scene.annotations(GROUP)
-    assert scene.annotations(GROUP)[STATE] == "Suspended"
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, suspended))
+    pods_go(harness)
+    await harness.settle()
+    assert ADMITTED not in harness.annotations(GROUP)
+    assert harness.annotations(GROUP)[STATE] == "Suspended"
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 async def test_a_resumed_workload_queues_again() -> None:
-    scene = two()
-    await scene.settle()
-    store = workload_store(scene.cluster, RAY_CLUSTER)
+    harness = two()
+    await harness.settle()
+    store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    pods_go(scene)
-    await scene.settle()
+    pods_go(harness)
+    await harness.settle()
     store.apply("modified", made(RayCluster, ray_cluster()))
-    scene.client.pods |= {item["metadata"]["name"]: item for item in members()}
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
-    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+    harness.client.pods |= {item["metadata"]["name"]: item for item in members()}
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
 
 async def test_a_finished_job_says_so_and_gives_its_mark_back() -> None:
     job = pytorch_job(policy={"queue": "q"})
-    scene = Scene(
+    harness = Harness(
         workloads=[job],
         pods=[pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")],
         queues=[SMALL],
     )
-    await scene.settle()
-    assert scene.open_pods() == ["m", "w-0", "w-1"]
+    await harness.settle()
+    assert harness.open_pods() == ["m", "w-0", "w-1"]
     done = pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}])
-    workload_store(scene.cluster, PYTORCH_JOB).apply("modified", made(TrainingJob, done))
-    await scene.settle()
-    assert (scene.annotations("train")[STATE], scene.annotations("train").get(ADMITTED)) == ("Finished", None)
+    workload_store(harness.cluster, PYTORCH_JOB).apply("modified", made(TrainingJob, done))
+    await harness.settle()
+    assert (harness.annotations("train")[STATE], harness.annotations("train").get(ADMITTED)) == ("Finished", None)
 
 
 async def test_a_queue_that_vanishes_holds_the_gang_until_it_returns() -> None:
-    scene = two()
-    await scene.settle()
-    scene.drop_queue(SMALL)
-    await scene.settle()
-    assert scene.annotations("ray-other-pg")[STATE] == "QueueNotFound"
-    scene.set_queue(queue(cpu="8", memory="8Gi"))
-    await scene.settle()
-    assert len(scene.open_pods()) == 6
+    harness = two()
+    await harness.settle()
+    harness.drop_queue(SMALL)
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "QueueNotFound"
+    harness.set_queue(queue(cpu="8", memory="8Gi"))
+    await harness.settle()
+    assert len(harness.open_pods()) == 6
 
 
 async def test_a_queue_whose_capability_cannot_be_read_admits_nobody() -> None:
-    scene = demo(queues=[queue(cpu="four")])
-    await scene.settle()
-    assert scene.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
-    scene.set_queue(SMALL)
-    await scene.settle()
-    assert len(scene.open_pods()) == 3
+    harness = demo(queues=[queue(cpu="four")])
+    await harness.settle()
+    assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+    harness.set_queue(SMALL)
+    await harness.settle()
+    assert len(harness.open_pods()) == 3
 
 
 async def test_a_queue_that_grows_wakes_who_waits() -> None:
-    scene = two()
-    await scene.settle()
-    scene.set_queue(queue(cpu="6", memory="6Gi"))
-    await scene.settle()
-    assert len(scene.open_pods()) == 6
+    harness = two()
+    await harness.settle()
+    harness.set_queue(queue(cpu="6", memory="6Gi"))
+    await harness.settle()
+    assert len(harness.open_pods()) == 6
 
 
 async def test_a_priority_class_that_comes_late_still_counts() -> None:
     """A gang whose class nobody knew counted 0; with its value it is first."""
     urgent = {"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
-    scene = demo(
+    harness = demo(
         workloads=[ray_cluster(), ray_cluster(name="other", uid="uid-other", labels=urgent)],
         pods=[*members(), *members("other")],
         queues=[],
         classes=[priority_class("high", 1000)],
     )
-    await scene.settle()
-    scene.set_queue(SMALL)
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    await harness.settle()
+    harness.set_queue(SMALL)
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 async def test_a_replacement_is_opened_at_once() -> None:
-    scene = demo()
-    await scene.settle()
-    del scene.client.pods["demo-w-1"]
-    scene.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
+    harness = demo()
+    await harness.settle()
+    del harness.client.pods["demo-w-1"]
+    harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
 
 
 async def test_a_surplus_member_waits_and_starts_when_there_is_room() -> None:
-    scene = demo(queues=[queue(cpu="3", memory="6Gi")])
-    await scene.settle()
-    scene.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    assert scene.annotations(GROUP)[MESSAGE].endswith("; no room yet for cpu 1 and memory 1Gi more (demo-w-2)")
-    scene.set_queue(queue(cpu="4", memory="6Gi"))
-    await scene.settle()
-    assert "demo-w-2" in scene.open_pods()
+    harness = demo(queues=[queue(cpu="3", memory="6Gi")])
+    await harness.settle()
+    harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert harness.annotations(GROUP)[MESSAGE].endswith("; no room yet for cpu 1 and memory 1Gi more (demo-w-2)")
+    harness.set_queue(queue(cpu="4", memory="6Gi"))
+    await harness.settle()
+    assert "demo-w-2" in harness.open_pods()
 
 
 async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it() -> None:
     """Suspended, another gang took the room, resumed: all that before the watch shows that the mark went."""
-    scene = two()
-    await scene.settle()
-    demo_store = workload_store(scene.cluster, RAY_CLUSTER)
+    harness = two()
+    await harness.settle()
+    demo_store = workload_store(harness.cluster, RAY_CLUSTER)
     for name in ("demo-head", "demo-w-0", "demo-w-1"):
-        scene.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
-    scene.cluster.pods.replace_all([made(Pod, item) for item in scene.client.pods.values()])
+        harness.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
+    harness.cluster.pods.replace_all([made(Pod, item) for item in harness.client.pods.values()])
     demo_store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    await scene.work()
-    assert ADMITTED not in scene.annotations(GROUP)
+    await harness.work()
+    assert ADMITTED not in harness.annotations(GROUP)
     for member in members():
-        scene.client.pods[member["metadata"]["name"]] = member
-    scene.cluster.pods.replace_all([made(Pod, item) for item in scene.client.pods.values()])
+        harness.client.pods[member["metadata"]["name"]] = member
+    harness.cluster.pods.replace_all([made(Pod, item) for item in harness.client.pods.values()])
     demo_store.apply("modified", made(RayCluster, ray_cluster()))
-    await scene.work()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
-    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+    await harness.work()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
 
 async def test_a_gang_taken_out_of_musters_hands_keeps_its_place() -> None:
     """Its pods run on, whatever its labels say by now."""
-    scene = two()
-    await scene.settle()
-    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(labels={})))
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness = two()
+    await harness.settle()
+    workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(labels={})))
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
 async def test_what_pods_of_others_hold_above_their_minimum_is_not_given_away() -> None:
@@ -207,82 +207,82 @@ async def test_what_pods_of_others_hold_above_their_minimum_is_not_given_away() 
         for number in range(3)
     ]
     foreign = pod_group(name="job-1", ours=False, phase="Running", minResources={"cpu": "1"})
-    scene = demo(pods=[*members(), *others], groups=[foreign])
-    await scene.settle()
-    assert scene.annotations(GROUP)[STATE] == "WaitingForQuota"
+    harness = demo(pods=[*members(), *others], groups=[foreign])
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
 
 async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     """Deleted and made anew under its name: until the garbage collector has come by, its old pods run."""
-    scene = two()
-    await scene.settle()
-    store = workload_store(scene.cluster, RAY_CLUSTER)
+    harness = two()
+    await harness.settle()
+    store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("deleted", made(RayCluster, ray_cluster()))
     store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
     new = ray_pod("new-head", "headgroup", owner_uid="uid-new")
-    scene.client.pods[new["metadata"]["name"]] = new
-    scene.watch()
-    await scene.settle()
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
-    pods_go(scene)
-    await scene.settle()
-    assert scene.open_pods() == ["other-head", "other-w-0", "other-w-1"]
+    harness.client.pods[new["metadata"]["name"]] = new
+    harness.watch()
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    pods_go(harness)
+    await harness.settle()
+    assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 @pytest.mark.parametrize("follows", [False, True], ids=["deleted", "deleted and made anew"])
 async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room(follows: bool) -> None:  # noqa: FBT001
     """The watch of pods is behind, and shows them as held: they may run all the same."""
-    scene = two()
-    await scene.work()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    store = workload_store(scene.cluster, RAY_CLUSTER)
+    harness = two()
+    await harness.work()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("deleted", made(RayCluster, ray_cluster()))
     if follows:
         store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
     for _ in range(3):
-        await scene.work()
-        scene.watch_groups()
-        again(scene)
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
-    assert ADMITTED not in scene.annotations("ray-other-pg")
+        await harness.work()
+        harness.watch_groups()
+        again(harness)
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    assert ADMITTED not in harness.annotations("ray-other-pg")
 
 
 async def test_a_suspended_workload_keeps_its_place_until_its_pods_go() -> None:
-    scene = two()
-    await scene.settle()
-    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    await scene.settle()
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+    harness = two()
+    await harness.settle()
+    workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 
 async def test_the_room_of_a_suspended_workload_is_free_when_its_mark_is_gone() -> None:
     """Resumed before that, it is admitted still: nobody else may have got its room."""
-    scene = two()
-    await scene.settle()
-    store = workload_store(scene.cluster, RAY_CLUSTER)
+    harness = two()
+    await harness.settle()
+    store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
-    pods_go(scene)
-    scene.client.fails[f"muster-ledger {GROUP}"] = [ApiError(500, "", "broken")]
+    pods_go(harness)
+    harness.client.fails[f"muster-ledger {GROUP}"] = [ApiError(500, "", "broken")]
     with pytest.raises(ApiError):
-        await scene.settle()
-    await scene.settle()
+        await harness.settle()
+    await harness.settle()
     store.apply("modified", made(RayCluster, ray_cluster()))
-    scene.client.pods |= {item["metadata"]["name"]: item for item in members()}
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness.client.pods |= {item["metadata"]["name"]: item for item in members()}
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
 async def test_a_gang_that_is_suspended_keeps_the_place_of_pods_that_only_the_watch_shows_as_held() -> None:
-    scene = two()
-    await scene.work()
-    assert scene.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    workload_store(scene.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
+    harness = two()
+    await harness.work()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     for _ in range(3):
-        await scene.work()
-        scene.watch_groups()
-    assert scene.annotations(GROUP)[STATE] == "Suspended"
-    assert scene.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+        await harness.work()
+        harness.watch_groups()
+    assert harness.annotations(GROUP)[STATE] == "Suspended"
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 
 # Which of two gangs a new leader enters first is chance.
@@ -299,6 +299,6 @@ async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(gro
     ]
     surplus = ray_pod(f"{grown}-w-2", cluster=grown, owner_uid=f"uid-{grown}")
     groups = [pod_group(f"ray-{name}-pg", owner=ray_owner(name), admitted=f"uid-{name}") for name in NAMES]
-    scene = Scene(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
-    await scene.settle()
-    assert f"{grown}-w-2" not in scene.open_pods()
+    harness = Harness(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
+    await harness.settle()
+    assert f"{grown}-w-2" not in harness.open_pods()

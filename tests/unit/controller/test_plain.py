@@ -7,8 +7,9 @@ from typing import Any
 from controller.view import observe
 from muster.ledger import GangKey
 from muster.names import STATE
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import DEFAULTS, JSON, NAMESPACE, filled, pod, pod_group, queue, template
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, pod_group, queue, template
 
 KEY = GangKey(NAMESPACE, "pair")
 _SPEAKS = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}
@@ -34,39 +35,39 @@ def group(**rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
 
 
 async def test_half_a_gang_waits_for_the_rest() -> None:
-    scene = Scene(pods=[member("a")], queues=[queue(cpu="4")])
-    scene.now += 10
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert "ownerReferences" not in scene.client.groups["pair"]["metadata"]
+    harness = Harness(pods=[member("a")], queues=[queue(cpu="4")])
+    harness.now += 10
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert "ownerReferences" not in harness.client.groups["pair"]["metadata"]
 
 
 async def test_a_whole_gang_starts_and_is_admitted_by_its_podgroup() -> None:
     """Pods come and go; the PodGroup is there for as long as one of them is."""
-    scene = Scene(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
-    await scene.settle()
-    assert scene.open_pods() == ["a", "b"]
-    assert scene.annotations("pair")["muster.dev/admitted"] == scene.client.groups["pair"]["metadata"]["uid"]
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
+    await harness.settle()
+    assert harness.open_pods() == ["a", "b"]
+    assert harness.annotations("pair")["muster.dev/admitted"] == harness.client.groups["pair"]["metadata"]["uid"]
 
 
 async def test_who_does_not_fit_waits() -> None:
-    scene = Scene(pods=[member("a"), member("b")], queues=[queue(cpu="1500m")])
-    await scene.settle()
-    assert scene.open_pods() == []
-    assert scene.annotations("pair")[STATE] == "ExceedsCapability"
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="1500m")])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert harness.annotations("pair")[STATE] == "ExceedsCapability"
 
 
 async def test_a_podgroup_whose_pods_are_all_gone_is_deleted() -> None:
-    scene = Scene(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
-    assert await scene.settle() == ["delete pair"]
+    harness = Harness(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
+    assert await harness.settle() == ["delete pair"]
 
 
 async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
-    scene = Scene(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
-    await scene.settle()
-    assert scene.annotations("pair")[STATE] == "Finished"
-    assert "muster.dev/admitted" not in scene.annotations("pair")
+    harness = Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
+    await harness.settle()
+    assert harness.annotations("pair")[STATE] == "Finished"
+    assert "muster.dev/admitted" not in harness.annotations("pair")
 
 
 def test_a_gang_needs_what_its_pods_ask_for_however_different_they_are() -> None:

@@ -10,14 +10,14 @@ from controller.podgroups import Repairs, applicable, claim_of, deferred, desire
 from controller.view import View, observe
 from muster.names import MANAGED_BY, MUSTER
 from muster.objects import PodGroup
-from tests.support.manifests.objects import (
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import (
     DEFAULTS,
     GROUP,
     JSON,
     KEY,
     QUEUE_LABELS,
     amounts,
-    filled,
     made,
     pod_group,
     ray_cluster,

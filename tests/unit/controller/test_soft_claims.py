@@ -9,15 +9,15 @@ import pytest
 from muster.ledger import GangKey
 from muster.names import ADMITTED_AT, MESSAGE, STATE
 from muster.times import text_of
-from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, running, scene
+from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
 
 if TYPE_CHECKING:
-    from tests.support.manifests.objects import JSON
+    from tests.support.manifests.observed import JSON
 
 
-async def test_a_gang_that_is_nowhere_after_a_minute_stands_in_nobodys_way() -> None:
+async def test_a_gang_unplaced_after_a_minute_is_in_nobodys_way() -> None:
     """Its gates stay open, and the scheduler stays all-or-nothing."""
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert world.annotations(LARGE)[ADMITTED_AT] == text_of(world.now)
@@ -36,7 +36,7 @@ async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_
     """Marked by hand, or by another version; the time is written once."""
     nowhere, group = running("runs", 4)
     group["metadata"]["annotations"] |= said
-    world = scene(nowhere, gang("small", 1), groups=[group])
+    world = harness(nowhere, gang("small", 1), groups=[group])
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Admitted", "WaitingForQuota"]
     assert world.annotations(RUNS)[ADMITTED_AT] == text_of(world.now)
@@ -49,7 +49,7 @@ async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_
 
 
 async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
     await world.settle()
     world.client.pods["large-0"]["spec"]["nodeName"] = "n"
     world.now += 61
@@ -61,7 +61,7 @@ async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
 
 async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_node() -> None:
     """Volcano reserves minResources for a group in its queue, and would let nobody past whom muster admits past it."""
-    world = scene(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
     await world.settle()
     reserved = world.client.groups[LARGE]["spec"]["minResources"]
     assert reserved == {"cpu": "4", "memory": "4Gi"}
@@ -82,7 +82,7 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_m
     for pod in crashing[1]:
         pod["spec"]["nodeName"] = "node-1"
     group["metadata"]["annotations"][ADMITTED_AT] = text_of(0.0)
-    world = scene(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
+    world = harness(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
     await world.settle()
     world.now += 500.0
     for pod in crashing[1]:
@@ -99,7 +99,7 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_m
 async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_again() -> None:
     """Volcano takes the PodGroup of a suspended workload, which has no pods, into its queue, and keeps room for it."""
     workload, pods = gang("runs", 2)
-    world = scene((workload, pods))
+    world = harness((workload, pods))
     await world.settle()
     reserved = world.client.groups[RUNS]["spec"]["minResources"]
     assert reserved == {"cpu": "2", "memory": "2Gi"}
@@ -126,7 +126,7 @@ async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_agai
 async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_them() -> None:
     """Volcano leaves out what held pods ask for, but not those that are still to come, which may never be made."""
     workload, pods = gang("large", 3)
-    world = scene((workload, pods[:2]))
+    world = harness((workload, pods[:2]))
     await world.settle()
     reserved = world.client.groups[LARGE]["spec"]["minResources"]
     world.now += 6

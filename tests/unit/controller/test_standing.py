@@ -11,13 +11,13 @@ from controller.view import Mark, View, observe
 from muster.ledger import Candidate, Ledger
 from muster.names import GANG, GROUP_NAME
 from muster.queues import QueueView
-from tests.support.manifests.objects import (
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import (
     DEFAULTS,
     GROUP,
     JSON,
     KEY,
     amounts,
-    filled,
     old_pod,
     pod,
     pod_group,

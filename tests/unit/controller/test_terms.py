@@ -10,7 +10,8 @@ from controller.terms import admitted_for, terms_of
 from controller.view import observe
 from muster.names import ADMITTED_FOR
 from muster.objects import PodGroup
-from tests.support.manifests.objects import DEFAULTS, KEY, filled, made, pod_group, ray_cluster
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster
 
 SPEC = made(PodGroup, pod_group(priorityClassName="high")).spec
 TEXT = (

@@ -11,14 +11,14 @@ from muster.limits import LimitRange
 from muster.names import GROUP_NAME
 from muster.objects import PriorityClass
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
-from tests.support.manifests.objects import (
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     KEY,
     NAMESPACE,
     amounts,
     as_json,
-    filled,
     limit_range,
     made,
     pod,

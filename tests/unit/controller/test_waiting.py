@@ -8,12 +8,12 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.ledger import GangKey
 from muster.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
 from muster.times import text_of
-from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, passed, running, scene, small_behind_large
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import JSON, amounts, pod_group, priority_class, queue, ray_pod
+from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, passed, running, small_behind_large
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import JSON, amounts, pod_group, priority_class, queue, ray_pod
 
 
-async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_its_patience_is_over() -> None:
+async def test_a_bypassed_gang_says_since_when_and_is_bypassed_until_its_patience_is_over() -> None:
     world = small_behind_large(annotations={"patience": "10m"})
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "Admitted"
@@ -21,7 +21,7 @@ async def test_a_gang_that_was_passed_says_since_when_and_others_pass_it_until_i
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
 
 
-async def test_nobody_passes_a_gang_whose_patience_is_over_not_even_after_a_restart() -> None:
+async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_restart() -> None:
     world = small_behind_large(passed())
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
@@ -32,7 +32,7 @@ async def test_nobody_passes_a_gang_whose_patience_is_over_not_even_after_a_rest
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)
 
 
-async def test_in_another_queue_the_patience_of_a_gang_begins_anew() -> None:
+async def test_in_another_queue_the_patience_of_a_gang_begins_again() -> None:
     """Also for a leader who comes when the PodGroup has moved, and its mark still stands as it was."""
     world = small_behind_large(passed("before"))
     await world.settle()
@@ -40,10 +40,10 @@ async def test_in_another_queue_the_patience_of_a_gang_begins_anew() -> None:
     assert (world.annotations(LARGE)[PASSED_SINCE], world.annotations(LARGE)[PASSED_IN]) == (text_of(world.now), "q")
 
 
-async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_passed() -> None:
+async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_bypassed() -> None:
     first, group = running("runs", 2)
     large, pods = gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = scene(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
+    world = harness(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
     world.set_queue(queue("other", cpu="0.5"))
     await world.settle()
     assert PASSED_SINCE in world.annotations(LARGE)
@@ -60,7 +60,7 @@ async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_passed()
         pytest.param(Unreachable("silent"), True, id="perhaps written"),
     ],
 )
-async def test_a_start_that_is_refused_has_passed_nobody(error: ApiError, counts: bool) -> None:  # noqa: FBT001
+async def test_a_start_that_is_refused_is_no_bypass(error: ApiError, counts: bool) -> None:  # noqa: FBT001
     world = small_behind_large()
     world.client.fails[f"mark {SMALL}"] = [error]
     with pytest.raises(ApiError):
@@ -69,28 +69,28 @@ async def test_a_start_that_is_refused_has_passed_nobody(error: ApiError, counts
     assert (PASSED_SINCE in world.annotations(LARGE)) is counts
 
 
-async def test_in_a_strict_queue_nobody_passes() -> None:
+async def test_in_a_strict_queue_there_is_no_bypass() -> None:
     world = small_behind_large(annotations={"queueing": "strict"})
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (LARGE, SMALL)] == ["WaitingForQuota", "WaitingForQuota"]
     assert PASSED_SINCE not in world.annotations(LARGE)
 
 
-async def test_growth_waits_behind_a_gang_whom_nobody_passes() -> None:
+async def test_growth_waits_behind_a_gang_that_nobody_may_bypass() -> None:
     """The surplus of a running gang is like a small gang: it passes until the other's patience is over."""
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
     urgent = gang("large", 3, created="2026-11-21T08:00:00Z")
-    world = scene((first[0], [*first[1], more]), urgent, groups=[group, passed()])
+    world = harness((first[0], [*first[1], more]), urgent, groups=[group, passed()])
     await world.settle()
     assert "runs-2" not in world.open_pods()
     assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]
 
 
-async def test_growth_that_passes_a_waiting_gang_says_so_on_it() -> None:
+async def test_growth_that_bypasses_a_waiting_gang_says_so_on_it() -> None:
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
-    world = scene((first[0], [*first[1], more]), gang("large", 3, created="2026-11-21T08:00:00Z"), groups=[group])
+    world = harness((first[0], [*first[1], more]), gang("large", 3, created="2026-11-21T08:00:00Z"), groups=[group])
     await world.settle()
     assert "runs-2" in world.open_pods()
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
@@ -98,7 +98,7 @@ async def test_growth_that_passes_a_waiting_gang_says_so_on_it() -> None:
 
 async def test_no_more_starts_than_the_nodes_can_hold() -> None:
     """Also in a queue without a capability; and where nodes come, those who waited for them start."""
-    world = scene(
+    world = harness(
         gang("large", 3, created="2026-11-21T10:00:00Z"), gang("small", 2, created="2026-11-21T11:00:00Z"), cpu="0"
     )
     world.reconciler.bound(amounts(cpu="4", memory="64Gi"))
@@ -113,11 +113,11 @@ async def test_no_more_starts_than_the_nodes_can_hold() -> None:
     assert world.annotations(SMALL)[STATE] == "Admitted"
 
 
-def waits_for_room(cpus: int = 3) -> tuple[Scene, JSON]:
+def waits_for_room(cpus: int = 3) -> tuple[Harness, JSON]:
     """A gang that waits for one that runs, and its workload."""
     first, group = running("runs", 2)
     large = gang("large", cpus, created="2026-11-21T10:00:00Z")
-    return scene(first, large, groups=[group]), large[0]
+    return harness(first, large, groups=[group]), large[0]
 
 
 async def test_other_numbers_are_written_in_a_gangs_turn_whatever_brings_it_up_before() -> None:
@@ -183,7 +183,7 @@ async def test_gangs_of_two_queues_share_what_the_queue_above_has() -> None:
         gang("large", 3, created="2026-11-21T10:00:00Z", labels={"volcano.sh/queue-name": "left"}),
         gang("small", 2, created="2026-11-21T11:00:00Z", labels={"volcano.sh/queue-name": "right"}),
     ]
-    world = Scene(
+    world = Harness(
         workloads=[workload for workload, _ in gangs],
         pods=[one for _, pods in gangs for one in pods],
         queues=[org, left, right],
@@ -199,7 +199,7 @@ async def test_where_a_queue_moves_to_more_room_its_gangs_start() -> None:
     org, below = queue("org", cpu="1"), queue("q", cpu="0")
     below["spec"]["parent"] = "org"
     large, pods = gang("large", 2)
-    world = Scene(workloads=[large], pods=pods, queues=[org, below])
+    world = Harness(workloads=[large], pods=pods, queues=[org, below])
     await world.settle()
     assert world.annotations(LARGE)[STATE] == "ExceedsCapability"
     world.set_queue({**below, "spec": {**below["spec"], "parent": ""}})
@@ -207,11 +207,11 @@ async def test_where_a_queue_moves_to_more_room_its_gangs_start() -> None:
     assert world.annotations(LARGE)[STATE] == "Admitted"
 
 
-async def test_a_new_workload_of_a_name_has_not_been_passed_as_the_former_was() -> None:
+async def test_a_new_workload_of_a_name_has_not_been_bypassed_as_the_former_was() -> None:
     """As after a restart, which remembers nothing of the former one either."""
     first, group = running("runs", 2)
     large, pods = gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = scene(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
+    world = harness(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
     await world.settle()
     assert PASSED_SINCE in world.annotations(LARGE)
     large["metadata"]["uid"] = "uid-new"
@@ -230,7 +230,7 @@ async def test_of_others_gangs_only_those_of_lower_priority_are_left_out(theirs:
     other = pod_group("theirs", minResources={"cpu": "4"}, priorityClassName=theirs)
     other["metadata"] |= {"labels": {}, "ownerReferences": []}
     other["status"] = {"phase": "Running"}
-    world = scene(
+    world = harness(
         gang("large", 3, labels={"ray.io/priority-class-name": "middle"}),
         groups=[other],
         classes=[priority_class("high", 100), priority_class("middle", 10), priority_class("low", 1)],

@@ -11,8 +11,9 @@ from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MESSAGE, PASSED_IN, P
 from muster.times import text_of
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.controller.recording_client import Scene
-from tests.support.manifests.objects import (
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.stores import workload_store
+from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,
     QUEUE_LABELS,
@@ -23,7 +24,6 @@ from tests.support.manifests.objects import (
     ray_pod,
     template,
     workers,
-    workload_store,
 )
 
 
@@ -63,27 +63,27 @@ def of_wave(name: str, role: str, of: str = "set", **rest: Any) -> JSON:  # noqa
 
 async def test_a_jobset_whose_first_wave_is_over_starts_as_a_gang_of_what_is_left() -> None:
     """Its first wave ran without muster, or before it was suspended, and does not come again."""
-    scene = Scene(pods=[of_wave("then-0", "then")], workloads=[waves(first=1)], queues=[queue(cpu="2")])
-    await scene.settle()
-    assert scene.client.groups["set"]["spec"]["minTaskMember"] == {"then": 2}
-    assert scene.open_pods() == [], "a part of it was started"
-    scene.client.pods["then-1"] = of_wave("then-1", "then")
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["then-0", "then-1"]
+    harness = Harness(pods=[of_wave("then-0", "then")], workloads=[waves(first=1)], queues=[queue(cpu="2")])
+    await harness.settle()
+    assert harness.client.groups["set"]["spec"]["minTaskMember"] == {"then": 2}
+    assert harness.open_pods() == [], "a part of it was started"
+    harness.client.pods["then-1"] = of_wave("then-1", "then")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["then-0", "then-1"]
 
 
 async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_wave_is_over() -> None:
     """It may start again from there, after a failure, and its place is kept."""
-    scene = Scene(pods=[of_wave("first", "first")], workloads=[waves()], queues=[queue(cpu="4")])
-    await scene.settle()
-    before = scene.client.groups["set"]["spec"]
-    scene.client.pods = {name: of_wave(name, "then") for name in ("then-0", "then-1")}
-    workload_store(scene.cluster, JOB_SET).apply("modified", made(JobSet, waves(first=1)))
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["then-0", "then-1"]
-    assert scene.client.groups["set"]["spec"] == before
+    harness = Harness(pods=[of_wave("first", "first")], workloads=[waves()], queues=[queue(cpu="4")])
+    await harness.settle()
+    before = harness.client.groups["set"]["spec"]
+    harness.client.pods = {name: of_wave(name, "then") for name in ("then-0", "then-1")}
+    workload_store(harness.cluster, JOB_SET).apply("modified", made(JobSet, waves(first=1)))
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["then-0", "then-1"]
+    assert harness.client.groups["set"]["spec"] == before
 
 
 def cluster(name: str, cpu: str) -> tuple[JSON, JSON]:
@@ -94,151 +94,151 @@ def cluster(name: str, cpu: str) -> tuple[JSON, JSON]:
     return ray_cluster(workers(replicas=0), name=name, uid=uid, head=head, meta=meta), pod_
 
 
-async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: str) -> Scene:
+async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: str) -> Harness:
     """JobSets whose first wave is over, and whose second one has come, in a queue of so many cpu; `beside` runs one."""
     others = [cluster(beside, "1")] if beside else []
-    scene = Scene(
+    harness = Harness(
         pods=[*(of_wave(f"{name}-first", "first", name) for name in names), *(pod for _, pod in others)],
         workloads=[*(waves(name) for name in names), *(workload for workload, _ in others)],
         queues=[queue(cpu=cpu, annotations={f"muster.dev/{key}": text for key, text in annotations.items()})],
     )
-    await scene.settle()
+    await harness.settle()
     for name in (*(f"{name}-first" for name in names), *([beside] if beside else [])):
-        assert name in scene.open_pods()
-        scene.client.pods[name]["spec"]["nodeName"] = "n"
-    scene.watch()
-    await scene.settle()
+        assert name in harness.open_pods()
+        harness.client.pods[name]["spec"]["nodeName"] = "n"
+    harness.watch()
+    await harness.settle()
     for name in names:
-        del scene.client.pods[f"{name}-first"]
-        scene.client.pods |= {f"{name}-{n}": of_wave(f"{name}-{n}", "then", name) for n in range(2)}
+        del harness.client.pods[f"{name}-first"]
+        harness.client.pods |= {f"{name}-{n}": of_wave(f"{name}-{n}", "then", name) for n in range(2)}
     for name in names:
-        workload_store(scene.cluster, JOB_SET).apply("modified", made(JobSet, waves(name, first=1)))
-    scene.watch()
-    await scene.settle()
-    return scene
+        workload_store(harness.cluster, JOB_SET).apply("modified", made(JobSet, waves(name, first=1)))
+    harness.watch()
+    await harness.settle()
+    return harness
 
 
 async def test_a_later_wave_says_what_it_waits_for() -> None:
-    scene = await second_wave("1", "set")
-    assert scene.open_pods() == []
-    assert scene.annotations("set")[MESSAGE].endswith("; no room yet for cpu 2 and memory 2Gi more (set-0, set-1)")
-    scene.set_queue(queue(cpu="2"))
-    await scene.settle()
-    assert scene.open_pods() == ["set-0", "set-1"]
+    harness = await second_wave("1", "set")
+    assert harness.open_pods() == []
+    assert harness.annotations("set")[MESSAGE].endswith("; no room yet for cpu 2 and memory 2Gi more (set-0, set-1)")
+    harness.set_queue(queue(cpu="2"))
+    await harness.settle()
+    assert harness.open_pods() == ["set-0", "set-1"]
 
 
 async def test_a_later_wave_of_which_a_pod_is_lacking_says_so() -> None:
-    scene = await second_wave("1", "set")
-    del scene.client.pods["set-1"]
-    scene.watch()
-    await scene.settle()
-    assert scene.annotations("set")[MESSAGE].endswith("; its next wave starts together and lacks pods: 1 of then")
+    harness = await second_wave("1", "set")
+    del harness.client.pods["set-1"]
+    harness.watch()
+    await harness.settle()
+    assert harness.annotations("set")[MESSAGE].endswith("; its next wave starts together and lacks pods: 1 of then")
 
 
 @pytest.mark.parametrize(("gate", "opened"), [("off", ["set-0"]), ("assemble", []), ("queue", [])])
 async def test_where_the_gate_is_turned_off_no_wave_waits_for_the_rest_of_it(gate: str, opened: list[str]) -> None:
-    scene = await second_wave("1", "set")
-    del scene.client.pods["set-1"]
-    scene.watch()
-    scene.set_queue(queue(cpu="9", annotations={"muster.dev/gate": gate}))
-    await scene.settle()
-    assert scene.open_pods() == opened
+    harness = await second_wave("1", "set")
+    del harness.client.pods["set-1"]
+    harness.watch()
+    harness.set_queue(queue(cpu="9", annotations={"muster.dev/gate": gate}))
+    await harness.settle()
+    assert harness.open_pods() == opened
 
 
 async def test_two_later_waves_do_not_wait_for_each_others_places_for_ever() -> None:
     """Each keeps the place of its first wave, and neither fits beside the other; after a minute one goes on."""
-    scene = await second_wave("2", "one", "two")
-    assert scene.open_pods() == []
-    scene.now += 61
-    for key in scene.cluster.gangs():
-        scene.queue.add(key)
-    await scene.settle()
-    assert scene.open_pods() in (["one-0", "one-1"], ["two-0", "two-1"])
-    waiting = "two" if "one-0" in scene.open_pods() else "one"
-    assert scene.annotations(waiting)[STATE] == "Admitted", "nothing of it was given to the scheduler"
+    harness = await second_wave("2", "one", "two")
+    assert harness.open_pods() == []
+    harness.now += 61
+    for key in harness.cluster.gangs():
+        harness.queue.add(key)
+    await harness.settle()
+    assert harness.open_pods() in (["one-0", "one-1"], ["two-0", "two-1"])
+    waiting = "two" if "one-0" in harness.open_pods() else "one"
+    assert harness.annotations(waiting)[STATE] == "Admitted", "nothing of it was given to the scheduler"
 
 
-async def comes(scene: Scene, name: str, cpu: str) -> None:
+async def comes(harness: Harness, name: str, cpu: str) -> None:
     """A RayCluster of one pod is applied, after everything else."""
     workload, pod_ = cluster(name, cpu)
-    workload_store(scene.cluster, RAY_CLUSTER).apply("added", made(RayCluster, workload))
-    scene.client.pods[name] = pod_
-    scene.watch()
-    await scene.settle()
+    workload_store(harness.cluster, RAY_CLUSTER).apply("added", made(RayCluster, workload))
+    harness.client.pods[name] = pod_
+    harness.watch()
+    await harness.settle()
 
 
-async def goes(scene: Scene, name: str) -> None:
+async def goes(harness: Harness, name: str) -> None:
     """It is deleted, with its pod."""
-    del scene.client.pods[name]
-    scene.drop_workload(cluster(name, "1")[0])
-    scene.watch()
-    await scene.settle()
+    del harness.client.pods[name]
+    harness.drop_workload(cluster(name, "1")[0])
+    harness.watch()
+    await harness.settle()
 
 
-async def test_a_later_wave_is_passed_for_as_long_as_its_queues_patience_and_not_for_ever() -> None:
-    scene = await second_wave("2500m", "set", beside="runs", patience="10m")
-    began = scene.now
-    await comes(scene, "small", "500m")
-    assert scene.open_pods() == ["runs", "small"]
-    said = scene.annotations("set")
+async def test_a_later_wave_is_bypassed_for_as_long_as_its_queues_patience_and_not_for_ever() -> None:
+    harness = await second_wave("2500m", "set", beside="runs", patience="10m")
+    began = harness.now
+    await comes(harness, "small", "500m")
+    assert harness.open_pods() == ["runs", "small"]
+    said = harness.annotations("set")
     assert (said[ADMITTED], said[PASSED_SINCE], said[PASSED_IN]) == ("uid-set", text_of(began), "q")
-    await goes(scene, "small")
-    scene.now = began + 599
-    await comes(scene, "next", "500m")
-    assert scene.open_pods() == ["next", "runs"]
-    await goes(scene, "next")
-    scene.restart()
-    scene.now = began + 600
-    await comes(scene, "last", "500m")
-    assert scene.open_pods() == ["runs"]
-    assert 'there is room, but nobody passes gang "set" here' in scene.annotations("ray-last-pg")[MESSAGE]
-    await goes(scene, "runs")
-    assert scene.open_pods() == ["last", "set-0", "set-1"]
-    assert PASSED_SINCE not in scene.annotations("set")
+    await goes(harness, "small")
+    harness.now = began + 599
+    await comes(harness, "next", "500m")
+    assert harness.open_pods() == ["next", "runs"]
+    await goes(harness, "next")
+    harness.restart()
+    harness.now = began + 600
+    await comes(harness, "last", "500m")
+    assert harness.open_pods() == ["runs"]
+    assert 'there is room, but nobody passes gang "set" here' in harness.annotations("ray-last-pg")[MESSAGE]
+    await goes(harness, "runs")
+    assert harness.open_pods() == ["last", "set-0", "set-1"]
+    assert PASSED_SINCE not in harness.annotations("set")
 
 
-async def test_in_a_strict_queue_nobody_passes_a_later_wave() -> None:
-    scene = await second_wave("2500m", "set", beside="runs", queueing="strict")
-    await comes(scene, "small", "500m")
-    assert scene.open_pods() == ["runs"]
-    await goes(scene, "runs")
-    assert scene.open_pods() == ["set-0", "set-1", "small"]
+async def test_in_a_strict_queue_there_is_no_bypass_of_a_later_wave() -> None:
+    harness = await second_wave("2500m", "set", beside="runs", queueing="strict")
+    await comes(harness, "small", "500m")
+    assert harness.open_pods() == ["runs"]
+    await goes(harness, "runs")
+    assert harness.open_pods() == ["set-0", "set-1", "small"]
 
 
 async def test_room_that_becomes_free_is_the_later_waves_before_it_is_a_younger_gangs() -> None:
-    scene = await second_wave("2500m", "set", beside="runs")
-    await comes(scene, "young", "1")
-    assert scene.open_pods() == ["runs"]
-    await goes(scene, "runs")
-    assert scene.open_pods() == ["set-0", "set-1"]
-    assert scene.annotations("ray-young-pg")[STATE] == "WaitingForQuota"
+    harness = await second_wave("2500m", "set", beside="runs")
+    await comes(harness, "young", "1")
+    assert harness.open_pods() == ["runs"]
+    await goes(harness, "runs")
+    assert harness.open_pods() == ["set-0", "set-1"]
+    assert harness.annotations("ray-young-pg")[STATE] == "WaitingForQuota"
 
 
 async def test_the_wave_of_a_jobset_that_is_gone_stands_in_nobodys_way() -> None:
-    scene = await second_wave("2500m", "set", beside="runs", queueing="strict")
-    await comes(scene, "small", "500m")
+    harness = await second_wave("2500m", "set", beside="runs", queueing="strict")
+    await comes(harness, "small", "500m")
     for name in ("set-0", "set-1"):
-        del scene.client.pods[name]
-    workload_store(scene.cluster, JOB_SET).apply("deleted", made(JobSet, waves()))
-    scene.watch()
-    await scene.settle()
-    assert scene.open_pods() == ["runs", "small"]
+        del harness.client.pods[name]
+    workload_store(harness.cluster, JOB_SET).apply("deleted", made(JobSet, waves()))
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["runs", "small"]
 
 
 @pytest.mark.parametrize("said", [{"queueing": "strict"}, {"patience": "0s"}], ids=["strict", "no patience"])
 async def test_a_later_wave_is_kept_back_by_nobody_who_waits_for_what_its_gang_holds(said: dict[str, str]) -> None:
     """An older gang waits for the room of the first wave, which is given back when the later ones have run."""
-    scene = await second_wave("2500m", "set", beside="runs", **said)
+    harness = await second_wave("2500m", "set", beside="runs", **said)
     older, pod_ = cluster("older", "2")
     older["metadata"]["creationTimestamp"] = ""
-    workload_store(scene.cluster, RAY_CLUSTER).apply("added", made(RayCluster, older))
-    scene.client.pods["older"] = pod_
-    scene.watch()
-    await scene.settle()
-    await comes(scene, "small", "500m")
-    await goes(scene, "small")
-    await comes(scene, "next", "500m")
-    assert scene.open_pods() == ["runs"], "nobody else passes the older one"
-    await goes(scene, "runs")
-    assert scene.open_pods() == ["set-0", "set-1"]
-    assert scene.annotations("ray-older-pg")[STATE] == "WaitingForQuota"
+    workload_store(harness.cluster, RAY_CLUSTER).apply("added", made(RayCluster, older))
+    harness.client.pods["older"] = pod_
+    harness.watch()
+    await harness.settle()
+    await comes(harness, "small", "500m")
+    await goes(harness, "small")
+    await comes(harness, "next", "500m")
+    assert harness.open_pods() == ["runs"], "nobody else passes the older one"
+    await goes(harness, "runs")
+    assert harness.open_pods() == ["set-0", "set-1"]
+    assert harness.annotations("ray-older-pg")[STATE] == "WaitingForQuota"

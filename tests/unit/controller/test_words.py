@@ -6,7 +6,8 @@ import pytest
 
 from controller.view import observe
 from controller.words import of_the_scheduler
-from tests.support.manifests.objects import DEFAULTS, JSON, KEY, filled, pod_group, ray_cluster, ray_pod
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import DEFAULTS, JSON, KEY, pod_group, ray_cluster, ray_pod
 
 _GROUP: JSON = {"status": {"conditions": [{"type": "Unschedulable", "status": "True", "message": "of the group"}]}}
 _POD: JSON = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "of the pod"}]}

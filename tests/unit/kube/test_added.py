@@ -5,7 +5,8 @@ from __future__ import annotations
 from muster.additions import NOTHING_ADDED, RuntimeClass
 from muster.kube.added import Added
 from muster.limits import LimitRange
-from tests.support.manifests.objects import fill_added, limit_range, made, runtime_class
+from tests.support.controller.stores import fill_added
+from tests.support.manifests.observed import limit_range, made, runtime_class
 
 _KATA = runtime_class("kata", cpu="250m")
 

@@ -227,7 +227,7 @@ async def test_a_lease_that_was_won_at_the_last_moment_is_given_back(
     assert leases.holder == ""
 
 
-async def test_the_next_one_takes_over_at_once_after_a_release(client: Client, leases: Leases) -> None:
+async def test_the_next_leader_takes_over_at_once_after_a_release(client: Client, leases: Leases) -> None:
     """And the transition is counted."""
     async with leading(elector(client, "first")):
         second = elector(client, "second")
@@ -241,7 +241,7 @@ async def test_the_next_one_takes_over_at_once_after_a_release(client: Client, l
     await asyncio.wait({waiting})
 
 
-async def test_a_holder_that_vanished_is_succeeded_after_its_lease(client: Client, leases: Leases) -> None:
+async def test_a_leader_that_vanished_is_replaced_after_its_lease(client: Client, leases: Leases) -> None:
     """Even when its clock was an hour ahead."""
     leases.put(
         {

@@ -73,7 +73,7 @@ async def test_each_page_is_given_on_when_it_is_there(server: FaultyApiserver, c
     assert wholes == [["a"], ["b"]]
 
 
-async def test_an_expired_page_begins_the_list_anew(server: FaultyApiserver, client: Client) -> None:
+async def test_an_expired_page_restarts_the_list(server: FaultyApiserver, client: Client) -> None:
     """What the first pages said belongs to a version that nobody remembers."""
     server.on("LIST", FIRST, EXPIRED, reply(listing(9, manifest("b", 2), continue_="b")), reply(listing(9)))
     assert await list_all(client, PODS, name) == (["b"], "9")

@@ -13,17 +13,8 @@ from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.mpi import MPI_JOB
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import TRAIN_JOB
-from tests.support.manifests.objects import (
-    JSON,
-    KEY,
-    NAMESPACE,
-    as_client,
-    fill_outsiders,
-    made,
-    old_pod,
-    pod,
-    pytorch_pod,
-)
+from tests.support.controller.stores import fill_outsiders
+from tests.support.manifests.observed import JSON, KEY, NAMESPACE, as_client, made, old_pod, pod, pytorch_pod
 
 if TYPE_CHECKING:
     from muster.ledger import GangKey

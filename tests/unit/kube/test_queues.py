@@ -8,7 +8,7 @@ import pytest
 
 from muster.kube.queues import view_of
 from muster.objects import Queue
-from tests.support.manifests.objects import JSON, amounts, made, queue
+from tests.support.manifests.observed import JSON, amounts, made, queue
 
 if TYPE_CHECKING:
     from muster.resources import Resources

@@ -85,7 +85,7 @@ def test_of_a_known_version_nothing_is_compared() -> None:
     assert not changes
 
 
-def test_made_anew_under_the_same_name_is_a_deletion_and_an_addition() -> None:
+def test_recreated_under_the_same_name_is_a_deletion_and_an_addition() -> None:
     """Two lives of one name are two objects, also when the deletion itself was never seen."""
     store: Store[Thing] = Store()
     store.replace_all([thing("a", 1, uid="first")])

@@ -12,7 +12,7 @@ from muster.limits import LimitRange
 from muster.objects import PodSpec, convert
 from muster.resources import as_text
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.manifests.objects import JSON, lines, made, ray_cluster, template, workers
+from tests.support.manifests.observed import JSON, lines, made, ray_cluster, template, workers
 
 
 def runtime(name: str = "kata", **pod_fixed: str) -> RuntimeClass:

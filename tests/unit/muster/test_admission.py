@@ -8,7 +8,7 @@ from muster.admission import Context, Verdict, judge
 from muster.findings import Reason
 from muster.queues import QueueTree, QueueView
 from muster.workloads import KINDS, kind_of
-from tests.support.manifests.objects import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
+from tests.support.manifests.observed import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
 
 QUEUE = "metadata.labels[volcano.sh/queue-name]"
 _NOW = "2026-11-21T10:00:00Z"

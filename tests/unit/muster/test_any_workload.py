@@ -21,7 +21,7 @@ from muster.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.families import judged
 from tests.support.manifests.generators import pods, workloads
-from tests.support.manifests.objects import JSON, template
+from tests.support.manifests.observed import JSON, template
 
 if TYPE_CHECKING:
     from muster.gang import Gang

@@ -12,7 +12,7 @@ from muster.gang import Gang, gang_of, priority_value, priority_values
 from muster.intent import find_intent
 from muster.objects import InvalidObjectError, PriorityClass
 from muster.resources import as_text, total
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     amounts,

@@ -15,7 +15,7 @@ from muster.modes import GateMode
 from muster.objects import Pod
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.generators import pods
-from tests.support.manifests.objects import JSON, gang_and_intent, made, pod, pytorch_job, read, template
+from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, read, template
 
 VOLCANO = SCHEDULERS["volcano"]
 GATE = {"name": "muster.dev/gang"}

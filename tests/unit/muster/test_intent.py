@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.intent import Defaults, Intent, find_intent, foreign_scheduler, speaks
-from tests.support.manifests.objects import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
+from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
 
 SCHEDULER = "ray.io/scheduler-name"
 QUEUE = "volcano.sh/queue-name"

@@ -10,7 +10,7 @@ import pytest
 from muster.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queues import QueueView
 from muster.reasons import State
-from tests.support.manifests.objects import amounts
+from tests.support.manifests.observed import amounts
 
 NOW = 1_000_000.0
 
@@ -90,7 +90,7 @@ def test_who_is_first(one: dict[str, Any], other: dict[str, Any], first: str) ->
     assert books.waiting("q")[0] == key(first)
 
 
-def test_a_smaller_gang_passes_one_that_does_not_fit() -> None:
+def test_a_smaller_gang_bypasses_one_that_does_not_fit() -> None:
     books = ledger(opened(cpu="4"), held={"runs": {"cpu": "2"}})
     books.wait(waiting("large", since="09:00", cpu="3"))
     books.wait(waiting("small", since="10:00", cpu="2"))

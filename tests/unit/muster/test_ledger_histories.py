@@ -13,7 +13,7 @@ from muster.ledger import Candidate, GangKey, Ledger
 from muster.quantity import ZERO
 from muster.queues import ROOT, QueueTree, QueueView
 from muster.resources import Resources, total
-from tests.support.manifests.objects import amounts
+from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
     from random import Random

@@ -18,7 +18,7 @@ from muster.objects import Queue
 from muster.process import serve_health
 from muster.workloads.kubeflow import MPI_JOB_V1
 from muster.workloads.mpi import MPI_JOB
-from tests.support.manifests.objects import as_client, as_json, queue
+from tests.support.manifests.observed import as_client, as_json, queue
 
 
 def test_a_registry_says_what_runs() -> None:

@@ -8,7 +8,7 @@ from muster.modes import GateMode, gate_mode, read_gate_mode
 from muster.names import GATE_MODE
 from muster.objects import Queue
 from muster.queues import read_queue
-from tests.support.manifests.objects import made, queue
+from tests.support.manifests.observed import made, queue
 
 QUEUE, ASSEMBLE, OFF = GateMode.QUEUE, GateMode.ASSEMBLE, GateMode.OFF
 

@@ -7,7 +7,7 @@ import pytest
 from muster.objects import Queue
 from muster.queues import ROOT, QueueTree, QueueView, read_queue
 from muster.resources import as_text
-from tests.support.manifests.objects import amounts, made, queue
+from tests.support.manifests.observed import amounts, made, queue
 
 
 def view(name: str, parent: str = ROOT, *, guarantee: str = "", **limit: str) -> QueueView:

@@ -6,7 +6,7 @@ import pytest
 
 from muster.objects import InvalidObjectError, Queue
 from muster.queues import exceeding, read_queue
-from tests.support.manifests.objects import amounts, made, queue
+from tests.support.manifests.observed import amounts, made, queue
 
 
 @pytest.mark.parametrize(

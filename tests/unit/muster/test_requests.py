@@ -12,7 +12,7 @@ from muster.objects import InvalidObjectError, PodSpec, PodStatus
 from muster.quantity import ZERO
 from muster.requests import pod_requests
 from muster.resources import as_text
-from tests.support.manifests.objects import JSON, made
+from tests.support.manifests.observed import JSON, made
 
 
 def asks(limits: JSON | None = None, *, sidecar: bool = False, **requests: str) -> JSON:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.resources import as_text, describe, largest, minus, times, total, within
-from tests.support.manifests.objects import amounts
+from tests.support.manifests.observed import amounts
 
 
 def test_total_adds_each_resource_by_itself() -> None:

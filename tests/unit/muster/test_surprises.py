@@ -11,7 +11,7 @@ from muster.admission import Context
 from muster.findings import Reason
 from muster.queues import QueueTree, QueueView
 from tests.support.manifests.families import FAMILIES, Family, each, judged
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     JSON,
     QUEUE_LABELS,
     amounts,

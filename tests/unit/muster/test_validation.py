@@ -10,7 +10,7 @@ from muster.intent import Defaults
 from muster.queues import QueueTree, QueueView
 from muster.validation import Validation, read_validation
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.manifests.objects import amounts, made, ray_cluster, template
+from tests.support.manifests.observed import amounts, made, ray_cluster, template
 
 DENY, WARN, OFF = Severity
 NOT_FOUND, NO_PODS = Reason.QUEUE_NOT_FOUND, Reason.NO_PODS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.names import GATE_MODE, NAMESPACE_SELECTOR
-from tests.support.manifests.objects import DEFAULTS, JSON, namespace, pod, queue, ray_cluster, ray_owner, template
+from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, queue, ray_cluster, ray_owner, template
 from tests.support.webhook.admission_reviews import answered, knowing, patch_of, request
 from webhook.pods import review_pod
 from webhook.workloads import review_workload

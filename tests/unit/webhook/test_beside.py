@@ -15,7 +15,7 @@ from muster.logs import review_uid
 from muster.process import serve_health
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.objects import as_json, ray_cluster
+from tests.support.manifests.observed import as_json, ray_cluster
 from tests.support.webhook.admission_reviews import review
 from tests.unit.webhook.test_listener import SOON, House, allowed, head, house
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from tests.support.manifests.objects import DEFAULTS
+from tests.support.manifests.observed import DEFAULTS
 from tests.support.webhook.admission_reviews import knowing
 from tests.unit.webhook.test_listener import QUICK, SOON, head, house
 from webhook.intake import Intake, Limits

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.objects import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
+from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.certificates import issue, server_context
 from webhook.intake import Intake, Limits

@@ -7,7 +7,7 @@ import itertools
 from webhook.memo import Memo
 
 
-def test_made_once_for_the_very_same_objects_and_anew_for_equal_ones() -> None:
+def test_made_once_for_the_very_same_objects_and_again_for_equal_ones() -> None:
     memo: Memo[int] = Memo()
     numbers = itertools.count()
     one, other = [1], [1]

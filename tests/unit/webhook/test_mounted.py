@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.errors import ApiError
-from tests.support.manifests.objects import as_client
+from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
 from webhook.bundles import CLOSED
 from webhook.certificates import Certificates, Lives, issue

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muster.process import Identity
-from tests.support.manifests.objects import as_client
+from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import Places
 from webhook.mounted import Mounted
 from webhook.options import add_certificate_arguments, trust_of

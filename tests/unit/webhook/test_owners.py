@@ -9,7 +9,7 @@ import jsonpatch
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from tests.support.manifests.objects import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
+from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.pods import review_pod
 from webhook.workloads import review_workload
@@ -198,7 +198,7 @@ MADE = "2026-11-21T10:00:00Z"
 @pytest.mark.parametrize(
     ("created", "held"), [pytest.param(MADE, False, id="this one's"), ("2026-11-21T09:59:59Z", True)]
 )
-async def test_beside_a_pod_that_came_without_muster_those_of_its_jobset_pass_untouched(
+async def test_beside_an_unmanaged_pod_those_of_its_jobset_pass_untouched(
     created: str,
     held: bool,  # noqa: FBT001
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from muster.objects import InvalidObjectError
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     NAMESPACE,
@@ -134,7 +134,7 @@ async def test_a_workload_that_the_watch_knows_is_not_read() -> None:
     assert reader.reads == []
 
 
-async def test_a_workload_made_anew_is_read_for_its_uid() -> None:
+async def test_a_recreated_workload_is_read_for_its_uid() -> None:
     """The watch still shows the former one of that name."""
     reader = Reader({"rayclusters/demo": ray_cluster()})
     former = ray_cluster(uid="uid-former", labels={})
@@ -257,7 +257,7 @@ async def test_where_the_gate_is_off_a_member_is_bound_and_not_held(
     assert result["spec"]["schedulerName"] == "volcano"
 
 
-async def test_a_new_pod_of_a_workload_that_runs_without_muster_passes_untouched() -> None:
+async def test_a_new_pod_of_an_unmanaged_workload_passes_untouched() -> None:
     """A gang of which a part runs already is none: it is left alone until its old pods are gone."""
     cluster = ray_cluster()
     assert not (await reviewed(new_pod(), knowing(workloads=[cluster], pods=[old_pod("demo-w-0")]))).patch

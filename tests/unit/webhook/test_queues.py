@@ -11,7 +11,7 @@ from muster.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.names import NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.validation import Validation
-from tests.support.manifests.objects import DEFAULTS, JSON, namespace, pod, pod_group, queue
+from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.queues import review_named_queue, review_pod_group, review_queue
 

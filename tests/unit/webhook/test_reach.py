@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.kube.errors import ApiError
-from tests.support.manifests.objects import as_client
+from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
 from webhook.bundles import CLOSED, Bundles
 from webhook.notices import Notices

@@ -8,7 +8,7 @@ import pytest
 
 from muster.findings import Finding, Reason
 from muster.objects import Pod, decode
-from tests.support.manifests.objects import JSON, as_json, pod, ray_cluster
+from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.review import (
     InvalidReviewError,

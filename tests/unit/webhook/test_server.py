@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from muster.kube.errors import ApiError, Unreachable
 from muster.logs import FORMATS
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.objects import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
+from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.intake import Intake, Limits
 from webhook.metrics import Metrics

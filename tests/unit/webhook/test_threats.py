@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from muster.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     as_json,

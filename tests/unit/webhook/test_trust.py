@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from muster.kube.errors import ApiError, Unreachable
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.objects import as_client
+from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
@@ -103,7 +103,7 @@ async def test_a_secret_that_holds_nothing_is_filled_before_anything_is_served(d
 @pytest.mark.parametrize(
     "data", [pytest.param(None, id="emptied"), pytest.param({**GARBAGE, "tls.key": "é"}, id="corrupted")]
 )
-async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_made_anew(
+async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_recreated(
     data: dict[str, str] | None,
 ) -> None:
     """No call meets a certificate that its apiserver does not know yet."""

@@ -9,7 +9,7 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS, Resource
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.objects import DEFAULTS, JSON, as_client, as_json, pod_group, queue, ray_cluster
+from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, pod_group, queue, ray_cluster
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.waiting import Waiting
 from webhook.workloads import review_workload

@@ -10,7 +10,7 @@ from muster.findings import Severity
 from muster.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
 from muster.validation import Validation
-from tests.support.manifests.objects import (
+from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     limit_range,

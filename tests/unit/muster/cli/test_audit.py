@@ -19,7 +19,16 @@ from muster.kube.resource import QUEUES
 from muster.validation import Validation, read_validation
 from muster.workloads import kind_of
 from tests.support.manifests.families import FAMILIES, Family
-from tests.support.manifests.objects import JSON, NAMESPACE, as_json, pytorch_job, queue, ray_cluster, template, workers
+from tests.support.manifests.observed import (
+    JSON,
+    NAMESPACE,
+    as_json,
+    pytorch_job,
+    queue,
+    ray_cluster,
+    template,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +185,7 @@ def test_who_made_a_workload_speaks_for_it() -> None:
     assert {name for name, _, _ in found(audit_of(cron, job, forged))} == {"cron", "job"}
 
 
-def test_a_list_that_begins_anew_counts_nobody_twice() -> None:
+def test_a_list_that_begins_again_counts_nobody_twice() -> None:
     once, twice = audit_of(ray_cluster(labels=LOST)), audit_of(*[ray_cluster(labels=LOST)] * 2)
     assert once.report() == twice.report()
 

@@ -17,9 +17,9 @@ from muster.modes import GateMode
 from muster.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
 from muster.objects import Namespace, Pod
 from muster.workloads import KINDS, kind_of
-from tests.support.manifests.objects import (
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import (
     JSON,
-    filled,
     made,
     namespace,
     old_pod,

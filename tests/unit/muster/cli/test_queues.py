@@ -5,7 +5,8 @@ from __future__ import annotations
 from muster.cli.picture import Picture
 from muster.cli.queues import queue_entries, queue_lines, screen
 from muster.names import MESSAGE, STATE
-from tests.support.manifests.objects import JSON, filled, pod_group, queue, ray_cluster, ray_owner, ray_pod
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
 
 NOW = 1_800_000_000.0
 

@@ -7,7 +7,7 @@ import pytest
 from muster.gang import Gang, Role
 from muster.objects import Pod, PodGroup, convert
 from muster.schedulers import SCHEDULERS
-from tests.support.manifests.objects import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
+from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
 
 VOLCANO = SCHEDULERS["volcano"]
 

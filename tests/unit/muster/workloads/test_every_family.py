@@ -11,7 +11,7 @@ from muster.queues import QueueTree, QueueView
 from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.families import Family, each, judged
-from tests.support.manifests.objects import JSON, amounts, lines, template
+from tests.support.manifests.observed import JSON, amounts, lines, template
 
 TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
 TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)

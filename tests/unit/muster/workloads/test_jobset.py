@@ -7,7 +7,7 @@ import pytest
 from muster.objects import Pod
 from muster.workloads.jobset import JOB_SET
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
+from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
 
 
 def job(name: str, replicas: int | None = 1, *after: str, status: str = "Ready", **spec: object) -> JSON:

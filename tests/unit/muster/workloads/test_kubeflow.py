@@ -12,7 +12,7 @@ from muster.times import seconds_of
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.model import TimeLimit
 from tests.support.manifests.families import Family, each, judged
-from tests.support.manifests.objects import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
+from tests.support.manifests.observed import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
 
 
 def test_a_missing_number_of_replicas_is_one() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, NAMESPACE, pytorch_job, ray_cluster
+from tests.support.manifests.observed import JSON, NAMESPACE, pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

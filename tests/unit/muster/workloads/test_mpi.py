@@ -8,7 +8,7 @@ from muster.objects import Pod
 from muster.resources import as_text
 from muster.workloads.mpi import MPI_JOB
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, QUEUE_LABELS, made, pod, pytorch_job, read, template
+from tests.support.manifests.observed import JSON, QUEUE_LABELS, made, pod, pytorch_job, read, template
 
 LAUNCHER = {"template": template("500m", "1Gi")}
 

@@ -11,7 +11,7 @@ from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
 from muster.workloads.plain import PLAIN_JOB
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, NAMESPACE, made, pod, read, template
+from tests.support.manifests.observed import JSON, NAMESPACE, made, pod, read, template
 
 if TYPE_CHECKING:
     from collections.abc import Callable

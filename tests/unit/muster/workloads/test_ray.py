@@ -9,7 +9,7 @@ from muster.resources import as_text
 from muster.workloads import kind_of, kind_of_owner
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, lines, made, pod, ray_cluster, ray_pod, read, template, workers
+from tests.support.manifests.observed import JSON, lines, made, pod, ray_cluster, ray_pod, read, template, workers
 
 
 @pytest.mark.parametrize(

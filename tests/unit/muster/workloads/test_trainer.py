@@ -10,7 +10,7 @@ from muster.admission import Verdict
 from muster.findings import Reason
 from muster.objects import InvalidObjectError
 from muster.resources import as_text
-from tests.support.manifests.objects import JSON, NAMESPACE, lines, template
+from tests.support.manifests.observed import JSON, NAMESPACE, lines, template
 from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
 
 if TYPE_CHECKING:

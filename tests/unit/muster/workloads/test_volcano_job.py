@@ -15,7 +15,7 @@ from muster.schedulers import SCHEDULERS
 from muster.topology import Topology
 from muster.workloads.volcano_job import VOLCANO_JOB
 from tests.support.manifests.families import judged
-from tests.support.manifests.objects import JSON, NAMESPACE, amounts, lines, made, pod, read, template
+from tests.support.manifests.observed import JSON, NAMESPACE, amounts, lines, made, pod, read, template
 
 if TYPE_CHECKING:
     from muster.gang import Gang

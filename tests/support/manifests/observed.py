@@ -1,4 +1,7 @@
-"""Manifests and stores for unit tests: each builder makes the smallest valid object, and takes what a test is about."""
+"""Objects as a watch shows them, for unit tests: the smallest valid one of each kind, with UID and status.
+
+What users apply, complete enough for the real CRDs, is in `applied`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,21 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from controller.cluster import Cluster
-from muster.additions import RuntimeClass
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
 from muster.ledger import GangKey
-from muster.limits import LimitRange
 from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
-from muster.objects import Namespace, Pod, PodGroup, PriorityClass, Queue, decode
+from muster.objects import decode
 from muster.resources import parse_resources
-from muster.workloads import SOURCES, kind_of
+from muster.workloads import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from muster.findings import Finding
-    from muster.kube.added import Added
     from muster.kube.client import Client
-    from muster.kube.outsiders import Outsiders
-    from muster.kube.store import Store
     from muster.quantity import Quantity
-    from muster.workloads import Decoded, Kind, Workload
+    from muster.workloads import Workload
 
 __all__ = [
     "DEFAULTS",
@@ -38,10 +35,6 @@ __all__ = [
     "amounts",
     "as_client",
     "as_json",
-    "fill_added",
-    "fill_outsiders",
-    "fill_pods",
-    "filled",
     "gang_and_intent",
     "limit_range",
     "lines",
@@ -61,7 +54,6 @@ __all__ = [
     "runtime_class",
     "template",
     "workers",
-    "workload_store",
 ]
 
 JSON = dict[str, Any]
@@ -301,41 +293,6 @@ def pod_group(
     }
 
 
-def filled(
-    *,
-    workloads: Iterable[JSON] = (),
-    pods: Iterable[JSON] = (),
-    groups: Iterable[JSON] = (),
-    queues: Iterable[JSON] = (),
-    classes: Iterable[JSON] = (),
-    namespaces: Iterable[JSON] = (),
-    ranges: Iterable[JSON] = (),
-    runtimes: Iterable[JSON] = (),
-) -> Cluster:
-    """The controller's picture of a cluster that holds exactly these objects."""
-    cluster = Cluster()
-    fill_pods(cluster, pods)
-    cluster.pod_groups.replace_all([made(PodGroup, item) for item in groups])
-    cluster.queues.replace_all([made(Queue, item) for item in queues])
-    cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
-    cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
-    fill_added(cluster.added, ranges, runtimes)
-    for item in workloads:
-        kind = kind_of(item["apiVersion"], item["kind"])
-        if kind is not None:
-            workload_store(cluster, kind).apply("added", made(kind.decoded, item))
-        for source in SOURCES:
-            if item["kind"] == source.kind:
-                cluster._sources[source].apply("added", made(source.decoded, item))
-    return cluster
-
-
-def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON]) -> None:
-    """Show the stores of what the cluster adds to pods these objects."""
-    added.ranges.replace_all([made(LimitRange, item) for item in ranges])
-    added.runtimes.replace_all([made(RuntimeClass, item) for item in runtimes])
-
-
 def limit_range(name: str = "usual", namespace: str = NAMESPACE, **default_request: str) -> JSON:
     """A LimitRange that gives these requests to containers without."""
     item = {"type": "Container", "defaultRequest": default_request}
@@ -347,21 +304,6 @@ def runtime_class(name: str, **overhead: str) -> JSON:
     return {"metadata": {"name": name}, "overhead": {"podFixed": overhead}}
 
 
-def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
-    """Show the cluster's stores these pods, each where its labels put it."""
-    decoded = [made(Pod, item) for item in pods]
-    cluster.pods.replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
-    fill_outsiders(cluster.outsiders, decoded)
-
-
-def fill_outsiders(outsiders: Outsiders, pods: Iterable[Pod]) -> None:
-    """Show the stores of outsiders what their selectors let through."""
-    there = [pod for pod in pods if GANG not in pod.metadata.labels]
-    for selector, store in outsiders.stores.items():
-        label, _, _ = selector.partition(",")
-        store.replace_all([pod for pod in there if label in pod.metadata.labels])
-
-
 def old_pod(name: str, role: str = "workers", **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod` takes
     """A pod of `ray_cluster()` that came without muster, and runs by the default scheduler."""
     of_cluster = ray_pod(name, role, held=False, **{"phase": "Running", "schedulerName": "default-scheduler", **rest})
@@ -369,10 +311,6 @@ def old_pod(name: str, role: str = "workers", **rest: Any) -> JSON:  # noqa: ANN
         of_cluster["metadata"]["labels"].pop(key, None)
     of_cluster["metadata"]["annotations"] = {}
     return of_cluster
-
-
-def workload_store(cluster: Cluster, kind: Kind) -> Store[Decoded]:
-    return cluster._workloads[kind]
 
 
 def read(manifest: JSON) -> Workload:

@@ -1,0 +1,77 @@
+"""The controller's picture of a cluster, filled with objects as a watch shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.cluster import Cluster
+from muster.additions import RuntimeClass
+from muster.limits import LimitRange
+from muster.names import GANG
+from muster.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
+from muster.workloads import SOURCES, kind_of
+from tests.support.manifests.observed import JSON, made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.kube.added import Added
+    from muster.kube.outsiders import Outsiders
+    from muster.kube.store import Store
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]
+
+
+def filled(
+    *,
+    workloads: Iterable[JSON] = (),
+    pods: Iterable[JSON] = (),
+    groups: Iterable[JSON] = (),
+    queues: Iterable[JSON] = (),
+    classes: Iterable[JSON] = (),
+    namespaces: Iterable[JSON] = (),
+    ranges: Iterable[JSON] = (),
+    runtimes: Iterable[JSON] = (),
+) -> Cluster:
+    """The controller's picture of a cluster that holds exactly these objects."""
+    cluster = Cluster()
+    fill_pods(cluster, pods)
+    cluster.pod_groups.replace_all([made(PodGroup, item) for item in groups])
+    cluster.queues.replace_all([made(Queue, item) for item in queues])
+    cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
+    cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
+    fill_added(cluster.added, ranges, runtimes)
+    for item in workloads:
+        kind = kind_of(item["apiVersion"], item["kind"])
+        if kind is not None:
+            workload_store(cluster, kind).apply("added", made(kind.decoded, item))
+        for source in SOURCES:
+            if item["kind"] == source.kind:
+                cluster._sources[source].apply("added", made(source.decoded, item))
+    return cluster
+
+
+def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON]) -> None:
+    """Show the stores of what the cluster adds to pods these objects."""
+    added.ranges.replace_all([made(LimitRange, item) for item in ranges])
+    added.runtimes.replace_all([made(RuntimeClass, item) for item in runtimes])
+
+
+def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
+    """Show the cluster's stores these pods, each where its labels put it."""
+    decoded = [made(Pod, item) for item in pods]
+    cluster.pods.replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
+    fill_outsiders(cluster.outsiders, decoded)
+
+
+def fill_outsiders(outsiders: Outsiders, pods: Iterable[Pod]) -> None:
+    """Show the stores of outsiders what their selectors let through."""
+    there = [pod for pod in pods if GANG not in pod.metadata.labels]
+    for selector, store in outsiders.stores.items():
+        label, _, _ = selector.partition(",")
+        store.replace_all([pod for pod in there if label in pod.metadata.labels])
+
+
+def workload_store(cluster: Cluster, kind: Kind) -> Store[Decoded]:
+    return cluster._workloads[kind]
