@@ -9,7 +9,7 @@ COMMA := ,
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz audit-dependencies lock clean
+.PHONY: help setup image demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -83,10 +83,16 @@ audit-dependencies: setup ## Look the locked requirements up among known vulnera
 	@$(VENV)/audit/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/audit.txt
 	@$(BIN)/python -m hack.audit --program $(VENV)/audit/bin/pip-audit --service $(or $(SERVICE),pypi)
 
+mutate: setup ## Change 400 statements of the rules, one at a time, and see how many the unit tests notice
+	@test -x $(VENV)/mutate/bin/python || $(PYTHON) -m venv $(VENV)/mutate
+	@$(VENV)/mutate/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/mutate.txt
+	@$(BIN)/python -m hack.mutate --program $(VENV)/mutate/bin/python $(ARGS)
+
 lock: setup ## Write the locked requirements anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --output-file requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group audit --output-file requirements/audit.txt
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group mutate --output-file requirements/mutate.txt
 
 clean: ## Remove what was made in the checkout
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

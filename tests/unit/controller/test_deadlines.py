@@ -45,7 +45,7 @@ async def test_nothing_is_said_of_a_limit_that_is_far() -> None:
     harness = waiting()
     await at(harness, 3239)
     assert harness.annotations("train")[STATE] == "WaitingForQuota"
-    assert NEAR not in harness.annotations("train")[MESSAGE]
+    assert harness.annotations("train")[MESSAGE].endswith("; position 1 of 1 waiting")
     assert said(harness, "DeadlineNear") == []
 
 
@@ -55,6 +55,14 @@ async def test_a_limit_that_is_near_is_said_once_and_stands_in_the_message() -> 
         await at(harness, seconds)
     assert said(harness, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
     assert harness.annotations("train")[STATE] == "WaitingForQuota"
+    assert harness.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
+
+
+async def test_a_limit_that_is_near_is_said_at_once() -> None:
+    """Other words of a state that goes on wait for their turn."""
+    harness = waiting()
+    await at(harness, 3239)
+    await at(harness, 3240)
     assert harness.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
 
 

@@ -233,6 +233,6 @@ async def test_one_failure_does_not_keep_the_others_from_being_tried() -> None:
 
 async def test_nothing_is_opened_without_the_lease() -> None:
     client = RecordingClient()
-    with pytest.raises(NotLeaderError):
+    with pytest.raises(NotLeaderError, match=r"^the lease is no longer ours$"):
         await open_gates(writer(client, 0.0), pods_of(client, "a", "b"))
     assert client.writes == []

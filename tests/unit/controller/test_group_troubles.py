@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.ledger import GangKey
-from muster.names import ADMITTED, STATE
+from muster.names import ADMITTED, MESSAGE, STATE
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, demo, members, two, until_refused
@@ -83,6 +83,8 @@ async def test_a_scaled_up_workload_keeps_the_numbers_of_its_group() -> None:
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(workers(replicas=5))))
     await harness.settle()
     assert harness.client.groups[GROUP]["spec"]["minMember"] == 3
+    words = 'cpu 3 and memory 3Gi of queue "q"; from its next admission on: minMember 6'
+    assert harness.annotations(GROUP)[MESSAGE] == words
 
 
 async def test_an_invalid_edit_is_said_and_changes_nothing_else() -> None:

@@ -145,12 +145,13 @@ async def test_where_jobs_make_the_pods_those_that_lack_some_are_touched_as_well
     assert others == [("Job", name, f"uid-{name}") for name in jobs[:100]]
 
 
-async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing() -> None:
+async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
     harness = Harness(workloads=[SET], queues=[queue(cpu="9000")])
     harness.short_jobs = {BY_NAME: ["demo-a-0", "demo-a-1", "demo-a-2"]}
     harness.client.fails = {"annotate demo-a-0": [ApiError(404, "NotFound", "gone")]}
     touches = await touched(harness, GangKey("team", "demo"))
     assert [name for _, name, _ in touches] == ["demo", "demo-a-0", "demo-a-1", "demo-a-2"]
+    assert "1 Jobs not nudged, the first team/demo-a-0: 404 NotFound: gone" in caplog.text
 
 
 async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> None:
@@ -160,6 +161,14 @@ async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> N
     harness = Harness(workloads=[job], queues=[queue(cpu="9")])
     harness.short_jobs = {BY_NAME: ["demo-launcher"]}
     assert await touched(harness, GangKey("team", "demo"), 60) == []
+
+
+async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """And nudged again in its turn."""
+    harness = harness_of(HEAD)
+    harness.client.fails = {"annotate demo": [ApiError(403, "Forbidden", "no")]}
+    assert await nudges(harness) == 23
+    assert "team/ray-demo-pg: not nudged: 403 Forbidden: no" in caplog.text
 
 
 @pytest.mark.parametrize(

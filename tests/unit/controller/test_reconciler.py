@@ -104,7 +104,10 @@ async def test_a_gang_that_lacks_pods_gets_its_group_and_nothing_else_for_a_whil
     """An operator makes pods one by one: what lacks is said only after some seconds."""
     harness = demo(pods=members()[:2])
     assert await harness.settle() == [f"muster {GROUP}"]
-    harness.now += 6
+    harness.now += 4.5
+    again(harness)
+    assert await harness.settle() == []
+    harness.now += 0.5
     again(harness)
     assert await harness.settle() == ["annotate demo", f"muster {GROUP}", f"muster-ledger {GROUP}", *EVENTS]
     assert harness.events() == [("Normal", "Assembling", "waiting for its pods: workers 1 of 2")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from muster.kube.errors import ApiError
@@ -69,6 +71,16 @@ async def test_nothing_is_deleted_unless_it_is_asked_for(said: str) -> None:
 async def test_nothing_is_deleted_before_its_time() -> None:
     harness = await stuck()
     assert not [one for one in await after(harness, 299) if one.startswith("delete")]
+
+
+async def test_the_gang_is_looked_at_again_when_its_time_is_over() -> None:
+    """Nothing happens in the cluster at that moment: nobody else would wake it."""
+    harness = await stuck()
+    due = harness.queue._core._due[KEY] - asyncio.get_running_loop().time()
+    assert 60 - 30 < due <= 60, "first its claim turns soft"
+    await after(harness, 250)
+    due = harness.queue._core._due[KEY] - asyncio.get_running_loop().time()
+    assert 50 - 30 < due <= 50
 
 
 async def test_a_gang_of_which_one_pod_has_a_node_keeps_its_place() -> None:

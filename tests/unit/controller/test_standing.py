@@ -219,6 +219,14 @@ def test_of_a_finished_workload_only_what_runs_is_held(pods: list[JSON], claim: 
     assert ledger.holds(key) == (amounts(**claim) if claim else None)
 
 
+def test_an_invalid_edit_before_the_watch_shows_the_mark_takes_nothing_of_the_claim() -> None:
+    ledger = books()
+    entered(seen(BROKEN, HELD, pod_group()), ledger, "uid-demo")
+    held = ledger.holds(KEY)
+    assert held is not None
+    assert held["cpu"] == amounts(cpu="3")["cpu"]
+
+
 def test_the_queue_of_an_admitted_gang_is_that_of_its_group() -> None:
     """An edit of the workload's queue acts at the next admission."""
     ledger = books()

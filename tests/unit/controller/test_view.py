@@ -86,7 +86,7 @@ def test_assembled_means_that_every_role_has_its_minimum(pods: list[JSON], assem
 def test_without_a_workload_only_the_group_and_the_pods_it_left_behind_are_known() -> None:
     """Until the garbage collector has taken them they use what they use."""
     view = seen(HEAD, ray_pod("w-0", held=False), workloads=[], groups=[pod_group()])
-    assert (view.decoded, view.gang) == (None, None)
+    assert (view.decoded, view.gang, view.uid) == (None, None, "")
     assert view.pod_group is not None
     assert [(member.role, member.held) for member in view.members] == [("", True), ("", False)]
 

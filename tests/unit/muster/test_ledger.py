@@ -304,3 +304,12 @@ def test_a_gang_that_its_queue_can_never_give_room_holds_up_nobody_in_a_strict_q
     books.wait(waiting("endless", since="09:00", cpu="5"))
     books.wait(waiting("next", cpu="4"))
     assert admitted(books, "endless", "next") == ["next"]
+
+
+def test_the_patience_of_a_queue_ends_at_its_moment_and_not_before() -> None:
+    """Nothing else happens then: what was settled holds until it."""
+    books = ledger(replace(opened(cpu="4"), patience=60.0), held={"runs": {"cpu": "2"}})
+    books.wait(replace(waiting("large", since="09:00", cpu="3"), passed_since=NOW - 50))
+    books.wait(waiting("small", cpu="1"))
+    fits = [found.fits for late in (0, 9, 10, 11) if (found := books.decide(key("small"), NOW + late))]
+    assert fits == [True, True, False, False]

@@ -41,6 +41,7 @@ ML = {"team": "ml", "env": "dev", "example.com/cost-centre": "42", "empty": ""}
         ("team=", False),
         ("owner=", False),
         ("empty in ()", True),
+        pytest.param(f"{'p' * 253}/team", False, id="the longest prefix"),
     ],
 )
 def test_what_is_selected(text: str, selected: bool) -> None:  # noqa: FBT001
@@ -61,6 +62,7 @@ def test_what_is_selected(text: str, selected: bool) -> None:  # noqa: FBT001
         pytest.param("=ml", '"=ml" is neither key', id="no key"),
         pytest.param("-team=ml", '"-team=ml" is neither key', id="a key that is none"),
         pytest.param("Example.com/team=ml", "is neither key", id="a prefix that is none"),
+        pytest.param(f"{'p' * 254}/team", "is neither key", id="a prefix too long"),
         pytest.param("/team=ml", "is neither key", id="an empty prefix"),
         pytest.param(f"{'k' * 64}=ml", "is neither key", id="a key too long"),
         pytest.param("team=m l", '"team=m l" is neither key', id="a value with a space"),

@@ -11,7 +11,16 @@ from muster.admission import Context
 from muster.findings import Reason
 from muster.queues import QueueTree, QueueView
 from tests.support.manifests.families import FAMILIES, Family, each, judged
-from tests.support.manifests.observed import JSON, QUEUE_LABELS, amounts, pytorch_job, ray_cluster, template, workers
+from tests.support.manifests.observed import (
+    JSON,
+    QUEUE_LABELS,
+    amounts,
+    lines,
+    pytorch_job,
+    ray_cluster,
+    template,
+    workers,
+)
 
 QUEUED = {"queue": "q"}
 SIX = QueueView("q", "Open", amounts(cpu="6", memory="8Gi"))
@@ -231,3 +240,19 @@ def test_the_time_limit_of_a_plain_job_runs_while_it_waits() -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "team"}, "spec": spec}
     (warning,) = judged(job).warnings
     assert (warning.reason, warning.field) == (Reason.TIME_LIMIT_WHILE_WAITING, "spec.activeDeadlineSeconds")
+
+
+def test_a_time_to_requeue_that_is_one_is_no_surprise() -> None:
+    assert told(ray_cluster(annotations={"muster.dev/requeue-after": "10m"})) == []
+
+
+def test_an_upgrade_without_room_is_told_with_numbers() -> None:
+    service = {**ray_cluster(), "kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"]}}
+    (line,) = lines(judged(service, known(replace(SIX, limit=amounts(cpu="5")))).warnings)
+    assert "two clusters run, which need cpu 6 together" in line
+    assert "has capability cpu 5" in line
+
+
+def test_a_minimum_with_which_a_job_cannot_work_is_told_with_numbers() -> None:
+    (line,) = lines(judged(pytorch_job(policy={**QUEUED, "minAvailable": 2}), known()).warnings)
+    assert "2 pods start the gang, but the job cannot work with fewer than 3" in line

@@ -9,13 +9,16 @@ import logging
 from contextlib import suppress
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from muster.kube.errors import ApiError, Unreachable
 from tests.support.faults.loop_clock import LoopClock
+from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
     NAMES,
+    SECRET,
     Places,
     configuration,
     held_and_trusted,
@@ -27,6 +30,8 @@ from tests.support.webhook.certificate_store import (
     trust,
 )
 from webhook.certificates import issue
+from webhook.metrics import CertificateDates
+from webhook.notices import Notices
 from webhook.trust import Terms
 
 _DAY = dt.timedelta(days=1)
@@ -240,6 +245,19 @@ async def test_two_replicas_say_the_same_once_an_hour() -> None:
     assert (about["kind"], about["name"], about["uid"]) == ("Secret", "muster-webhook-tls", "u")
 
 
+async def test_what_a_replica_has_said_within_the_hour_it_does_not_try_to_say_again() -> None:
+    places = Places.as_installed()
+    notices = Notices(as_client(places), "muster-system", SECRET, "pod")
+    places.fails["create"] = [ApiError(500, "", "broken") for _ in range(9)]
+    for _ in range(3):
+        await notices.warn("SecretMissing", "it is not there")
+    assert len(places.fails["create"]) == 8
+    places.time.passes(hours=1)
+    await notices.warn("SecretMissing", "it is not there")
+    assert len(places.fails["create"]) == 7
+    assert len(notices._said) == 1, "what was said before is forgotten"
+
+
 async def test_a_renewed_certificate_is_served_to_new_connections() -> None:
     """The listening socket stays."""
     places = Places.as_installed()
@@ -251,6 +269,18 @@ async def test_a_renewed_certificate_is_served_to_new_connections() -> None:
         after = await presented(port)
     assert before != after
     assert after == places.held.pair.certificate
+
+
+async def test_metrics_tell_when_certificates_end_and_whether_they_are_trusted() -> None:
+    one = await started(Places.as_installed())
+    registry = CollectorRegistry()
+    CertificateDates(one, registry)
+    text = generate_latest(registry).decode()
+    name = "muster_webhook_certificate_expiration_timestamp_seconds"
+    assert f"# HELP {name} When the serving certificate, or its authority, ends (seconds since 1970)." in text
+    for certificate, moment in one.expirations.items():
+        assert registry.get_sample_value(name, {"certificate": certificate}) == moment
+    assert registry.get_sample_value("muster_webhook_certificate_trusted") == 1
 
 
 def test_there_is_nothing_to_serve_before_it_is_loaded() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muster.objects import InvalidObjectError, Pod
 from muster.resources import as_text
 from muster.times import seconds_of
 from muster.workloads.kubeflow import PYTORCH_JOB
+from muster.workloads.model import TimeLimit
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
 
@@ -285,3 +288,9 @@ def test_from_when_on_the_end_is_near(seconds: int, before: int) -> None:
     assert deadline is not None
     assert deadline.ends is not None
     assert deadline.near == deadline.ends - before
+
+
+def test_of_several_limits_the_one_that_ends_first_counts() -> None:
+    limits = (TimeLimit("later", "", since=0.0, seconds=100), TimeLimit("sooner", "", since=50.0, seconds=10))
+    workload = replace(read(pytorch_job()), time_limits=(*limits, TimeLimit("not begun", "", seconds=1)))
+    assert workload.deadline == limits[1]

@@ -323,3 +323,14 @@ def test_kinds_are_known_by_group_version_and_kind(api_version: str, kind: str, 
 
 def test_a_pod_without_an_owner_has_no_workload() -> None:
     assert kind_of_owner(None) is None
+
+
+def test_the_time_limit_of_a_schedule_stands_in_its_template() -> None:
+    spec = {"jobTemplate": {**ray_job()["spec"], "activeDeadlineSeconds": 60}}
+    (limit,) = read(ray_job() | {"kind": "RayCronJob", "spec": spec}).time_limits
+    assert limit.path == "spec.jobTemplate.activeDeadlineSeconds"
+
+
+def test_the_autoscaler_is_a_container_of_the_head_by_its_name() -> None:
+    head = read(ray_cluster(enableInTreeAutoscaling=True)).roles[0].template.spec
+    assert [one.name for one in head.containers][-1] == "autoscaler"
