@@ -172,8 +172,12 @@ def test_replica_that_may_not_list_what_it_needs_never_becomes_ready(webhook: Mu
 
     try:
         wait_for("the replica to say what it lacks", lambda: "rayclusters.ray.io" in unready(), PATIENCE)
+        wait_for(
+            "its log to say why",
+            lambda: "rayclusters.ray.io: 403 Forbidden" in process.log.read_text(),
+            PATIENCE,
+        )
         assert not unready().startswith("ready")
-        assert "rayclusters.ray.io: 403 Forbidden" in process.log.read_text()
     finally:
         webhook.webhooks.remove(process)
         process.stop()

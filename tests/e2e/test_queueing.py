@@ -41,13 +41,14 @@ def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -
     scene.await_running("ray-first-pg", 2)
     scene.apply(_cluster("large", queue, 3))
     scene.await_state("ray-large-pg", "WaitingForQuota")
-    scene.apply(_cluster("small", queue, 1))
+    # It fits beside the first, and not beside the large one.
+    scene.apply(_cluster("small", queue, 2))
     waiting = scene.await_state("ray-small-pg", "WaitingForQuota")
     assert 'nobody passes gang "ray-large-pg" here' in message(waiting)
     scene.delete(RAY_CLUSTERS, "first")
-    # Both fit now.
     scene.await_running("ray-large-pg", 3)
-    scene.await_running("ray-small-pg", 1)
+    scene.delete(RAY_CLUSTERS, "large")
+    scene.await_running("ray-small-pg", 2)
     assert _admission(scene, "ray-large-pg") < _admission(scene, "ray-small-pg")
     scene.assert_never_open_above()
 

@@ -5,9 +5,8 @@ What users apply, complete enough for the real CRDs, is in `applied`.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import msgspec
 
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent
@@ -74,7 +73,7 @@ def lines(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def as_json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return json.dumps(value)
 
 
 def as_client(stand_in: object) -> Client:

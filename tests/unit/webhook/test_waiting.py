@@ -26,7 +26,7 @@ class Lister:
     error: Exception | None = None
     going_on: asyncio.Event | None = None
     lists: int = 0
-    deadline: float = 2.0
+    deadline: float = 200.0
 
     async def list_page(self, resource: Resource, *, label_selector: str, deadline: float, **_: object) -> bytes:
         """One page, of muster's own PodGroups."""
@@ -51,7 +51,7 @@ class Clock:
         return self.now
 
 
-def waiting_at(lister: Lister, read_seconds: float = 2.0) -> tuple[Waiting, Clock]:
+def waiting_at(lister: Lister, read_seconds: float = 200.0) -> tuple[Waiting, Clock]:
     clock = Clock()
     return Waiting(as_client(lister), read_seconds, clock), clock
 
@@ -91,7 +91,7 @@ async def test_a_list_that_fails_is_not_asked_for_again_at_once() -> None:
 async def test_a_slow_list_keeps_nobody_waiting_and_serves_the_next() -> None:
     clock, going_on = LoopClock(), asyncio.Event()
     lister = Lister([group("a", "q")], going_on=going_on, deadline=200.0)
-    waiting, _ = waiting_at(lister, read_seconds=200.0)
+    waiting, _ = waiting_at(lister)
     asking = asyncio.create_task(waiting.in_queue("q"))
     await eventually(lambda: lister.lists)
     # A quarter of it is over, and not all.
