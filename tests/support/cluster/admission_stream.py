@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ENOUGH", "Call", "Stream", "admitted"]
 
-ENOUGH = 50
-"""So many calls to muster, at least, before, during and after what a test says loses none: one in twenty would show."""
-_PAUSE_SECONDS = 0.02
+ENOUGH = 100
+"""So many calls to muster, at least, before, during and after what a test says loses none: one in forty would show."""
 _PATIENCE = 180.0
+# With so many at once some are always at each replica; the apiserver keeps a connection for each, by HTTP/1.1.
+_AT_ONCE = 8
+# Every so many calls one is about a plain pod.
+_PLAIN_EVERY = 8
+# A stream is a load for the whole machine: it ends here, and says so.
+_MOST_CALLS, _MOST_SECONDS = 150_000, 600.0
 
 
 def admitted(api: Api, *, gang: bool) -> str:
@@ -48,24 +53,37 @@ class Call(NamedTuple):
 
 
 class Stream(Meanwhile):
-    """As long as the block lasts, creates a pod of a gang, for which muster is called, and a plain one, in turn.
+    """As long as the block lasts, creates pods of gangs, for which muster is called, and every eighth time a plain one.
 
-    One after the other: the apiserver keeps one connection then, and all calls go to the replica at its end.
+    Several at once, without a pause, so that calls are under way whenever a replica ends. One call at a time would
+    hardly ever be, and Go's client repeats by itself what it sent on an idle connection that has ended.
     """
 
     def __init__(self, testbed: Testbed) -> None:
-        super().__init__()
+        super().__init__(_AT_ONCE)
         self._api = testbed.api()
+        self._numbers = iter(range(_MOST_CALLS))
+        self._last = time.monotonic() + _MOST_SECONDS
         self.record: list[Call] = []
+        self._spent = False
 
     @property
     def failures(self) -> list[str]:
         """What went wrong so far."""
-        return [f"{'gang' if call.gang else 'plain'}: {call.wrong}" for call in self.record if call.wrong]
+        wrong = [f"{'gang' if call.gang else 'plain'}: {call.wrong}" for call in tuple(self.record) if call.wrong]
+        return wrong + (["the stream came to its end before the test"] if self._spent else [])
 
     def calls(self, start: float = 0.0, end: float = float("inf")) -> int:
         """How often muster was asked, in a call that began and ended between these moments."""
-        return sum(call.gang and start <= call.began and call.ended <= end for call in self.record)
+        return sum(call.gang and start <= call.began and call.ended <= end for call in tuple(self.record))
+
+    def idle(self, start: float, end: float) -> float:
+        """For how many of the seconds between these moments no call to muster was under way."""
+        until, idle = start, 0.0
+        for call in sorted(call for call in tuple(self.record) if call.gang and call.ended > start):
+            idle += max(0.0, min(call.began, end) - until)
+            until = max(until, min(call.ended, end))
+        return idle + end - until
 
     def go_on(self, calls: int = ENOUGH) -> None:
         """Wait until muster was asked so often from now on."""
@@ -73,8 +91,13 @@ class Stream(Meanwhile):
         wait_for(f"{calls} calls", lambda: self.calls(now) >= calls, _PATIENCE)
 
     def _work(self) -> None:
-        while not self._ended.wait(_PAUSE_SECONDS):
-            for gang in (True, False):
-                began = time.monotonic()
-                wrong = admitted(self._api, gang=gang)
-                self.record.append(Call(began, time.monotonic(), gang, wrong))
+        for number in self._numbers:
+            if self._ended.is_set():
+                return
+            if time.monotonic() > self._last:
+                break
+            gang = number % _PLAIN_EVERY > 0
+            began = time.monotonic()
+            wrong = admitted(self._api, gang=gang)
+            self.record.append(Call(began, time.monotonic(), gang, wrong))
+        self._spent = True
