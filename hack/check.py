@@ -50,7 +50,7 @@ LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT te
 _WITH_OPERATORS = (
     *("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py", "test_brownfield.py", "test_operator_flag.py"),
     *("test_untouched.py", "test_uninstall.py", "test_chaos.py", "test_volcano_webhooks.py", "test_queue_*.py"),
-    "test_validation_modes.py",
+    *("test_validation_modes.py", "test_demo.py"),
 )
 # Each has a control plane most of the time: more would only take cores and memory from each other.
 _AT_ONCE = 4
@@ -59,9 +59,9 @@ _AT_ONCE = 4
 def quick(more: Sequence[str] = ()) -> list[Part]:
     """Return the one pytest that needs no control plane, with a worker for each core.
 
-    A file's tests stay together, for they share renderings and modules.
+    A file's tests stay together, for they share modules and fixtures, but at the end, where one worker helps another.
     """
-    workers = ("--numprocesses=logical", "--dist=loadfile", "--quiet")
+    workers = ("--numprocesses=logical", "--dist=worksteal", "--quiet")
     return [Part("check", [*workers, *more], [*map(str, QUICK)], steady=True)]
 
 
