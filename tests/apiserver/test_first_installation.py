@@ -20,6 +20,7 @@ from muster.kube.resource import PODS, SECRETS
 from muster.names import GANG, GANG_SIZE, GATE
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests import applied
+from tests.support.manifests.members import DEFINITIONS
 from webhook.bundles import CLOSED, CONFIGURATIONS
 from webhook.certificates import Certificates, issue
 
@@ -35,7 +36,6 @@ _OF_HELM = {
     "labels": {"app.kubernetes.io/managed-by": "Helm"},
     "annotations": {"meta.helm.sh/release-name": "muster", "meta.helm.sh/release-namespace": _NAMESPACE},
 }
-_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +218,8 @@ def cert_manager(api: Api) -> None:
             "scope": "Namespaced",
             "versions": [version],
         }
-        if not api("GET", f"{_CRDS}/{name}").ok:
-            api.create(_CRDS, {"metadata": {"name": name}, "spec": spec})
+        if not api("GET", f"{DEFINITIONS}/{name}").ok:
+            api.create(DEFINITIONS, {"metadata": {"name": name}, "spec": spec})
 
         def served(plural: str = plural) -> bool:
             return api("GET", f"/apis/cert-manager.io/v1/{plural}").ok

@@ -11,6 +11,7 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.faults.things import THINGS, Namespace, definition, watched_from_now_on
+from tests.support.manifests.members import DEFINITIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
 
 __all__ = ["calls", "cluster", "cluster_of_session", "namespace", "proxy"]
-
-_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +50,8 @@ def calls(cluster: Testbed) -> Iterator[Api]:
 def namespace(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """A namespace of the test's own, in an apiserver that serves Things."""
     del cluster
-    if calls("GET", f"{_CRDS}/{THINGS.full_name}").status == 404:
-        calls.done("POST", _CRDS, definition())
+    if calls("GET", f"{DEFINITIONS}/{THINGS.full_name}").status == 404:
+        calls.done("POST", DEFINITIONS, definition())
     wait_for("Things to be served", lambda: watched_from_now_on(calls), 120)
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
     name = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
