@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
 PYTEST_ARGS ?=
 COMMA := ,
+# Python keeps bytecode even where the environment forbids it: each of the tests' processes would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
 # MUSTER_WITHOUT_NODE=1 leaves out what needs a real node (CONTRIBUTING.md); in CI that is an error.
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
