@@ -136,8 +136,12 @@ class Ledger:
             book, settled = self._books[queue], self._settled.get(self._field(queue))
             if book.held.get(key) == new:
                 return False
-            if settled and not soft and settled.fits.get(key) == new.amounts:
-                # What was settled comes to pass: for all others nothing is different.
+            if (
+                settled
+                and not soft
+                and settled.fits.get(key) == new.amounts
+                and settled.comes_to_pass(queue, new.order)
+            ):
                 del settled.fits[key]
                 book.leave(key)
                 self._enter(queue, key, new)

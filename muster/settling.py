@@ -54,6 +54,16 @@ class Settled:
                     return barrier
         return None
 
+    def comes_to_pass(self, queue: str, order: Order) -> bool:
+        """Whether one that may start there, at that place, leaves everything as it is for all others when it does.
+
+        Not so behind one whom nobody passes, which may be short in further queues beside the new claim; nor where it
+        counts on room that is still to be made for it.
+        """
+        view = self.tree.get(queue)
+        preempts = view is not None and view.preempts
+        return not preempts and all(order < first for first in self.barriers.values())
+
     def short(self, candidate: Candidate, amounts: Amounts) -> list[str]:
         """The queues, of the candidate's and those above it, in which there is no room for it."""
         return self.room.short(candidate.queue, amounts, self._left_out(candidate))
