@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import muster
 from controller.cluster import Cluster
-from controller.events import Announcer
+from controller.events import Announcer, maker_of_job
 from controller.metrics import Metrics, Term
 from controller.nodes import NodeWatch
 from controller.nudges import short_jobs
@@ -139,7 +139,7 @@ async def _lead(parts: _Parts) -> None:
     logger.info("leading")
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)
-    announcer = Announcer(writer, parts.instance)
+    announcer = Announcer(writer, parts.instance, partial(maker_of_job, parts.client))
     reconciler = Reconciler(
         writer,
         cluster,

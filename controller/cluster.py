@@ -222,17 +222,19 @@ class Cluster:
         meta, whole = decoded.metadata, decoded
         with suppress(InvalidObjectError):
             whole = self.whole(kind, decoded)
-        return Surroundings(kind.voices(whole), self._owners(meta), self.namespace(meta.namespace))
+        owners = tuple(owner.metadata for _, owner in self.owners(meta))
+        return Surroundings(kind.voices(whole), owners, self.namespace(meta.namespace))
 
-    def _owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
-        above: list[ObjectMeta] = []
+    def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
+        """Those of the kinds that are watched that control the workload, the nearest first."""
+        above: list[tuple[Kind, Decoded]] = []
         made = workload
         while made.controller is not None and len(above) < _MOST_OWNERS:
             found = self.workload(workload.namespace, made.controller)
             if found is None:
                 break
             made = found[1].metadata
-            above.append(made)
+            above.append(found)
         return tuple(above)
 
     def _origin(self, reference: Reference) -> object | None:

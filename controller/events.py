@@ -1,7 +1,8 @@
 """Events of events.k8s.io/v1, written in the background: an event is a courtesy, and nothing ever waits for one.
 
-What is said is bounded three times: a gang has a budget, all gangs together have one, and what is not yet written is
-dropped, the oldest first, when there is too much of it. The PodGroup's annotations have the latest word in any case.
+What is said is bounded four times: a gang has a budget, who made the workloads of several gangs has one for all of
+them, all gangs together have one, and what is not yet written is dropped, the oldest first, when there is too much of
+it. The PodGroup's annotations have the latest word in any case.
 """
 
 from __future__ import annotations
@@ -10,25 +11,37 @@ import asyncio
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from controller.above import tellable
 from controller.writer import NotLeaderError
 from muster.kube.errors import ApiError
-from muster.kube.events import EventSource
-from muster.kube.resource import EVENTS
+from muster.kube.events import EventSource, Regarding
+from muster.kube.listing import list_objects
+from muster.kube.resource import EVENTS, JOBS
+from muster.objects import Job
 
 if TYPE_CHECKING:
-    from controller.writer import Writer
-    from muster.kube.events import Regarding
+    from collections.abc import Awaitable, Callable
 
-__all__ = ["REPORTING_CONTROLLER", "Announcer", "Budget"]
+    from controller.writer import Writer
+    from muster.kube.client import Client
+    from muster.objects import OwnerReference
+
+__all__ = ["GANG_AT_ONCE", "GANG_PER_SECOND", "REPORTING_CONTROLLER", "Announcer", "Budget", "Budgets", "maker_of_job"]
 
 logger = logging.getLogger(__name__)
 
 REPORTING_CONTROLLER = "muster.dev/controller"
+_JOB = (JOBS.api_version, JOBS.kind)
 # All events of a leader: client-go gives a controller the same order of magnitude.
 _PER_SECOND, _AT_ONCE = 50.0, 200
 _PENDING = 2000
+# A gang that goes to and fro between states says so ten times in a row, and then once a minute; so does who made it.
+GANG_PER_SECOND, GANG_AT_ONCE = 1 / 60, 10
+# As many makers are remembered before those are forgotten of whom nothing was said for a while.
+_MAKERS = 1000
 
 
 class Budget:
@@ -42,6 +55,10 @@ class Budget:
         self._tolerance = (at_once - 1) * self._interval
         self._due = float("-inf")
 
+    def whole(self, now: float) -> bool:
+        """Whether it has not been used for so long that it is as a new one."""
+        return self._due <= now
+
     def take(self, now: float) -> float:
         """0.0 when it may happen now, and is counted; else the seconds until it may."""
         due = max(self._due, now)
@@ -51,23 +68,77 @@ class Budget:
         return 0.0
 
 
-class Announcer:
-    """Events on their way; `instance` names this process in them."""
+class Budgets:
+    """A budget of a gang's size for each of many, known by their UIDs."""
 
-    def __init__(self, writer: Writer, instance: str) -> None:
+    def __init__(self) -> None:
+        self._budgets: dict[str, Budget] = {}
+
+    def __len__(self) -> int:
+        """Of how many something is remembered."""
+        return len(self._budgets)
+
+    def take(self, uid: str, now: float) -> bool:
+        """Whether it may happen for this one now; it is counted then."""
+        if len(self._budgets) >= _MAKERS and uid not in self._budgets:
+            self._budgets = {uid: budget for uid, budget in self._budgets.items() if not budget.whole(now)}
+        return not self._budgets.setdefault(uid, Budget(GANG_PER_SECOND, GANG_AT_ONCE)).take(now)
+
+
+async def maker_of_job(client: Client, job: Regarding) -> OwnerReference | None:
+    """Who controls a Job, a CronJob for example; None where nobody does, or it is gone. Raises ApiError."""
+    found = await list_objects(client, JOBS, Job, namespace=job.namespace, field_selector=f"metadata.name={job.name}")
+    return next((one.metadata.controller for one in found if one.metadata.uid == job.uid), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """An event that is to be written: about what, when it was said (seconds since 1970), and what.
+
+    One `to_maker` is on who made a workload; where it `climbs`, who made a Job is told as well.
+    """
+
+    regarding: Regarding
+    reason: str
+    note: str
+    warning: bool
+    seconds: float
+    to_maker: bool = False
+    climbs: bool = False
+
+
+class Announcer:
+    """Events on their way; `instance` names this process in them.
+
+    `maker_of` finds who controls a Job, and raises ApiError: a CronJob is what its user wrote.
+    """
+
+    def __init__(
+        self, writer: Writer, instance: str, maker_of: Callable[[Regarding], Awaitable[OwnerReference | None]]
+    ) -> None:
         self._writer = writer
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
-        self._pending: deque[dict[str, Any]] = deque()
+        self._maker_of = maker_of
+        self._pending: deque[_Saying] = deque()
         self._budget = Budget(_PER_SECOND, _AT_ONCE)
+        self._makers = Budgets()
         self._something = asyncio.Event()
         self.written = self.dropped = 0
 
     def say(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
         """Have an event written soon."""
+        self._add(_Saying(regarding, reason, note, warning, time.time()))
+
+    def tell_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+        """As `say`, on an object that made the workload, and that may have made many: it has a budget of its own."""
+        climbs = (regarding.api_version, regarding.kind) == _JOB
+        self._add(_Saying(regarding, reason, note, warning, time.time(), to_maker=True, climbs=climbs))
+
+    def _add(self, saying: _Saying) -> None:
         if len(self._pending) >= _PENDING:
             self._pending.popleft()
             self.dropped += 1
-        self._pending.append(self._source.event(regarding, reason, note, warning=warning, seconds=time.time()))
+        self._pending.append(saying)
         self._something.set()
 
     async def run(self) -> None:
@@ -84,13 +155,34 @@ class Announcer:
             if wait:
                 await asyncio.sleep(wait)
                 continue
-            event = self._pending.popleft()
-            try:
-                await self._writer.create(EVENTS, event)
-            except (ApiError, NotLeaderError) as error:
+            saying = self._pending.popleft()
+            if saying.to_maker and not self._makers.take(saying.regarding.uid, loop.time()):
                 self.dropped += 1
-                about = event["regarding"]
-                logger.warning("%s %s/%s: no event: %s", about["kind"], about["namespace"], about["name"], error)
-            else:
-                self.written += 1
+                continue
+            await self._write(saying)
+            if saying.climbs:
+                await self._climb(saying)
         self._something.clear()
+
+    async def _write(self, saying: _Saying) -> None:
+        about = saying.regarding
+        event = self._source.event(about, saying.reason, saying.note, warning=saying.warning, seconds=saying.seconds)
+        try:
+            await self._writer.create(EVENTS, event)
+        except (ApiError, NotLeaderError) as error:
+            self.dropped += 1
+            logger.warning("%s %s/%s: no event: %s", about.kind, about.namespace, about.name, error)
+        else:
+            self.written += 1
+
+    async def _climb(self, saying: _Saying) -> None:
+        """Tell who made a Job, too."""
+        job = saying.regarding
+        try:
+            maker = await self._maker_of(job)
+        except ApiError as error:
+            logger.warning("Job %s/%s: who made it is not known: %s", job.namespace, job.name, error)
+            return
+        if maker is not None and tellable(maker):
+            above = Regarding(maker.api_version, maker.kind, job.namespace, maker.name, maker.uid)
+            self._pending.appendleft(replace(saying, regarding=above, climbs=False))

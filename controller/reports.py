@@ -1,6 +1,7 @@
 """Says why: the gang's state as annotations of its PodGroup, and events on the workload where people look first.
 
-The same words are never said twice; the same state with other numbers is said less and less often.
+What its user wrote may be another object, from which the workload was made: that gets the events as well. The same
+words are never said twice; the same state with other numbers is said less and less often.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from controller.events import Announcer, Budget
-from controller.words import to_a_rival
+from controller.above import Above
+from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
+from controller.words import to_a_maker, to_a_rival
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workloads import resource_of
@@ -44,8 +46,6 @@ _WARNINGS = frozenset(
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
 # annotation always has the latest.
 _SHORTEST_INTERVAL, _LONGEST_INTERVAL = 30.0, 600.0
-# A gang that goes to and fro between states says so ten times in a row, and then once a minute.
-_GANG_PER_SECOND, _GANG_AT_ONCE = 1 / 60, 10
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class _Said:
     message: str = ""
     at: float = 0.0
     interval: float = _SHORTEST_INTERVAL
-    budget: Budget = field(default_factory=lambda: Budget(_GANG_PER_SECOND, _GANG_AT_ONCE))
+    budget: Budget = field(default_factory=lambda: Budget(GANG_PER_SECOND, GANG_AT_ONCE))
 
     def worth_saying(self, state: State, message: str, now: float) -> bool:
         """Whether to say this now; it then counts as said."""
@@ -115,7 +115,7 @@ class Reporter:
         if not view.ours:
             return
         for kind, decoded in view.rivals:
-            rival = replace(view, pod_group=None, kind=kind, decoded=decoded)
+            rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above())
             self.tell(rival, State.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
     def forget(self, uid: str) -> None:
@@ -123,7 +123,10 @@ class Reporter:
         self._said.pop(uid, None)
 
     def tell(self, view: View, state: State, message: str, now: float) -> None:
-        """Have it said on the workload and its PodGroup, unless it was before; `now` is of a monotonic clock."""
+        """Have it said on the workload, its PodGroup and who made it, unless it was before.
+
+        `now` is of a monotonic clock.
+        """
         if view.decoded is None or view.kind is None:
             return
         meta, group = view.decoded.metadata, view.pod_group
@@ -137,7 +140,7 @@ class Reporter:
             self.remark(view, state, message)
 
     def remark(self, view: View, state: State, message: str) -> None:
-        """Have it said on the workload and its PodGroup, whatever was said before."""
+        """Have it said on the workload, its PodGroup and who made it, whatever was said before."""
         if view.decoded is None or view.kind is None:
             return
         meta, group = view.decoded.metadata, view.pod_group
@@ -147,5 +150,9 @@ class Reporter:
         if group is not None and view.ours:
             own = group.metadata
             about.append(Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid))
+        warning = state in _WARNINGS
         for one in about:
-            self._announcer.say(one, str(state), message, warning=state in _WARNINGS)
+            self._announcer.say(one, str(state), message, warning=warning)
+        for maker in view.above.makers:
+            one = Regarding(maker.api_version, maker.kind, view.key.namespace, maker.name, maker.uid)
+            self._announcer.tell_maker(one, str(state), to_a_maker(view, message), warning=warning)

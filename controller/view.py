@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from controller.above import Above, above
 from muster.additions import NOTHING_ADDED
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent, speaks
@@ -97,7 +98,7 @@ class View:
     where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
     that since; None where this leader has said nothing yet.
     `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait.
-    `namespace` are the labels of its namespace, by which queues are open to it.
+    `namespace` are the labels of its namespace, by which queues are open to it, `above` is who made the workload.
     """
 
     key: GangKey
@@ -119,6 +120,7 @@ class View:
     terms: PodGroupSpec | None = None
     evicted: bool = False
     namespace: Mapping[str, str] = field(default_factory=dict)
+    above: Above = field(default_factory=Above)
 
     @property
     def ours(self) -> bool:
@@ -254,6 +256,7 @@ def _seen(
         outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
         rivals=tuple(_rivals(key, cluster, strangers)),
         gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
+        above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
     return view if error else _read(view, kind, decoded, cluster, defaults)
 

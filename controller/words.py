@@ -21,6 +21,7 @@ __all__ = [
     "lacking",
     "left_alone",
     "of_the_scheduler",
+    "to_a_maker",
     "to_a_rival",
     "too_large",
 ]
@@ -95,6 +96,13 @@ def left_alone(view: View) -> tuple[State, str]:
     named = ", ".join(pod.metadata.name for pod in view.outsiders[:_NAMED])
     more = f" and {len(view.outsiders) - _NAMED} more" if len(view.outsiders) > _NAMED else ""
     return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}{more}"
+
+
+def to_a_maker(view: View, message: str) -> str:
+    """What is told of a gang to who made its workload, and may have made others."""
+    if view.kind is None or view.decoded is None or not view.kind.owns_pod_group:
+        return f'gang "{view.key.name}": {message}'
+    return f'{view.kind.kind} "{view.decoded.metadata.name}": {message}'
 
 
 def to_a_rival(view: View) -> str:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import admitted, open_scene
 from tests.support.manifests.applied import RUN_SECONDS
+from tests.support.manifests.owner_chains import owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
     from tests.support.cluster.scene import Scene
+
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 
 
 @pytest.fixture
@@ -53,6 +56,14 @@ def _job(name: str, gang: str, size: int, queue: str, *, pods: int, cpu: str = "
     }
 
 
+def _cron_job(scene: Scene, name: str) -> Manifest:
+    """A CronJob that makes nothing by itself, as the apiserver has it."""
+    template = {"spec": {"template": {"spec": _spec("1")}}}
+    spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
+    scene.create({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec})
+    return scene.patch(CRON_JOBS, name, {"metadata": {"labels": {"made": "by-the-test"}}})
+
+
 def test_pods_of_one_name_are_a_gang(plain: Scene) -> None:
     """It is complete with the last of them, and its PodGroup goes with the last of them."""
     queue = plain.queue(cpu="5")
@@ -78,8 +89,10 @@ def test_a_job_waits_runs_ends_and_gives_its_place_back(plain: Scene) -> None:
     queue = plain.queue(cpu="4")
     plain.apply(_job("first", "first", 3, queue, pods=3))
     plain.await_running("first", 3)
-    plain.apply(_job("second", "second", 3, queue, pods=3))
+    plain.apply(owned(_job("second", "second", 3, queue, pods=3), _cron_job(plain, "yearly")))
     plain.await_gated("second", 3)
+    for maker in ("second", "yearly"):
+        assert plain.await_event(maker, "WaitingForQuota").startswith('gang "second": needs cpu 3;')
     plain.end("first")
     plain.await_state("first", "Finished")
     plain.await_running("second", 3)

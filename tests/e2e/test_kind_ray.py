@@ -150,6 +150,7 @@ def test_a_ray_job_waits_and_runs_and_a_suspended_one_queues_again(ray: Scene) -
     second = _gang_of(ray, "second")
     ray.await_gated(second, 3)
     ray.await_state(second, "WaitingForQuota")
+    assert ray.await_event("second", "WaitingForQuota").startswith(f'RayCluster "{_cluster_of(second)}": needs cpu 3 ')
 
     ray.patch(resource_of(RAY_JOB), "first", {"spec": {"suspend": True}})
     ray.await_running(second, 3)
@@ -340,6 +341,8 @@ def test_the_jobs_of_a_ray_cron_job_queue_one_after_another(
     for gang in gangs.keys() - {first}:
         ray.await_gated(gang, 3)
         assert ray.pod_group(gang)["spec"]["queue"] == queue
+        assert ray.await_event(gangs[gang], "WaitingForQuota")
+    assert ray.await_event("often", "WaitingForQuota")
 
     ray.wait("the submission", lambda: dashboards.runs_job(_cluster_of(first)))
     dashboards.end_job(_cluster_of(first))

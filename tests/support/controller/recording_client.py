@@ -30,10 +30,12 @@ from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from muster.kube.events import Regarding
     from muster.kube.resource import Resource
     from muster.ledger import GangKey
+    from muster.objects import OwnerReference
 
-__all__ = ["Harness", "RecordingClient", "Write"]
+__all__ = ["Harness", "RecordingClient", "Write", "nobody"]
 
 
 class Write(NamedTuple):
@@ -201,6 +203,12 @@ def _fields(said: JSON) -> JSON:
     }
 
 
+async def nobody(job: Regarding) -> OwnerReference | None:
+    """Nobody controls any Job."""
+    del job
+    return None
+
+
 class Harness:
     """A reconciler with its stores filled, a clock and a lease in hand, and everything it wrote.
 
@@ -219,6 +227,8 @@ class Harness:
     ) -> None:
         # The names of the Jobs that lack pods, by the label selector that finds them.
         self.short_jobs: dict[str, list[str]] = {}
+        # Who controls a Job, by its name.
+        self.makers: dict[str, OwnerReference] = {}
         self.client = RecordingClient(
             pods={item["metadata"]["name"]: item for item in pods},
             groups={item["metadata"]["name"]: item for item in groups},
@@ -242,7 +252,7 @@ class Harness:
         """
         self.queue: WorkQueue[GangKey] = WorkQueue()
         writer = Writer(as_client(self.client), lambda: self.budget)
-        self.announcer = Announcer(writer, "muster-controller-0")
+        self.announcer = Announcer(writer, "muster-controller-0", self._maker_of)
         self.registry = CollectorRegistry()
         self.reconciler = Reconciler(
             writer,
@@ -261,6 +271,9 @@ class Harness:
     async def _jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         names = self.short_jobs.get(selector, ())
         return [ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}") for name in names]
+
+    async def _maker_of(self, job: Regarding) -> OwnerReference | None:
+        return self.makers.get(job.name)
 
     async def work(self) -> list[str]:
         """Work on everything that is ready, without a watch in between; gives what was written, in words."""

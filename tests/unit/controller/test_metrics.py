@@ -14,7 +14,7 @@ from muster.kube.workqueue import WorkQueue
 from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import PodGroup, Queue
-from tests.support.controller.recording_client import Harness, RecordingClient
+from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import as_client, made, pod_group, queue, ray_cluster, ray_pod
 
@@ -87,7 +87,7 @@ def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: Coll
 async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, registry: CollectorRegistry) -> None:
     metrics, term = Metrics(registry), Term(cluster, "lease", lambda: True, registry)
     work: WorkQueue[GangKey] = WorkQueue(waited=metrics.queue_wait.observe)
-    term.begins(work, Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c"))
+    term.begins(work, Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c", nobody))
     for name in ("a", "b", "b"):
         work.add(GangKey("team", name))
     await work.get()

@@ -339,8 +339,8 @@ _ASKS = (
     _row("controller | «50» a second,", "controller.events:_PER_SECOND"),
     _row("50 a second, «200» at once;", "controller.events:_AT_ONCE"),
     _row("at once; «2,000» wait for their turn", "controller.events:_PENDING"),
-    _row("Of one gang «10» in a row", "controller.reports:_GANG_AT_ONCE"),
-    _row("in a row, and then «one» a minute", "controller.reports:_GANG_PER_SECOND", rule=lambda rate: rate * 60),
+    _row("Of one gang «10» in a row", "controller.events:GANG_AT_ONCE"),
+    _row("in a row, and then «one» a minute", "controller.events:GANG_PER_SECOND", rule=lambda rate: rate * 60),
     _row("each once «an hour» at most", "webhook.notices:_HOUR"),
 )
 
