@@ -32,9 +32,11 @@ class Above:
     """What stands above a workload.
 
     :ivar makers: references to the objects that control it, the nearest first.
+    :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
     """
 
     makers: tuple[OwnerReference, ...] = ()
+    since: str = ""
 
 
 def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:
@@ -43,7 +45,10 @@ def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[Obje
         # Nobody speaks for them but they themselves: each says who made it.
         makers = dict.fromkeys(member.controller for member in members)
         return Above(tuple(one for one in makers if one is not None and tellable(one))[:_MOST_MAKERS])
-    return Above(tuple(_makers(cluster, decoded.metadata)))
+    carried_on = cluster.carried_on(kind, decoded)
+    return Above(
+        tuple(_makers(cluster, decoded.metadata)), carried_on.metadata.creation_timestamp if carried_on else ""
+    )
 
 
 def _makers(cluster: Cluster, workload: ObjectMeta) -> Iterator[OwnerReference]:

@@ -152,8 +152,25 @@ class Cluster:
     def _subscribe_to_workloads(self, gang: Callable[[GangKey], None]) -> None:
         for kind in GANG_KINDS:
             self._workloads[kind].subscribe(_workload_changed(kind, gang))
+            self._workloads[kind].subscribe(self._successor_told(gang))
+        for kind in WATCHED_KINDS:
+            if kind not in GANG_KINDS:
+                self._workloads[kind].subscribe(_maker_changed(kind, gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gang))
+
+    def _successor_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+        """Tell the gang that carries on the work when the workload goes that did."""
+
+        def changed(change: Change[Decoded]) -> None:
+            meta = change.object.metadata
+            found = self.workload(meta.namespace, meta.controller) if meta.controller else None
+            if found is not None and (change.new is None or meta.deletion_timestamp):
+                kind, maker = found
+                for name in kind.carried_on_by(maker):
+                    gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+        return changed
 
     def _source_changed(self, source: Source, gang: Callable[[GangKey], None]) -> Callable[[Change[Any]], None]:
         """Tell the gangs of the workloads that are made from what has changed."""
@@ -237,6 +254,20 @@ class Cluster:
             above.append(found)
         return tuple(above)
 
+    def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:
+        """Whose work the workload carries on, by the word of the operator that made it; None where nobody's.
+
+        An owner reference alone, which anybody may write, gives nobody an older one's place.
+        """
+        meta = decoded.metadata
+        found = self.workload(meta.namespace, meta.controller) if meta.controller else None
+        if found is None:
+            return None
+        of, maker = found
+        there = (self._workloads[kind].get(meta.namespace, name) for name in of.carried_on_by(maker))
+        first = next((one for one in there if one is not None and not one.metadata.deletion_timestamp), None)
+        return maker if first is not None and first.metadata.uid == meta.uid else None
+
     def _origin(self, reference: Reference) -> object | None:
         return self._sources[reference.source].get(reference.namespace, reference.name)
 
@@ -275,6 +306,19 @@ def _gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:
         return () if above in GANG_KINDS else (GangKey(meta.namespace, kind.pod_group_name(meta.name)),)
 
     return gang
+
+
+def _maker_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+    """Tell the gangs of what carries on the work: which of them does may have changed."""
+
+    def changed(change: Change[Decoded]) -> None:
+        meta = change.object.metadata
+        before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
+        if before != now:
+            for name in {*before, *now} - {""}:
+                gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+    return changed
 
 
 def _workload_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:

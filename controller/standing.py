@@ -208,7 +208,8 @@ def queue_held(view: View) -> str:
 
 def _since(view: View, requeued_at: str = "") -> str:
     """From when on the gang counts as waiting: who gave a place back stands behind those who waited meanwhile."""
-    return max(view.decoded.metadata.creation_timestamp if view.decoded else "", requeued_at)
+    created = view.decoded.metadata.creation_timestamp if view.decoded else ""
+    return max(view.above.since or created, requeued_at)
 
 
 def waits_for_a_node(view: View, standing: Standing) -> bool:

@@ -1,7 +1,7 @@
 """The kinds that make a RayCluster: RayJob, RayService, RayCronJob.
 
 They hand their labels down to it, so that the gang is always the RayCluster's: a retry or an upgrade is a new cluster
-and a new gang.
+and a new gang. A retry has its RayJob's place in the line (`Kind.carried_on_by`), an upgrade its own.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ class _JobSpec(LocalObject, frozen=True):
 
 class _JobStatus(LocalObject, frozen=True):
     job_deployment_status: str = ""
+    ray_cluster_name: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.job_deployment_status in ("Complete", "Failed")
 
 
 class RayJob(LocalObject, frozen=True):
@@ -68,12 +73,22 @@ class _ServiceSpec(LocalObject, frozen=True):
     suspend: bool = False
 
 
+class _ServiceCluster(LocalObject, frozen=True):
+    ray_cluster_name: str = ""
+
+
+class _ServiceStatus(LocalObject, frozen=True):
+    active_service_status: _ServiceCluster = _ServiceCluster()
+    pending_service_status: _ServiceCluster = _ServiceCluster()
+
+
 class RayService(LocalObject, frozen=True):
     """A service on a Ray cluster of its own; two of them while it is upgraded."""
 
     api_version: str = "ray.io/v1"
     metadata: ObjectMeta = ObjectMeta()
     spec: _ServiceSpec = _ServiceSpec()
+    status: _ServiceStatus = _ServiceStatus()
 
 
 class _CronSpec(LocalObject, frozen=True):
@@ -95,8 +110,9 @@ def _read_job(job: RayJob) -> Workload:
     if spec is None:
         return _without_gang(job.api_version, meta)
     # Once it has ended its cluster is about to go, if it is not gone.
-    ended = job.status.job_deployment_status in ("Complete", "Failed")
-    workload = gang_of(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=job.spec.suspend, finished=ended)
+    workload = gang_of(
+        *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
+    )
     return replace(workload, time_limits=job.spec.time_limits("spec"))
 
 
@@ -122,6 +138,17 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
     return replace(workload, time_limits=cron.spec.job_template.time_limits("spec.jobTemplate"))
+
+
+def _clusters_of_job(job: RayJob) -> tuple[str, ...]:
+    """The cluster of the try that is under way, which KubeRay names before it makes it."""
+    return () if job.status.ended else (job.status.ray_cluster_name,)
+
+
+def _clusters_of_service(service: RayService) -> tuple[str, ...]:
+    """The cluster that serves, and the one that is to take over: the latter only carries on where the first is gone."""
+    status = service.status
+    return status.active_service_status.ray_cluster_name, status.pending_service_status.ray_cluster_name
 
 
 def _cluster_of_job(job: _JobSpec, path: str) -> ClusterSpec | None:
@@ -169,9 +196,30 @@ def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
 
 
 RAY_JOB = replace(
-    RAY_CLUSTER, kind="RayJob", plural="rayjobs", decoded=RayJob, read=_read_job, pod_label="", owns_gang=False
+    RAY_CLUSTER,
+    kind="RayJob",
+    plural="rayjobs",
+    decoded=RayJob,
+    read=_read_job,
+    pod_label="",
+    owns_gang=False,
+    carried_on_by=_clusters_of_job,
 )
-RAY_SERVICE = replace(RAY_JOB, kind="RayService", plural="rayservices", decoded=RayService, read=_read_service)
+RAY_SERVICE = replace(
+    RAY_JOB,
+    kind="RayService",
+    plural="rayservices",
+    decoded=RayService,
+    read=_read_service,
+    carried_on_by=_clusters_of_service,
+)
+# Each of its RayJobs is work of its own, with an age of its own.
 RAY_CRON_JOB = replace(
-    RAY_JOB, versions=("v1",), kind="RayCronJob", plural="raycronjobs", decoded=RayCronJob, read=_read_cron_job
+    RAY_JOB,
+    versions=("v1",),
+    kind="RayCronJob",
+    plural="raycronjobs",
+    decoded=RayCronJob,
+    read=_read_cron_job,
+    carried_on_by=lambda _: (),
 )

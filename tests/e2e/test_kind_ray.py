@@ -169,7 +169,7 @@ def test_a_ray_job_waits_and_runs_and_a_suspended_one_queues_again(ray: Scene) -
 
 
 def test_a_ray_job_ends_and_one_that_failed_queues_for_its_next_try(ray: Scene, dashboards: RayDashboards) -> None:
-    """A try is a gang of its own: the next one waits behind those that came before it."""
+    """A try is a gang of its own, at the place of its job: who came after the job is behind it again."""
     queue = ray.queue(cpu="4")
     ray.apply(_ray_job("first", queue))
     first = _gang_of(ray, "first")
@@ -189,6 +189,9 @@ def test_a_ray_job_ends_and_one_that_failed_queues_for_its_next_try(ray: Scene, 
     ray.create(_ray_job("third", queue, submissionMode="HTTPMode"))
     third = _gang_of(ray, "third")
     ray.await_gated(third, 3)
+    ray.create(_ray_job("younger", queue, submissionMode="HTTPMode"))
+    younger = _gang_of(ray, "younger")
+    ray.await_gated(younger, 3)
 
     dashboards.end_job(_cluster_of(second), "FAILED")
     again = _gang_of(ray, "second", but=second)
@@ -200,10 +203,16 @@ def test_a_ray_job_ends_and_one_that_failed_queues_for_its_next_try(ray: Scene, 
     ray.wait("the third's submission", lambda: dashboards.runs_job(_cluster_of(third)))
     dashboards.end_job(_cluster_of(third))
     ray.await_running(again, 3)
+    ray.await_gated(younger, 3)
+    ray.wait("the next try's submission", lambda: dashboards.runs_job(_cluster_of(again)))
     dashboards.end_job(_cluster_of(again))
-    ray.wait("all to be complete", lambda: {_says(ray, name) for name in ("second", "third")} == {"Complete"})
+    ray.await_running(younger, 3)
+    ray.wait("the last submission", lambda: dashboards.runs_job(_cluster_of(younger)))
+    dashboards.end_job(_cluster_of(younger))
+    jobs = ("second", "third", "younger")
+    ray.wait("all to be complete", lambda: {_says(ray, name) for name in jobs} == {"Complete"})
     ray.wait("their gangs to go", lambda: not ray.recorder.now(POD_GROUPS))
-    for gang in (first, second, third, again):
+    for gang in (first, second, third, again, younger):
         ray.assert_started_together(gang, 3)
     _assert_never_above(ray, queue, cpu="4")
 
