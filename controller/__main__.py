@@ -20,13 +20,14 @@ from controller.nodes import NodeWatch
 from controller.nudges import short_jobs
 from controller.reconciler import Reconciler
 from controller.writer import Writer
+from muster.health import serve_health
 from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.workqueue import WorkQueue, work
 from muster.logs import configure_logging
 from muster.metrics import Watches, new_registry, unread
-from muster.process import add_common_arguments, identity, run, serve_health, stop_signal
+from muster.process import add_common_arguments, identity, run, stop_signal
 
 if TYPE_CHECKING:
     from muster.ledger import GangKey

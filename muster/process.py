@@ -1,39 +1,31 @@
-"""What both of muster's processes do alike: logs, probes and metrics on a port of their own, and an orderly end."""
+"""What both of muster's processes do alike: their arguments, who they are, and an orderly end."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import os
 import signal
 import sys
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-from prometheus_client.exposition import choose_encoder
-
 import muster
 from muster.kube.config import ConfigError
-from muster.logs import FORMATS, LEVELS, set_level
+from muster.logs import FORMATS, LEVELS
 from muster.modes import GateMode
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import Coroutine
 
-    from prometheus_client import CollectorRegistry
 
 __all__ = [
     "Identity",
     "add_common_arguments",
     "identity",
-    "is_loopback",
     "run",
-    "serve_health",
     "spare_collector",
     "stop_signal",
 ]
@@ -43,8 +35,6 @@ logger = logging.getLogger(__name__)
 # After so many objects more than were freed the collector looks at the youngest, after so many such looks at those that
 # were left, and after so many of these at all. Python's own numbers are 700, 10, 10.
 _COLLECTED_AFTER = (100_000, 50, 1000)
-# A level is one word.
-_LONGEST_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,73 +89,6 @@ def run(name: str, process: Coroutine[Any, Any, None]) -> None:
         asyncio.run(process)
     except ConfigError as error:
         sys.exit(f"{name}: {error}")
-
-
-@asynccontextmanager
-async def serve_health(
-    address: str, port: int, *, ready: Callable[[], Mapping[str, str]], registry: CollectorRegistry
-) -> AsyncIterator[None]:
-    """Serve probes, metrics and the log level while the body runs, on all addresses where `address` is empty.
-
-    /healthz: the event loop turns. /readyz: nothing is missing of what `ready` names; its text says what is, by name,
-    "" for what holds. /log-level: read by anybody, changed (PUT) by whoever reaches the port from within the pod.
-    """
-
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def readyz(_: web.Request) -> web.Response:
-        checks = ready()
-        text = "".join(f"{name}: {missing or 'ok'}\n" for name, missing in checks.items())
-        return web.Response(text=text, status=503 if any(checks.values()) else 200)
-
-    async def metrics(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
-
-    app = web.Application(client_max_size=_LONGEST_WORD)
-    app.add_routes(
-        [
-            web.get("/healthz", healthz),
-            web.get("/readyz", readyz),
-            web.get("/metrics", metrics),
-            web.get("/log-level", _show_level),
-            web.put("/log-level", _change_level),
-        ]
-    )
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, address or None, port).start()
-        yield
-    finally:
-        await runner.cleanup()
-
-
-async def _show_level(_: web.Request) -> web.Response:
-    return web.Response(text=f"{logging.getLevelName(logging.getLogger().level).lower()}\n")
-
-
-async def _change_level(request: web.Request) -> web.Response:
-    """Set the level until the process ends. `kubectl port-forward` comes from loopback, and asks RBAC first."""
-    if not is_loopback(request.remote):
-        return web.Response(status=403, text="only from within the pod; use kubectl port-forward\n")
-    try:
-        level = (await request.text()).strip()
-        set_level(level)
-    except ValueError as error:
-        return web.Response(status=400, text=f"{error}\n")
-    logger.warning("log level: %s", level)
-    return await _show_level(request)
-
-
-def is_loopback(remote: str | None) -> bool:
-    """Whether a caller's address is this pod's own."""
-    if remote is None:
-        return False
-    address = ipaddress.ip_address(remote)
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 def stop_signal() -> asyncio.Event:

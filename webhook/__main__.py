@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import muster
 from muster.findings import Severity
+from muster.health import serve_health
 from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.logs import configure_logging
 from muster.metrics import Watches, new_registry, unread
-from muster.process import add_common_arguments, identity, run, serve_health, stop_signal
+from muster.process import add_common_arguments, identity, run, stop_signal
 from muster.validation import Validation, read_validation
 from webhook.intake import Intake, Limits
 from webhook.knowledge import Knowledge

@@ -19,10 +19,9 @@ from muster.kube.outsiders import Outsiders
 from muster.kube.queues import view_of
 from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, QUEUES, Resource
-from muster.kube.store import Change, Store
+from muster.kube.store import Change, HasMetadata, Store
 from muster.kube.workloads import resource_of, resource_of_source
 from muster.modes import GateMode, gate_mode
-from muster.names import is_object_name
 from muster.objects import InvalidObjectError, Job, Namespace, ObjectMeta, PodGroup, PriorityClass, Queue, decode
 from muster.queues import QueueTree, labels_of
 from muster.resources import parse_resources
@@ -30,6 +29,7 @@ from muster.schedulers import SCHEDULERS
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from webhook.deadline import in_time
 from webhook.memo import Memo
+from webhook.reads import Found, Reads, ask_again
 from webhook.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Behind", "Common", "Knowledge"]
 
 T = TypeVar("T")
+Named = TypeVar("Named", bound=HasMetadata)
 
 logger = logging.getLogger(__name__)
 
@@ -60,13 +61,15 @@ _JOBS_REMEMBERED = 10_000
 class Behind:
     """The workload whose gang a pod belongs to, by what reference it was found, and who made it, the nearest first.
 
-    A plain pod is its own workload, and no reference leads there.
+    A plain pod is its own workload, and no reference leads there. Where it was read `early`, for another review, it may
+    have changed before this one came.
     """
 
     kind: Kind
     reference: OwnerReference | None
     decoded: Decoded
     owners: tuple[ObjectMeta, ...] = ()
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class Knowledge:
         self._client = client
         self._defaults = defaults
         self._read_seconds = read_seconds
+        self._reads = Reads(client, read_seconds)
         self.outsiders = Outsiders()
         self._added = Added()
         # By the UID of the workload.
@@ -140,9 +144,10 @@ class Knowledge:
         It is the last on the way up the owners that has a gang: the Jobs of a JobSet are the JobSet's, and a JobSet of
         a TrainJob is the TrainJob's. None too when one on the way is gone. `fresh` reads whatever the watch has shown.
         Raises ApiError when the watch has not seen one of them and the apiserver does not answer: then nobody can say
-        whether the pod belongs to a gang, and the pod must not be created.
+        whether the pod belongs to a gang, and the pod must not be created; and Refused as `Reads.read`.
         """
         found: Behind | None = None
+        early = False
         owners: list[ObjectMeta] = []
         for _ in range(_LONGEST_CHAIN):
             if owner is None:
@@ -153,7 +158,8 @@ class Knowledge:
             kind = kind_of_owner(owner)
             if kind is None:
                 break
-            decoded = await self._workload(kind, namespace, owner, fresh=fresh)
+            shown = await self._workload(kind, namespace, owner, fresh=fresh)
+            decoded, early = shown.object, early or shown.early
             if decoded is None:
                 # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
                 return None if kind.owns_gang else found
@@ -162,25 +168,36 @@ class Knowledge:
             else:
                 owners.append(decoded.metadata)
             owner = decoded.metadata.controller
-        return replace(found, owners=tuple(owners)) if found is not None and owners else found
+        return replace(found, owners=tuple(owners), early=early) if found is not None and (owners or early) else found
 
     async def _job_owner(self, namespace: str, job: OwnerReference) -> OwnerReference | None:
         """Who controls a batch Job, read once."""
         if job.uid not in self._jobs:
-            found = await self._read(JOBS, job.name, Job, namespace)
-            if found is None or found.metadata.uid != job.uid:
+            found = await self._of_uid(JOBS, job, Job, namespace)
+            if found.object is None:
                 return None
-            self._jobs[job.uid] = found.metadata.controller
+            self._jobs[job.uid] = found.object.metadata.controller
             if len(self._jobs) > _JOBS_REMEMBERED:
                 self._jobs.popitem(last=False)
         return self._jobs[job.uid]
 
-    async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Decoded | None:
-        """The workload of that name and UID, or None when it is gone."""
+    async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Found[Decoded]:
+        """The workload of that name and UID, or nothing when it is gone."""
         known = self._workloads[kind].get(namespace, owner.name)
         if fresh or known is None or known.metadata.uid != owner.uid:
-            known = await self._read(resource_of(kind), owner.name, kind.decoded, namespace)
-        return known if known is not None and known.metadata.uid == owner.uid else None
+            return await self._of_uid(resource_of(kind), owner, kind.decoded, namespace)
+        return Found(known)
+
+    async def _of_uid(
+        self, resource: Resource, owner: OwnerReference, type_: type[Named], namespace: str
+    ) -> Found[Named]:
+        """The owner, read now; nothing where another object has its name."""
+        found = await self._reads.read(resource, owner.name, type_, namespace)
+        if found.object is not None and found.object.metadata.uid == owner.uid:
+            return found
+        if found.early:
+            raise ask_again()
+        return Found(None)
 
     async def around(self, namespace: str) -> Surroundings:
         """What speaks for the workloads of a namespace beside themselves.
@@ -205,7 +222,7 @@ class Knowledge:
         above: list[ObjectMeta] = []
         owner = workload.controller
         while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
-            found = await self._workload(kind, workload.namespace, owner, fresh=False)
+            found = (await self._workload(kind, workload.namespace, owner, fresh=False)).object
             if found is None:
                 break
             above.append(found.metadata)
@@ -305,17 +322,11 @@ class Knowledge:
         return self._values
 
     async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
-        """The object of that name, whoever named it; None where there is none, or no object can have the name."""
-        if not (is_object_name(name) and (is_object_name(namespace or "") or not resource.namespaced)):
-            return None
-        try:
-            async with in_time():
-                read = await self._client.get(resource, name, namespace, deadline=self._read_seconds)
-            return decode(read, type_)
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
+        """The object of that name, or None where there is none; as `Reads.read`."""
+        found = await self._reads.read(resource, name, type_, namespace)
+        if found.object is None and found.early:
+            raise ask_again()
+        return found.object
 
     def _priorities_changed(self, _: Change[PriorityClass]) -> None:
         self._values = None

@@ -1,20 +1,45 @@
 """Results that are good for as long as what they came from is there unchanged.
 
-Whatever a store holds is frozen, and replaced as a whole when it changes: the very same objects give the same result.
+The same version of an object gives the same result, whether a watch or a read has shown it. What has no version is
+frozen, and replaced as a whole when it changes: it has to be the very same.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from operator import is_
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from muster.objects import ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["Memo"]
+__all__ = ["Memo", "version"]
 
 T = TypeVar("T")
+
+
+class _Very:
+    """Equal to nothing but what holds the very same object."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self, object_: object) -> None:
+        self._object = object_
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Very) and self._object is other._object
+
+    def __hash__(self) -> int:
+        return id(self._object)
+
+
+def version(source: object) -> Hashable:
+    """By what a source is known again: UID and resourceVersion of an object, or of its metadata."""
+    meta = source if isinstance(source, ObjectMeta) else getattr(source, "metadata", None)
+    if isinstance(meta, ObjectMeta) and meta.uid and meta.resource_version:
+        return meta.uid, meta.resource_version
+    return _Very(source)
 
 
 class Memo(Generic[T]):
@@ -22,14 +47,14 @@ class Memo(Generic[T]):
 
     def __init__(self, most: int = 1000) -> None:
         self._most = most
-        self._entries: OrderedDict[Hashable, tuple[tuple[object, ...], T]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[tuple[Hashable, ...], T]] = OrderedDict()
 
-    def of(self, key: Hashable, sources: tuple[object, ...], make: Callable[[], T]) -> T:
-        """The result that came from these very objects; where there is none it is made, and kept unless that fails."""
+    def of(self, key: Hashable, sources: tuple[Hashable, ...], make: Callable[[], T]) -> T:
+        """The result that came from these versions; where there is none it is made, and kept unless that fails."""
         entry = self._entries.get(key)
         if entry is not None:
             known, result = entry
-            if len(known) == len(sources) and all(map(is_, known, sources)):
+            if known == sources:
                 self._entries.move_to_end(key)
                 return result
         result = make()

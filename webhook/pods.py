@@ -16,6 +16,8 @@ from muster.objects import InvalidObjectError, Pod, decode
 from muster.workloads import PLAIN_POD
 from webhook.beside import beside
 from webhook.knowledge import Behind, Common
+from webhook.memo import version
+from webhook.reads import ask_again
 from webhook.review import Answer, InvalidReviewError, PodRequest, Request, allow, deny
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ __all__ = ["left_alone", "review_pod"]
 async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaults: Defaults) -> Answer:
     """The answer for a new pod.
 
-    Raises ApiError when the pod's owner cannot be read, InvalidReviewError or InvalidObjectError when it is no pod.
+    Raises ApiError when the pod's owner cannot be read, Refused when that is too large for now, InvalidReviewError or
+    InvalidObjectError when it is no pod.
     """
     if (request.kind.api_version, request.kind.kind) != ("v1", "Pod"):
         raise InvalidReviewError(f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
@@ -55,6 +58,8 @@ async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaul
         answer = await _decide(pod, behind, origin, around=around, knowledge=knowledge, defaults=defaults)
         if answer is not None:
             return answer
+        if behind.early:
+            raise ask_again()
     return _untouched(pod)
 
 
@@ -124,9 +129,12 @@ async def _gang_behind(
     if behind.reference is None:
         # The workload is the pod, of which no other one is ever seen.
         return await beside(_common, behind, origin, around, priorities, defaults)
-    sources = (behind.decoded, origin, around.namespace, priorities, *behind.owners)
+    decoded = behind.decoded
+    sources = (decoded, origin, around.namespace, priorities, *behind.owners)
     return knowledge.commons.of(
-        behind.decoded.metadata.uid, sources, lambda: _common(behind, origin, around, priorities, defaults)
+        decoded.metadata.uid,
+        tuple(map(version, sources)),
+        lambda: _common(behind, origin, around, priorities, defaults),
     )
 
 

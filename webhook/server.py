@@ -16,9 +16,9 @@ from aiohttp import web
 from muster.kube.errors import ApiError
 from muster.logs import review_uid
 from muster.objects import InvalidObjectError
-from webhook.beside import beside, offered
+from webhook.beside import beside
 from webhook.deadline import answer_within
-from webhook.intake import Intake, Refused
+from webhook.intake import Intake, Lane, Refused, grow
 from webhook.listener import heard, outlived
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue
@@ -62,11 +62,14 @@ def make_handler(
         read: Callable[[bytes | bytearray], T],
         review: Callable[[T, Knowledge, Defaults], Awaitable[Answer]],
     ) -> _Path[T]:
-        return _Path(read, lambda request: review(request, knowledge, defaults), metrics.of(name), intake)
+        def decide(request: T) -> Awaitable[Answer]:
+            return review(request, knowledge, defaults)
+
+        return _Path(read, decide, metrics.of(name), intake, intake.lane(name))
 
     def read_pod(body: bytes | bytearray) -> Request | PodRequest:
         # A large pod is not for the event loop.
-        return decode_review(body) if intake.is_large(len(body)) else decode_pod_review(body)
+        return decode_review(body) if intake.limits.is_large(len(body)) else decode_pod_review(body)
 
     paths: dict[str, _Path[Any]] = {
         "/mutate/pods": path("pods", read_pod, review_pod),
@@ -104,11 +107,13 @@ class _Path(Generic[T]):
         review: Callable[[T], Awaitable[Answer]],
         reviews: Reviews,
         intake: Intake,
+        lane: Lane,
     ) -> None:
         self._read = read
         self._review = review
         self._reviews = reviews
         self._intake = intake
+        self._lane = lane
 
     async def handle(self, http: web.BaseRequest) -> web.Response:
         """Answer one request, whatever comes."""
@@ -137,14 +142,14 @@ class _Path(Generic[T]):
             return response
 
     async def _decide(self, http: web.BaseRequest) -> tuple[T, Answer, bytes]:
-        seconds = self._intake.seconds(http)
+        seconds = self._lane.seconds(http)
         answer_within(seconds)
         request = None
-        with self._intake.place(http):
+        with self._lane.place(http):
             try:
-                body = await self._intake.body(http)
-                # A connection's next review has the same context.
-                offered.set(self._intake.beside if self._intake.is_large(len(body)) else None)
+                body = await self._lane.body(http)
+                if self._lane.limits.is_large(len(body)):
+                    grow()
                 request = self._read(body)
                 review_uid.set(request.uid)
                 answer = await self._review(request)

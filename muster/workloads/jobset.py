@@ -6,7 +6,7 @@ exist before the gang starts, the others join it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
@@ -20,10 +20,11 @@ from muster.objects import (
     TemplateMeta,
     is_true,
 )
+from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = ["JOB_SET", "JobSet", "JobSetSpec", "JobsStatus", "ReplicatedJob", "roles_left", "time_limits", "wave_roles"]
 
@@ -78,12 +79,17 @@ class _StartupPolicy(LocalObject, frozen=True):
     startup_policy_order: str = "AnyOrder"
 
 
-class JobSetSpec(LocalObject, frozen=True):
+class JobSetSpec(Bounded, frozen=True):
     """What a JobSet is made of; also the template of Trainer's runtimes."""
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: _StartupPolicy = _StartupPolicy()
     suspend: bool = False
+    held: ClassVar[tuple[str, ...]] = ("replicated_jobs",)
+
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of all replicated jobs."""
+        yield from (job.template.spec.template for job in self.replicated_jobs)
 
 
 class JobsStatus(LocalObject, frozen=True):
@@ -113,6 +119,7 @@ def wave_roles(spec: JobSetSpec, path: str) -> tuple[RoleSpec, ...]:
 
     Raises InvalidObjectError for negative numbers and for names that are missing or taken.
     """
+    spec.check(path)
     if not spec.replicated_jobs:
         raise InvalidObjectError(f"{path}.replicatedJobs", "empty; a JobSet has at least one")
     names: set[str] = set()

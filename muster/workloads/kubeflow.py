@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -20,10 +20,11 @@ from muster.objects import (
     is_true,
 )
 from muster.times import seconds_of
+from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["JAX_JOB", "MPI_JOB_V1", "PADDLE_JOB", "PYTORCH_JOB", "TF_JOB", "XGBOOST_JOB", "TrainingJob"]
 
@@ -96,7 +97,7 @@ class _ElasticPolicy(LocalObject, frozen=True):
     metrics: tuple[Any, ...] = ()
 
 
-class _Spec(LocalObject, frozen=True):
+class _Spec(Bounded, frozen=True):
     run_policy: RunPolicy = RunPolicy()
     elastic_policy: _ElasticPolicy = _ElasticPolicy()
     enable_dynamic_worker: bool = False
@@ -106,6 +107,23 @@ class _Spec(LocalObject, frozen=True):
     paddle_replica_specs: dict[str, ReplicaSpec] = {}
     jax_replica_specs: dict[str, ReplicaSpec] = {}
     mpi_replica_specs: dict[str, ReplicaSpec] = {}
+    held: ClassVar[tuple[str, ...]] = (
+        "pytorch_replica_specs",
+        "tf_replica_specs",
+        "xgb_replica_specs",
+        "paddle_replica_specs",
+        "jax_replica_specs",
+        "mpi_replica_specs",
+    )
+
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of all replica types, whatever the kind of the job."""
+        for field in self.held:
+            yield from (replica.template for replica in getattr(self, field).values())
+
+    def beside(self) -> int:
+        """The gang's least resources."""
+        return len(self.run_policy.scheduling_policy.min_resources or ())
 
 
 class TrainingJob(LocalObject, frozen=True):
@@ -242,6 +260,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
     path = "spec." + field
 
     def read(job: TrainingJob) -> Workload:
+        job.spec.check("spec")
         specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
         # Only here, the operator makes no worker of a missing number.
         missing = (lambda name: int(name == "launcher")) if kind == "MPIJob" else (lambda _: 1)

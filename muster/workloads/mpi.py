@@ -8,14 +8,17 @@ that it is no member of the minimum, is never held, and its room is kept from th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
+from muster.workloads.bounds import Bounded
 from muster.workloads.kubeflow import JobStatus, ReplicaSpec, RunPolicy, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from muster.objects import PodTemplate
 
 __all__ = ["MPI_JOB", "MPIJob"]
 
@@ -24,10 +27,19 @@ _ROLE_LABEL = "training.kubeflow.org/job-role"
 _LAUNCHER, _WORKER = "launcher", "worker"
 
 
-class _Spec(LocalObject, frozen=True):
+class _Spec(Bounded, frozen=True):
     run_policy: RunPolicy = RunPolicy()
     mpi_replica_specs: dict[str, ReplicaSpec] = {}
     launcher_creation_policy: str = "AtStartup"
+    held: ClassVar[tuple[str, ...]] = ("mpi_replica_specs",)
+
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of launcher and workers."""
+        yield from (replica.template for replica in self.mpi_replica_specs.values())
+
+    def beside(self) -> int:
+        """The gang's least resources."""
+        return len(self.run_policy.scheduling_policy.min_resources or ())
 
 
 class MPIJob(LocalObject, frozen=True):
@@ -47,6 +59,7 @@ def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
     """The roles of a job that the operator runs; others it leaves lie, with nothing but an event (validation.go)."""
     path = "spec.mpiReplicaSpecs"
     specs = job.spec.mpi_replica_specs
+    job.spec.check("spec")
     roles = roles_of(specs, path, missing=lambda name: int(name == _LAUNCHER))
     if "Launcher" not in specs:
         raise InvalidObjectError(f"{path}.Launcher", "missing; an MPIJob has one launcher")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -16,10 +16,11 @@ from muster.objects import (
     PodTemplate,
     ResourceRequirements,
 )
+from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["RAY_CLUSTER", "ClusterSpec", "RayCluster", "gang_of", "with_container"]
 
@@ -51,7 +52,7 @@ class _AutoscalerOptions(LocalObject, frozen=True):
     resources: ResourceRequirements | None = None
 
 
-class ClusterSpec(LocalObject, frozen=True):
+class ClusterSpec(Bounded, frozen=True):
     """What a cluster is made from, its own spec or that of a kind above it."""
 
     head_group_spec: _HeadGroup | None = None
@@ -59,6 +60,18 @@ class ClusterSpec(LocalObject, frozen=True):
     enable_in_tree_autoscaling: bool = False
     autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
     suspend: bool = False
+    held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs")
+
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of the head and of all groups."""
+        if self.head_group_spec is not None:
+            yield self.head_group_spec.template
+        yield from (group.template for group in self.worker_group_specs)
+
+    def beside(self) -> int:
+        """What the autoscaler asks for."""
+        asked = self.autoscaler_options.resources
+        return len(asked.requests) + len(asked.limits) if asked else 0
 
 
 class RayCluster(LocalObject, frozen=True):
@@ -106,6 +119,7 @@ def gang_of(
 
     Raises InvalidObjectError where the spec cannot be a gang.
     """
+    spec.check(path)
     roles, names, findings = [_head(spec, path)], {_HEAD}, []
     for index, group in enumerate(spec.worker_group_specs):
         where = f"{path}.workerGroupSpecs[{index}]"

@@ -8,7 +8,7 @@ pkg/runtime/framework/plugins): it adds environment, volumes and ports, and neve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
@@ -28,11 +28,12 @@ from muster.objects import (
 )
 from muster.resources import parse_resources
 from muster.topology import MODES, Topology
+from muster.workloads.bounds import Bounded
 from muster.workloads.jobset import JOB_SET, JobSetSpec, JobsStatus, ReplicatedJob, roles_left, time_limits, wave_roles
 from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, Voice, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
 
@@ -81,13 +82,30 @@ class _Override(LocalObject, frozen=True):
     spec: _OverrideSpec = _OverrideSpec()
 
 
-class _Spec(LocalObject, frozen=True):
+def _weight(override: _Override) -> int:
+    """It is applied to each job that it names."""
+    meta = override.metadata
+    each = 1 + len(meta.labels) + len(meta.annotations) + len(override.spec.scheduling_gates)
+    return (1 + len(override.target_jobs)) * each
+
+
+class _Spec(Bounded, frozen=True):
     runtime_ref: _RuntimeRef = _RuntimeRef()
     trainer: _Trainer = _Trainer()
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     pod_template_overrides: tuple[_Override, ...] = ()
     suspend: bool = False
+    held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "trainer")
+
+    def templates(self) -> Iterable[PodTemplate]:
+        """None: they are the runtime's."""
+        return ()
+
+    def beside(self) -> int:
+        """What it writes over those of the runtime."""
+        given = self.trainer.resources_per_node
+        return sum(map(_weight, self.pod_template_overrides)) + len(given.requests or ()) + len(given.limits or ())
 
 
 class _Status(LocalObject, frozen=True):
@@ -215,6 +233,8 @@ def _read(workload: TrainJob | _Joined) -> Workload:
             f"use TrainingRuntime or ClusterTrainingRuntime of {_GROUP}",
         )
     job, policy = workload.job, workload.runtime.spec.pod_group_policy
+    job.spec.check("spec")
+    workload.runtime.spec.template.spec.check(f"{workload.runtime_name}: spec.template.spec")
     timeout = policy.coscheduling.schedule_timeout_seconds if policy.coscheduling else None
     template = workload.runtime.spec.template.spec
     jobs = tuple(_replicated_jobs(job, workload.runtime.spec))
@@ -245,6 +265,11 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
     mpi = policy.mpi if policy else None
     as_node = mpi is not None and mpi.run_launcher_as_node
     counted = False
+    overrides: dict[str, dict[int, _Override]] = {}
+    for number, override in enumerate(job.spec.pod_template_overrides):
+        for target in override.target_jobs:
+            # One that names a job twice is one.
+            overrides.setdefault(target.name, {})[number] = override
     for replicated in runtime.template.spec.replicated_jobs:
         step = replicated.template.metadata.labels.get(_STEP_LABEL, "")
         trains = step == _TRAINER_STEP
@@ -256,7 +281,7 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
         if not counted and nodes is not None and (replicated.name == _NODE if mpi else trains):
             counted = True
             count = max(nodes - 1, 1) if as_node else nodes
-        template = _overridden(replicated.template.spec.template, replicated.name, job)
+        template = _overridden(replicated.template.spec.template, overrides.get(replicated.name, {}).values())
         if trains or (as_node and replicated.name == _NODE):
             template = _with_resources(template, job.spec.trainer.resources_per_node)
         spec = replace(
@@ -272,14 +297,13 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
         )
 
 
-def _overridden(template: PodTemplate, name: str, job: TrainJob) -> PodTemplate:
+def _overridden(template: PodTemplate, overrides: Iterable[_Override]) -> PodTemplate:
     labels, annotations = dict(template.metadata.labels), dict(template.metadata.annotations)
     gates = {gate.name: gate for gate in template.spec.scheduling_gates}
-    for override in job.spec.pod_template_overrides:
-        if any(target.name == name for target in override.target_jobs):
-            labels |= override.metadata.labels
-            annotations |= override.metadata.annotations
-            gates |= {gate.name: gate for gate in override.spec.scheduling_gates}
+    for override in overrides:
+        labels |= override.metadata.labels
+        annotations |= override.metadata.annotations
+        gates |= {gate.name: gate for gate in override.spec.scheduling_gates}
     metadata = TemplateMeta(labels=labels, annotations=annotations)
     return PodTemplate(metadata=metadata, spec=replace(template.spec, scheduling_gates=tuple(gates.values())))
 

@@ -5,7 +5,7 @@ Volcano makes its PodGroup and its pods; what it asks for is said in its own fie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -19,10 +19,11 @@ from muster.names import (
 )
 from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
 from muster.topology import MODES, Topology
+from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["VOLCANO_JOB", "VolcanoJob"]
 
@@ -53,13 +54,18 @@ class _NetworkTopology(LocalObject, frozen=True):
     highest_tier_allowed: int | None = None
 
 
-class _Spec(LocalObject, frozen=True):
+class _Spec(Bounded, frozen=True):
     scheduler_name: str = ""
     queue: str = ""
     priority_class_name: str = ""
     min_available: int | None = None
     network_topology: _NetworkTopology | None = None
     tasks: tuple[_Task, ...] = ()
+    held: ClassVar[tuple[str, ...]] = ("tasks",)
+
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of all tasks."""
+        yield from (task.template for task in self.tasks)
 
 
 class _State(LocalObject, frozen=True):
@@ -90,6 +96,7 @@ def _policy(job: VolcanoJob) -> SchedulingPolicy:
 
 
 def _read(job: VolcanoJob) -> Workload:
+    job.spec.check("spec")
     if not job.spec.tasks:
         raise InvalidObjectError("spec.tasks", "empty; a Job has at least one task")
     names: set[str] = set()

@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import muster
 from hack.testbed.ports import free_port
+from muster.health import serve_health
 from muster.kube.reflector import Reflector
 from muster.kube.resource import QUEUES
 from muster.kube.store import Store
 from muster.kube.workloads import resource_of
 from muster.metrics import Watches, new_registry
 from muster.objects import Queue
-from muster.process import serve_health
 from muster.workloads.kubeflow import MPI_JOB_V1
 from muster.workloads.mpi import MPI_JOB
 from tests.support.manifests.observed import as_client, as_json, queue

@@ -4,80 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import signal
 import sys
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
-import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry
 
-from hack.testbed.ports import free_port
-from muster.process import Identity, add_common_arguments, identity, is_loopback, serve_health, stop_signal
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-
-async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
-    port = free_port()
-    async with (
-        serve_health("127.0.0.1", port, ready=lambda: checks, registry=CollectorRegistry()),
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{port}{path}") as answer,
-    ):
-        return answer.status, await answer.text()
-
-
-@pytest.mark.parametrize(
-    ("checks", "status", "text"),
-    [
-        pytest.param({"a": "", "b": ""}, 200, "a: ok\nb: ok\n", id="all hold"),
-        pytest.param({"a": "", "b": "not yet: x"}, 503, "a: ok\nb: not yet: x\n", id="one does not"),
-        pytest.param({}, 200, "", id="none asked"),
-    ],
-)
-async def test_ready_when_every_condition_holds_and_says_which_does_not(
-    checks: dict[str, str], status: int, text: str
-) -> None:
-    assert await probe("/readyz", checks) == (status, text)
-
-
-async def test_alive_also_when_not_ready() -> None:
-    """Else the kubelet would restart a process that only waits."""
-    assert await probe("/healthz", {"a": "not yet"}) == (200, "ok\n")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        *(
-            ("GET", path, 404)
-            for path in ("/", "/debug/pprof", "/config", "/metrics/", "/metrics/../log-level/x", "/quit")
-        ),
-        *((method, "/metrics", 405) for method in ("POST", "PUT", "DELETE")),
-        *((method, "/log-level", 405) for method in ("POST", "DELETE")),
-    ],
-)
-async def test_whoever_reaches_the_port_reads_and_does_nothing_more(method: str, path: str, status: int) -> None:
-    """It asks nobody who he is; profiles, settings and switches are none of what it has."""
-    port = free_port()
-    async with (
-        serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()),
-        aiohttp.ClientSession() as session,
-        session.request(method, f"http://127.0.0.1:{port}{path}") as answer,
-    ):
-        assert answer.status == status
-
-
-async def test_the_port_is_free_again_afterwards() -> None:
-    port = free_port()
-    for _ in range(2):
-        async with serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()):
-            pass
+from muster.process import Identity, add_common_arguments, identity, stop_signal
 
 
 def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,66 +73,3 @@ async def test_a_second_signal_ends_the_process_at_once() -> None:
             assert await child.stdout.readline() == word
             child.terminate()
         assert await child.wait() == 128 + signal.SIGTERM
-
-
-@pytest.fixture
-def level() -> Iterator[None]:
-    root = logging.getLogger()
-    before = root.level
-    root.setLevel("INFO")
-    yield
-    root.setLevel(before)
-
-
-@asynccontextmanager
-async def health() -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
-    port = free_port()
-    async with (
-        serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()),
-        aiohttp.ClientSession() as session,
-    ):
-        yield session, f"http://127.0.0.1:{port}/log-level"
-
-
-@pytest.mark.usefixtures("level")
-async def test_the_log_level_is_changed_while_the_process_runs() -> None:
-    async with health() as (session, url):
-        assert await (await session.get(url)).text() == "info\n"
-        answer = await session.put(url, data="debug\n")
-        assert (answer.status, await answer.text()) == (200, "debug\n")
-        assert logging.getLogger().level == logging.DEBUG
-
-
-@pytest.mark.usefixtures("level")
-@pytest.mark.parametrize(
-    ("method", "data", "status"),
-    [
-        pytest.param("PUT", b"loud", 400, id="no level"),
-        pytest.param("PUT", b"", 400, id="nothing"),
-        pytest.param("PUT", b"\xff", 400, id="no text"),
-        pytest.param("PUT", b"x" * 100, 413, id="too much"),
-        pytest.param("POST", b"debug", 405, id="another method"),
-    ],
-)
-async def test_a_log_level_that_is_none_changes_nothing(method: str, data: bytes, status: int) -> None:
-    async with health() as (session, url):
-        assert (await session.request(method, url, data=data)).status == status
-        assert logging.getLogger().level == logging.INFO
-
-
-@pytest.mark.parametrize(
-    ("remote", "within"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.0.1", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("10.0.0.1", False),
-        ("::ffff:10.0.0.1", False),
-        ("fe80::1%eth0", False),
-        (None, False),
-    ],
-)
-def test_only_who_is_in_the_pod_may_change_it(remote: str | None, *, within: bool) -> None:
-    """`kubectl port-forward` is, once RBAC has let it."""
-    assert is_loopback(remote) is within

@@ -124,6 +124,7 @@ _COUNTED = (
 )
 
 _HELD = (
+    Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
     Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.intake:Limits.largest_body",)),
     Row(
         _SECURITY,

@@ -46,6 +46,8 @@ _PODS = (
         r"text:charts/muster/templates/deployment-webhook.yaml /--health-port=(\d+)/",
         r"text:charts/muster/templates/deployment-controller.yaml /--health-port=(\d+)/",
     ),
+    _row("it has within the last «10 seconds»", "muster.health:_DEAD"),
+    _row("the event loop has turned within the last «5 seconds»", "muster.health:_STUCK"),
     _row("a process has «a minute» to start", *_probe("startup", "periodSeconds", "failureThreshold"), rule=_fails),
     _row(
         "when it has not answered at `/healthz` for «a minute»",
@@ -53,16 +55,18 @@ _PODS = (
         rule=_fails,
     ),
     _row(
-        "(«70 seconds» at most from when it hangs)",
-        *_probe("liveness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
-        # It hangs right after an answer, and the question that counts as the last is given its time.
-        rule=lambda period, times, timeout: period * times + max(period, timeout),
+        "(«80 seconds» at most from when it hangs)",
+        *_probe("liveness", "periodSeconds", "failureThreshold"),
+        "muster.health:_DEAD",
+        # A question comes just before the loop has been silent for too long.
+        rule=lambda period, times, silent: silent + period * (times + 1),
     ),
     _row("not answered at `/readyz` «three» times", "values:webhook.probes.readiness.failureThreshold"),
     _row(
-        "three times («7 seconds» at most) until it does",
+        "three times («12 seconds» at most) until it does",
         *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
-        rule=lambda period, times, timeout: period * times + timeout,
+        "muster.health:_STUCK",
+        rule=lambda period, times, timeout, silent: period * times + timeout + silent,
     ),
     _row(
         "is `webhook.shutdownDelaySeconds` and «15 seconds»",
@@ -127,9 +131,12 @@ _LIMITS = (
         rule=lambda decision, timeout: decision / timeout,
     ),
     _row("| body | «7 MiB»:", "webhook.intake:Limits.largest_body"),
-    _row("| reviews under way | «256»,", "webhook.intake:Limits.reviews"),
-    _row("of which «4» with bodies", "webhook.intake:Limits.large_reviews"),
-    _row("with bodies from «256 KiB» on", "webhook.intake:Limits.large_body"),
+    _row("queues, PodGroups) | «128»,", "webhook.intake:Limits.reviews"),
+    _row("of which «3» with", "webhook.intake:Limits.large_reviews"),
+    _row("with «256 KiB» or more", "webhook.intake:Limits.large_body", "webhook.reads:_LARGE"),
+    _row("an object of «256 KiB» or more that", "webhook.reads:_LARGE"),
+    _row("it holds more than «10,000» containers", "muster.workloads.bounds:MOST"),
+    _row("each template counts «20»", "muster.workloads.bounds:_TEMPLATE"),
     _row("| connections | «256» |", "webhook.listener:Listener.__init__.connections"),
     _row(
         "head of a request | «5 seconds» each",

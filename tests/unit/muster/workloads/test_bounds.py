@@ -1,0 +1,84 @@
+"""What one workload may hold: more of it is neither kept nor gone through, and says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.findings import Reason
+from muster.workloads import kind_of
+from muster.workloads.bounds import MOST
+from tests.support.manifests.families import Family, each, judged
+from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template
+from tests.support.manifests.train_jobs import judged as judged_train_job
+from tests.support.manifests.train_jobs import runtime, train_job
+
+
+def _containers(many: int) -> JSON:
+    return {"spec": {"containers": [{"name": f"c{n}", "resources": {"requests": {"cpu": "1m"}}} for n in range(many)]}}
+
+
+@each()
+def test_a_workload_that_holds_too_much_is_invalid_and_says_how_much(family: Family) -> None:
+    """Each has a container and an amount; a review of a pod behind it is small, whatever it holds."""
+    verdict = judged(family.manifest(_containers(MOST // 2)))
+    (refusal,) = verdict.refusals
+    assert refusal.reason is Reason.INVALID
+    said = "of pods (each template counts 20), and muster reads 10000 at most"
+    assert said in refusal.message
+    assert refusal.message.endswith("; use fewer or smaller templates")
+
+
+@each()
+def test_what_is_usual_and_ten_times_as_much_is_read(family: Family) -> None:
+    assert not judged(family.manifest(_containers(20), _containers(20))).refusals
+
+
+@each("TrainJob")
+def test_of_what_holds_too_much_nothing_is_kept(family: Family) -> None:
+    """A hundred of them would fill the memory of both processes."""
+    manifest = family.manifest(template(), _containers(MOST))
+    kind = kind_of(family.api_version, family.kind)
+    assert kind is not None
+    assert len(repr(made(kind.decoded, manifest))) < 10_000
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(ray_cluster(*[{"groupName": f"g{n}", "template": template()} for n in range(500)]), id="groups"),
+        pytest.param(
+            ray_cluster(head={"spec": {**template()["spec"], "overhead": {f"r{n}": 1 for n in range(MOST)}}}),
+            id="overhead",
+        ),
+        pytest.param(
+            ray_cluster(head={**template(), "metadata": {"labels": {f"k{n}": "" for n in range(MOST)}}}), id="labels"
+        ),
+        pytest.param(
+            ray_cluster(autoscalerOptions={"resources": {"requests": {f"r{n}": 1 for n in range(MOST)}}}),
+            id="the autoscaler's",
+        ),
+        pytest.param(pytorch_job(policy={"minResources": {f"r{n}": 1 for n in range(MOST)}}), id="minResources"),
+    ],
+)
+def test_whatever_is_gone_through_counts(manifest: JSON) -> None:
+    assert [one.field for one in judged(manifest).refusals] == ["spec"]
+
+
+def test_overrides_count_for_each_job_that_they_name() -> None:
+    """Or a hundred labels for each of a hundred jobs, a thousand times, would take a minute."""
+    override = {"targetJobs": [{"name": "node"}] * 100, "metadata": {"labels": {f"k{n}": "" for n in range(100)}}}
+    assert [one.field for one in judged_train_job(train_job(podTemplateOverrides=[override]), runtime()).refusals] == [
+        "spec"
+    ]
+
+
+def test_what_says_nothing_of_gang_scheduling_passes_whatever_it_holds() -> None:
+    verdict = judged(ray_cluster({"groupName": "g", "template": _containers(MOST)}, labels={}))
+    assert (verdict.refusals, verdict.warnings, verdict.gang) == ((), (), None)
+
+
+def test_no_manifest_says_itself_how_much_it_holds() -> None:
+    """Neither too much nor too little."""
+    small, large = ray_cluster(), ray_cluster(head=_containers(MOST))
+    small["spec"]["muster.dev/too-much"], large["spec"]["muster.dev/too-much"] = 5, 0
+    assert (judged(small).allowed, judged(large).allowed) == (True, False)
