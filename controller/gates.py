@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,10 @@ from muster.injection import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
-from muster.resources import Resources, largest, total
+from muster.resources import Resources, largest, times, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from controller.view import Member
     from controller.writer import Writer
@@ -61,18 +62,21 @@ def plan_opening(
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
     replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
     are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
-    grow: one by one, or all of a role that starts together.
+    grow: one by one, or all of a role that starts together. Where pods of a role are made when the first of them have
+    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come.
     """
     open_already = [member for member in members if not member.held]
-    wanted = [member for member in minimum_of(members, roles) if member.held]
-    first = [] if outgrown else wanted
-    entitled = total(member.requests for member in (*open_already, *first))
+    # Of a role that has begun a pod that comes now is a successor.
+    begun = {*ended, *(member.role for member in open_already)}
+    following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
+    wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
+    first = [] if outgrown else list({member.pod.metadata.uid: member for member in wanted}.values())
+    to_come = _to_come((*open_already, *first), roles, ended)
+    entitled = total((*(member.requests for member in (*open_already, *first)), *to_come))
     claim = before = largest(base, entitled)
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
-    # Of a role that has begun a pod that comes now is a successor.
-    begun = {*ended, *(member.role for member in open_already)}
-    whole = {role.name: role.replicas for role in roles if role.together and role.name not in begun}
+    whole = {role.name: role for role in roles if role.together and role.name not in begun}
     batches: dict[str, list[Member]] = {}
     ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
     for uid, member in ordered.items():
@@ -82,10 +86,11 @@ def plan_opening(
     next_claim: Resources = {}
     for batch in batches.values():
         role = batch[0].role
-        if len(batch) < whole.get(role, 0):
-            lacking[role] = whole[role] - len(batch)
+        if role in whole and len(batch) < whole[role].awaited:
+            lacking[role] = whole[role].awaited - len(batch)
             continue
-        together = total((entitled, *(member.requests for member in batch)))
+        later = _to_come(batch, [whole[role]], ()) if role in whole else ()
+        together = total((entitled, *(member.requests for member in batch), *later))
         grown = largest(claim, together)
         if grown == claim or may_hold(grown):
             claim, entitled = grown, together
@@ -94,6 +99,23 @@ def plan_opening(
             surplus += batch
             next_claim = next_claim or (grown if role in whole else {})
     return Opening(tuple(opening), claim, tuple(surplus), claim != before, lacking, next_claim)
+
+
+def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:
+    """As many held members of a role as it still lacks."""
+    of_role = [member for member in members if member.role == role.name]
+    held = sorted((member for member in of_role if member.held), key=lambda member: member.pod.metadata.name)
+    running = len(of_role) - len(held) + Counter(ended)[role.name]
+    return held[: max(role.replicas - running, 0)]
+
+
+def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
+    """What the pods ask for that are made when these members have nodes."""
+    there = Counter(member.role for member in members)
+    gone = Counter(ended)
+    for role in roles:
+        if role.made_first and there[role.name]:
+            yield times(role.requests, max(role.replicas - there[role.name] - gone[role.name], 0))
 
 
 def plan_pause(members: Sequence[Member], base: Resources) -> Opening:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -182,8 +183,11 @@ class View:
         if self.gang is None or self.kind is PLAIN_POD:
             return False
         # Roles without a minimum may come later: in another wave of a JobSet.
-        held = {role.name: role.replicas for role in self.gang.roles if role.gated and role.minimum}
-        return sum(member.role in held for member in self.members) + len(self.ended) < sum(held.values())
+        roles = [role for role in self.gang.roles if role.gated and role.minimum]
+        there = Counter(member.role for member in self.members)
+        placed = Counter(member.role for member in self.members if member.pod.spec.node_name)
+        due = sum(role.replicas if placed[role.name] >= role.awaited else role.awaited for role in roles)
+        return sum(there[role.name] for role in roles) + len(self.ended) < due
 
     @property
     def assembled(self) -> bool:
@@ -307,9 +311,7 @@ def _from_here(workload: Workload, view: View) -> Workload:
     wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     if not wave:
         return workload
-    counted = ((role, role.name in wave) for role in workload.roles)
-    roles = tuple(replace(role, minimum=role.replicas if now else 0, together=not now) for role, now in counted)
-    return replace(workload, roles=roles)
+    return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
 
 
 def _belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:

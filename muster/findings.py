@@ -55,6 +55,7 @@ class Reason(StrEnum):
     CAPABILITY_OF_ZERO = "CapabilityOfZero"
     GROWS_BEYOND_CAPABILITY = "GrowsBeyondCapability"
     ELASTIC_WAITS_FOR_ALL = "ElasticWaitsForAll"
+    FOLLOWERS_COME_LATER = "FollowersComeLater"
     NO_PODS = "NoPods"
     POD_LEFT_ALONE = "PodLeftAlone"
 
@@ -231,6 +232,13 @@ ABOUT: Mapping[Reason, About] = {
         Severity.WARN,
         "The job could go on with fewer workers, but its gang waits for all of them.",
         "Say `minAvailable` to start with fewer pods.",
+    ),
+    Reason.FOLLOWERS_COME_LATER: About(
+        Severity.WARN,
+        "JobSet places each Job alone in a topology domain, and refuses all of its pods but the first until that has a "
+        "node. The first ones start together, when the queue has room for all.",
+        "Nothing, where domains are as large as a Job. Else label the nodes and say "
+        "`alpha.jobset.sigs.k8s.io/node-selector`, with which all pods are made at once.",
     ),
     Reason.NO_PODS: About(
         Severity.WARN,

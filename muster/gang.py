@@ -31,7 +31,8 @@ class Role:
 
     `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
     Pods of a role that is not `gated` come later and are never held; room for `reserved` of them is kept for them.
-    Those of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself.
+    Those of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. Where so
+    many are `made_first`, the others are made when these have nodes.
     """
 
     name: str
@@ -43,6 +44,12 @@ class Role:
     reserved: int = 0
     together: bool = False
     grows: bool = False
+    made_first: int = 0
+
+    @property
+    def awaited(self) -> int:
+        """How many of its pods are there before the first of them starts."""
+        return self.made_first or self.replicas
 
     @property
     def exceeds(self) -> bool:
@@ -52,7 +59,7 @@ class Role:
     @property
     def elastic(self) -> bool:
         """Whether some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
-        return self.exceeds and self.gated and not self.together
+        return self.exceeds and self.gated and not (self.together or self.made_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +200,5 @@ def _roles(specs: list[RoleSpec], least: int, additions: Additions) -> list[Role
         left -= more
         requests = pod_requests(additions.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
-        roles.append(replace(role, together=spec.together, grows=spec.grows))
+        roles.append(replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first))
     return roles

@@ -30,7 +30,7 @@ from muster.queues import labels_of
 from muster.texts import printable
 from muster.validation import read_validation
 from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
-from muster.workloads.plain import PlainJob
+from muster.workloads.plain import PlainJob, PlainStatefulSet
 
 if TYPE_CHECKING:
     import argparse
@@ -130,8 +130,8 @@ class Audit:
                 annotations=slim,
                 owner_references=meta.owner_references,
             )
-        # A batch Job is judged only when its pods join a gang, as the webhook's configuration has it.
-        plain = isinstance(decoded, PlainJob) and not decoded.spec.template.metadata.labels.get(GANG)
+        # A batch Job or StatefulSet is judged only when its pods join a gang, as the webhook's configuration has it.
+        plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
         if plain or meta.namespace in self.excluded or not is_judged(meta):
             return
         verdict = judge(kind, decoded, self._context(meta))

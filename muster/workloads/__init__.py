@@ -25,7 +25,7 @@ from muster.workloads.model import (
     Workload,
 )
 from muster.workloads.mpi import MPI_JOB
-from muster.workloads.plain import PLAIN_JOB, PLAIN_POD
+from muster.workloads.plain import PLAIN_JOB, PLAIN_POD, PLAIN_STATEFUL_SET
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from muster.workloads.trainer import TRAIN_JOB
@@ -70,10 +70,12 @@ KINDS: tuple[Kind, ...] = (
     TRAIN_JOB,
     VOLCANO_JOB,
     PLAIN_JOB,
+    PLAIN_STATEFUL_SET,
     PLAIN_POD,
 )
-# The chart's rights name the same kinds. Volcano runs its own Jobs, and plain pods and Jobs are known by their pods.
-WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in (VOLCANO_JOB, PLAIN_JOB, PLAIN_POD))
+# The chart's rights name the same kinds. Volcano runs its own Jobs, and plain gangs are known by their pods.
+_UNWATCHED = (VOLCANO_JOB, PLAIN_JOB, PLAIN_STATEFUL_SET, PLAIN_POD)
+WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _UNWATCHED)
 # Those of them whose pods are gangs.
 GANG_KINDS: tuple[Kind, ...] = tuple(kind for kind in WATCHED_KINDS if kind.owns_gang)
 # What workloads are made from beside their own manifests.

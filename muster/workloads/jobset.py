@@ -1,7 +1,8 @@
 """JobSet (`jobset.x-k8s.io/v1alpha2`): replicated jobs, each of several batch Jobs of several pods.
 
 Jobs that depend on others, or come later in order, are made when those are ready or complete: only the first wave must
-exist before the gang starts, the others join it.
+exist before the gang starts, the others join it. With exclusive placement JobSet refuses all pods of a Job but the
+first until that has a node: the first ones are the gang, and the room of the others is kept from the beginning.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from muster.findings import Finding, Reason
 from muster.objects import (
     Condition,
     InvalidObjectError,
@@ -26,11 +28,25 @@ from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-__all__ = ["JOB_SET", "JobSet", "JobSetSpec", "JobsStatus", "ReplicatedJob", "roles_left", "time_limits", "wave_roles"]
+__all__ = [
+    "JOB_SET",
+    "JobSet",
+    "JobSetSpec",
+    "JobsStatus",
+    "ReplicatedJob",
+    "late_followers",
+    "roles_left",
+    "time_limits",
+    "wave_roles",
+]
 
 _SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 _FINAL = ("Completed", "Failed")
+# Annotations on a JobSet, on the template of a replicated job or on that of its pods: to place each Job alone in such a
+# domain; and to do it by labels that nodes have already, which keeps no pod from being made.
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_NODE_LABELS = "alpha.jobset.sigs.k8s.io/node-selector"
 
 
 class _JobSpec(LocalObject, frozen=True):
@@ -114,8 +130,8 @@ class JobSet(LocalObject, frozen=True):
     status: _Status = _Status()
 
 
-def wave_roles(spec: JobSetSpec, path: str) -> tuple[RoleSpec, ...]:
-    """The roles of a JobSet; those of later waves have no minimum.
+def wave_roles(spec: JobSetSpec, path: str, annotations: Mapping[str, str]) -> tuple[RoleSpec, ...]:
+    """The roles of a JobSet with these annotations; those of later waves have no minimum.
 
     Raises InvalidObjectError for negative numbers and for names that are missing or taken.
     """
@@ -126,13 +142,28 @@ def wave_roles(spec: JobSetSpec, path: str) -> tuple[RoleSpec, ...]:
     for index, job in enumerate(spec.replicated_jobs):
         _check(job, names, f"{path}.replicatedJobs[{index}]")
         names.add(job.name)
-    return _waves(spec, path, {})
+    return _waves(spec, path, annotations, {})
 
 
-def roles_left(spec: JobSetSpec, path: str, status: Iterable[JobsStatus]) -> tuple[RoleSpec, ...]:
+def roles_left(
+    spec: JobSetSpec, path: str, annotations: Mapping[str, str], status: Iterable[JobsStatus]
+) -> tuple[RoleSpec, ...]:
     """The roles of what is left to do: as `wave_roles` without the Jobs that have succeeded; nothing where none has."""
     succeeded = {one.name: one.succeeded for one in status if one.succeeded > 0}
-    return _waves(spec, path, succeeded) if succeeded else ()
+    return _waves(spec, path, annotations, succeeded) if succeeded else ()
+
+
+def late_followers(roles: Iterable[RoleSpec]) -> tuple[Finding, ...]:
+    """What to tell the user where pods are made when others have a node."""
+    follow = [role for role in roles if role.made_first]
+    if not follow:
+        return ()
+    path, first = follow[0].path, sum(role.made_first for role in follow)
+    rest = (
+        f"exclusive-topology has JobSet make {first} of {sum(role.replicas for role in follow)} pods first, and the "
+        "others when these have nodes; the queue keeps room for the others from the beginning, and no node does"
+    )
+    return (Finding(Reason.FOLLOWERS_COME_LATER, path, f"{path}: {rest}"),)
 
 
 def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
@@ -147,7 +178,9 @@ def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
     )
 
 
-def _waves(spec: JobSetSpec, path: str, succeeded: Mapping[str, int]) -> tuple[RoleSpec, ...]:
+def _waves(
+    spec: JobSetSpec, path: str, annotations: Mapping[str, str], succeeded: Mapping[str, int]
+) -> tuple[RoleSpec, ...]:
     in_order = spec.startup_policy.startup_policy_order == "InOrder"
     before: dict[str, ReplicatedJob] = {}
     started = False
@@ -161,15 +194,25 @@ def _waves(spec: JobSetSpec, path: str, succeeded: Mapping[str, int]) -> tuple[R
         role = RoleSpec(
             name=job.name,
             replicas=job.pods,
-            minimum=job.pods if first else 0,
+            minimum=0,
             template=job.template.spec.template,
             path=f"{path}.replicatedJobs[{index}].template.spec.template.spec",
-            together=not first,
+            made_first=job.replicas if job.pods > job.replicas and _exclusive(job, annotations) else 0,
         )
-        roles.append(role)
+        roles.append(role.of_wave(now=first))
         before[job.name] = job
         started = started or job.pods > 0
     return tuple(roles)
+
+
+def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:
+    """Whether all pods of a Job but the first wait for its node (pkg/webhooks/pod_admission_webhook.go of 0.11.0).
+
+    JobSet copies both annotations from where it finds the first one.
+    """
+    of_pods = job.template.spec.template.metadata.annotations
+    asking = [one for one in (annotations, job.template.metadata.annotations, of_pods) if _EXCLUSIVE in one]
+    return bool(asking) and not any(_BY_NODE_LABELS in one for one in (*asking, of_pods))
 
 
 def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
@@ -194,13 +237,16 @@ def _reached(job: ReplicatedJob | None, status: str) -> bool:
 
 
 def _read(job_set: JobSet) -> Workload:
+    annotations = job_set.metadata.annotations
+    roles = wave_roles(job_set.spec, "spec", annotations)
     return Workload(
         kind=JOB_SET,
         api_version=job_set.api_version,
         metadata=job_set.metadata,
         pod_group=job_set.metadata.name,
-        roles=wave_roles(job_set.spec, "spec"),
-        left=roles_left(job_set.spec, "spec", job_set.status.replicated_jobs_status),
+        roles=roles,
+        left=roles_left(job_set.spec, "spec", annotations, job_set.status.replicated_jobs_status),
+        findings=late_followers(roles),
         time_limits=time_limits(job_set.spec, "spec"),
         policy=SchedulingPolicy(),
         suspended=job_set.spec.suspend,

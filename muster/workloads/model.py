@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muster.objects import (
@@ -76,7 +76,8 @@ class RoleSpec:
     A role that is not `gated` has pods that come later, when the gang runs, and must never wait; `reserved` of them
     count in what the gang needs from the beginning, so that their room is there when they come. The pods of one that
     comes later as a whole, in another wave, start `together` or not at all. A role that `grows` gets more pods without
-    anybody's asking: an autoscaler works on it, within its `growth` where it has bounds.
+    anybody's asking: an autoscaler works on it, within its `growth` where it has bounds. Where so many of its pods are
+    `made_first`, the others are made when these have nodes; 0 where all are made at once.
     """
 
     name: str
@@ -90,6 +91,14 @@ class RoleSpec:
     together: bool = False
     grows: bool = False
     growth: Growth | None = None
+    made_first: int = 0
+
+    def of_wave(self, *, now: bool) -> RoleSpec:
+        """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""
+        first = self.made_first or self.replicas
+        return replace(
+            self, minimum=first if now else 0, reserved=self.replicas - first if now else 0, together=not now
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Pods and batch Jobs that opt in by themselves: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
+"""Pods, batch Jobs and StatefulSets that opt in: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
 
-They stand on the pod, or on a Job's own pod template; nothing broader, so that no other pod is ever looked at. Pods of
-one name are one gang, whoever makes them: by hand, by a Job, by a StatefulSet. So nobody owns the PodGroup; it is there
-for as long as a pod of the name is.
+They stand on the pod, or on the pod template of the Job or StatefulSet; nothing broader, so that no other pod is ever
+looked at. Pods of one name are one gang, whoever makes them: by hand, by a Job, by a StatefulSet. So nobody owns the
+PodGroup; it is there for as long as a pod of the name is.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.names import GANG, GANG_SIZE, is_object_name
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate, is_true
+from muster.objects import (
+    Condition,
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    Pod,
+    PodTemplate,
+    TemplateMeta,
+    is_true,
+)
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PLAIN_JOB", "PLAIN_POD", "PlainJob"]
+__all__ = ["PLAIN_JOB", "PLAIN_POD", "PLAIN_STATEFUL_SET", "PlainJob", "PlainStatefulSet"]
 
 _ROLE = "member"
 _LONGEST_SIZE = 9  # digits; minMember is an int32
@@ -44,6 +53,20 @@ class PlainJob(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
+
+
+class _SetSpec(LocalObject, frozen=True):
+    replicas: int = 1
+    pod_management_policy: str = "OrderedReady"
+    template: PodTemplate = PodTemplate()
+
+
+class PlainStatefulSet(LocalObject, frozen=True):
+    """A StatefulSet (`apps/v1`)."""
+
+    api_version: str = "apps/v1"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _SetSpec = _SetSpec()
 
 
 def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
@@ -85,20 +108,11 @@ def _read_job(job: PlainJob) -> Workload:
         if number < 0:
             raise InvalidObjectError(f"spec.{name}", f"{number} is negative; use 0 or more")
     pods = job.spec.parallelism if completions is None else min(job.spec.parallelism, completions)
-    if size > pods:
-        raise InvalidObjectError(
-            f"{path}.annotations[{GANG_SIZE}]",
-            f"{size} is above the {pods} pods that there are at once; lower it or raise parallelism and completions",
-        )
-    metadata = msgspec.structs.replace(
-        job.metadata,
-        labels={**job.metadata.labels, **template.metadata.labels},
-        annotations={**job.metadata.annotations, **template.metadata.annotations},
-    )
+    _check_size(size, pods, "there are at once; lower it or raise parallelism and completions")
     return Workload(
         kind=PLAIN_JOB,
         api_version=job.api_version,
-        metadata=metadata,
+        metadata=_with_template(job.metadata, template.metadata),
         pod_group=gang,
         roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
         # To be in a gang is to say something.
@@ -107,6 +121,51 @@ def _read_job(job: PlainJob) -> Workload:
         finished=is_true(job.status.conditions, *_FINAL),
         template=template.metadata,
         time_limits=time_limits_of(job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds"),
+    )
+
+
+def _read_set(found: PlainStatefulSet) -> Workload:
+    template, path = found.spec.template, "spec.template.metadata"
+    if not template.metadata.labels.get(GANG):
+        return Workload(PLAIN_STATEFUL_SET, found.api_version, found.metadata, "", (), SchedulingPolicy())
+    gang, size, pods = (
+        _gang(template.metadata.labels, path),
+        _size(template.metadata.annotations, path),
+        found.spec.replicas,
+    )
+    if pods < 0:
+        raise InvalidObjectError("spec.replicas", f"{pods} is negative; use 0 or more")
+    if size > 1 and found.spec.pod_management_policy != "Parallel":
+        raise InvalidObjectError(
+            "spec.podManagementPolicy",
+            f"{found.spec.pod_management_policy} makes a pod when the one before it is ready, and none of the gang "
+            f"starts before {size} are there; use Parallel, with which all pods are made at once",
+        )
+    _check_size(size, pods, "there are; lower it or raise replicas")
+    return Workload(
+        kind=PLAIN_STATEFUL_SET,
+        api_version=found.api_version,
+        metadata=_with_template(found.metadata, template.metadata),
+        pod_group=gang,
+        roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
+        policy=SchedulingPolicy(min_available=size),
+        template=template.metadata,
+    )
+
+
+def _check_size(size: int, pods: int, there: str) -> None:
+    if size > pods:
+        raise InvalidObjectError(
+            f"spec.template.metadata.annotations[{GANG_SIZE}]", f"{size} is above the {pods} pods that {there}"
+        )
+
+
+def _with_template(metadata: ObjectMeta, template: TemplateMeta) -> ObjectMeta:
+    """The metadata of what makes pods, with what its template says over it."""
+    return msgspec.structs.replace(
+        metadata,
+        labels={**metadata.labels, **template.labels},
+        annotations={**metadata.annotations, **template.annotations},
     )
 
 
@@ -145,6 +204,20 @@ PLAIN_JOB = Kind(
     read=_read_job,
     role_of=_role_of,
     pod_labels=_labels_of_job,
+    owns_pod_group=False,
+)
+PLAIN_STATEFUL_SET = Kind(
+    group="apps",
+    versions=("v1",),
+    kind="StatefulSet",
+    plural="statefulsets",
+    pod_label=GANG,
+    pod_group_name=lambda name: name,
+    decoded=PlainStatefulSet,
+    policy=lambda found: _said(found.spec.template.metadata.labels),
+    read=_read_set,
+    role_of=_role_of,
+    pod_labels=lambda workload, _: workload.template.labels if workload.template else {},
     owns_pod_group=False,
 )
 PLAIN_POD = Kind(

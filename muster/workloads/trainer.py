@@ -29,7 +29,16 @@ from muster.objects import (
 from muster.resources import parse_resources
 from muster.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
-from muster.workloads.jobset import JOB_SET, JobSetSpec, JobsStatus, ReplicatedJob, roles_left, time_limits, wave_roles
+from muster.workloads.jobset import (
+    JOB_SET,
+    JobSetSpec,
+    JobsStatus,
+    ReplicatedJob,
+    late_followers,
+    roles_left,
+    time_limits,
+    wave_roles,
+)
 from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, Voice, Workload
 
 if TYPE_CHECKING:
@@ -240,13 +249,16 @@ def _read(workload: TrainJob | _Joined) -> Workload:
     jobs = tuple(_replicated_jobs(job, workload.runtime.spec))
     spec = replace(template, replicated_jobs=jobs)
     path = f"{workload.runtime_name}: spec.template.spec"
+    annotations = {**workload.runtime.spec.template.metadata.annotations, **job.spec.annotations}
+    roles = wave_roles(spec, path, annotations)
     return Workload(
         kind=TRAIN_JOB,
         api_version=job.api_version,
         metadata=job.metadata,
         pod_group=job.metadata.name,
-        roles=wave_roles(spec, path),
-        left=roles_left(spec, path, job.status.jobs_status),
+        roles=roles,
+        left=roles_left(spec, path, annotations, job.status.jobs_status),
+        findings=late_followers(roles),
         time_limits=time_limits(spec, path),
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
         policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",

@@ -184,6 +184,28 @@ def test_a_job_of_a_gang_that_is_too_large_is_refused(desk: Desk) -> None:
     assert said.startswith(_DENIED.format("jobs.workloads", ""))
 
 
+def _stateful_set(lane: str, **spec: object) -> Manifest:
+    about = {"labels": {GANG: "set", QUEUE_LABEL: lane, "app": "set"}, "annotations": {GANG_SIZE: "2"}}
+    # The apiserver makes the policy OrderedReady where none is said.
+    template = {"spec": {"containers": _TEMPLATE["spec"]["containers"]}, "metadata": about}
+    spec = {
+        "replicas": 2,
+        "serviceName": "set",
+        "selector": {"matchLabels": {"app": "set"}},
+        "template": template,
+        **spec,
+    }
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "set"}, "spec": spec}
+
+
+def test_a_stateful_set_that_makes_its_gang_one_by_one_is_refused_with_the_cure(desk: Desk) -> None:
+    """The second pod would come when the first one is ready, and that waits for the second."""
+    said = desk.refused(_stateful_set(desk.namespace))
+    assert said.startswith(_DENIED.format("jobs.workloads", "spec.podManagementPolicy: OrderedReady makes a pod when "))
+    assert "use Parallel" in said
+    assert desk.ask(_stateful_set(desk.namespace, podManagementPolicy="Parallel")).ok
+
+
 def test_a_pod_that_does_not_say_how_many_they_are_is_refused(desk: Desk) -> None:
     alone = pod("alone")
     alone["metadata"]["labels"] = {GANG: "some"}

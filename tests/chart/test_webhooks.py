@@ -112,10 +112,11 @@ def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendere
     assert not [resource for rule in seen for resource in rule["resources"] if "/" in resource]
 
 
-def test_of_jobs_only_those_are_seen_whose_pods_join_a_gang(default: Rendered) -> None:
+def test_of_jobs_and_stateful_sets_only_those_are_seen_whose_pods_join_a_gang(default: Rendered) -> None:
     """A cluster has many others."""
     webhook = default.webhooks()["jobs.workloads.muster.dev"]
-    assert [(rule["apiGroups"], rule["resources"]) for rule in webhook["rules"]] == [(["batch"], ["jobs"])]
+    seen = [(rule["apiGroups"], rule["resources"]) for rule in webhook["rules"]]
+    assert seen == [(["batch"], ["jobs"]), (["apps"], ["statefulsets"])]
     joins = webhook["matchConditions"][0]["expression"]
     assert joins == f"object.?spec.?template.?metadata.?labels[?'{GANG}'].hasValue()"
 

@@ -223,6 +223,36 @@ def test_a_later_wave_waits_for_room_as_a_whole(batch: Scene) -> None:
     batch.assert_never_above({"cpu": "3"})
 
 
+def test_with_exclusive_placement_leaders_start_together_and_followers_join_them(batch: Scene, urgent: str) -> None:
+    """JobSet refuses each follower until its leader has a node; the room of all is kept from the beginning.
+
+    Exclusive it is among JobSets of one priority, and others run on these nodes.
+    """
+    queue = batch.queue(cpu="5")
+    work = replicated("work", replicas=2, pods=2)
+    work["template"]["spec"]["template"]["spec"]["priorityClassName"] = urgent
+
+    def exclusive(name: str) -> Manifest:
+        manifest = job_set(name, queue, work)
+        manifest["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
+        return manifest
+
+    (warning,) = batch.told(exclusive("first"))
+    assert "has JobSet make 2 of 4 pods first" in warning
+    batch.create(exclusive("first"))
+    batch.await_running("first", 4)
+    assert batch.pod_group("first")["spec"]["minTaskMember"] == {"work": 2}
+    places = {(pod["metadata"]["labels"]["jobset.sigs.k8s.io/job-index"], node_of(pod)) for pod in batch.pods("first")}
+    assert len(places) == len(dict(places)) == 2, "each Job has a node of its own"
+
+    batch.create(exclusive("second"))
+    batch.await_gated("second", 2)
+    assert message(batch.await_state("second", "WaitingForQuota")).startswith("needs cpu 4;")
+    batch.delete(resource_of(JOB_SET), "first")
+    batch.await_running("second", 4)
+    batch.assert_never_above({"cpu": "5"})
+
+
 def test_a_suspended_jobset_gives_its_place_back_and_queues_again(batch: Scene) -> None:
     queue = batch.queue(cpu="3")
     work = replicated("work", pods=2)

@@ -103,6 +103,22 @@ def _template(**spec: Any) -> JSON:  # noqa: ANN401 - whatever a pod may say
     return ray_cluster(workers(template=template(**spec)))
 
 
+def _exclusive() -> JSON:
+    meta = {
+        "name": "set",
+        "labels": QUEUE_LABELS,
+        "annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"},
+    }
+    spec = {"parallelism": 2, "completions": 2, "template": template()}
+    jobs = [{"name": "workers", "replicas": 2, "template": {"spec": spec}}]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": meta,
+        "spec": {"replicatedJobs": jobs},
+    }
+
+
 def _bound() -> JSON:
     group = workers()
     group["template"]["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "mine"}}
@@ -156,6 +172,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
         ray_cluster(workers(minReplicas=1, maxReplicas=10), enableInTreeAutoscaling=True)
     ),
     Reason.ELASTIC_WAITS_FOR_ALL: lambda: _found(_elastic(1)),
+    Reason.FOLLOWERS_COME_LATER: lambda: _found(_exclusive()),
     Reason.NO_PODS: lambda: _found(pytorch_job(policy={"queue": "q"}, replicas={"Worker": _NONE})),
     Reason.POD_LEFT_ALONE: lambda: [left_alone("mine", "volcano")],
 }

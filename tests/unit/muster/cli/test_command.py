@@ -40,7 +40,7 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
         pytest.param(
             ["deployment/web"],
             '"deployment" is no kind that muster knows (RayCluster, RayJob, RayService, RayCronJob, PyTorchJob, TFJob, '
-            "XGBoostJob, PaddleJob, JAXJob, MPIJob, JobSet, TrainJob, Job, Pod, PodGroup)",
+            "XGBoostJob, PaddleJob, JAXJob, MPIJob, JobSet, TrainJob, Job, StatefulSet, Pod, PodGroup)",
             id="another kind",
         ),
         pytest.param(["a", "b", "c"], '"a b c" is not KIND/NAME, such as raycluster/demo', id="too many words"),

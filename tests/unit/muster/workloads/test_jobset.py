@@ -189,3 +189,69 @@ def test_a_pods_role_is_its_replicated_job() -> None:
     assert labels["jobset.sigs.k8s.io/jobset-name"] == "set"
     assert JOB_SET.role_of(made(Pod, pod("set-a-0-0-x", labels=labels))) == "a"
     assert JOB_SET.role_of(made(Pod, pod("other"))) is None
+
+
+EXCLUSIVE, BY_LABELS = (f"alpha.jobset.sigs.k8s.io/{name}" for name in ("exclusive-topology", "node-selector"))
+
+
+def placed(where: str, annotations: JSON, parallelism: int = 4) -> JSON:
+    """A JobSet of two Jobs of four pods, with annotations on the set, or on its Jobs' or their pods' template."""
+    manifest = job_set(job("a", 2, parallelism=parallelism))
+    job_template = manifest["spec"]["replicatedJobs"][0]["template"]
+    spots = {"set": manifest, "job": job_template, "pod": job_template["spec"]["template"]}
+    spots[where]["metadata"] = {**spots[where].get("metadata", {}), "annotations": annotations}
+    return manifest
+
+
+@pytest.mark.parametrize("where", ["set", "job", "pod"])
+def test_with_exclusive_placement_the_first_pod_of_each_job_is_the_gang(where: str) -> None:
+    """JobSet refuses the others until that has a node; their room counts from the beginning."""
+    verdict = judged(placed(where, {EXCLUSIVE: "rack"}))
+    assert verdict.gang is not None
+    (role,) = verdict.gang.roles
+    assert (role.replicas, role.minimum, role.reserved, role.made_first) == (8, 2, 6, 2)
+    assert (verdict.gang.min_member, str(verdict.gang.min_resources["cpu"])) == (2, "8")
+    (warning,) = lines(verdict.warnings)
+    assert warning.endswith(
+        "exclusive-topology has JobSet make 2 of 8 pods first, and the others when these have nodes; "
+        "the queue keeps room for the others from the beginning, and no node does"
+    )
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(placed("set", {EXCLUSIVE: "rack", BY_LABELS: "true"}), id="by labels of nodes"),
+        pytest.param(placed("job", {EXCLUSIVE: "rack", BY_LABELS: "true"}), id="by labels of nodes, of one job"),
+        pytest.param(placed("set", {BY_LABELS: "true"}), id="labels of nodes alone"),
+        pytest.param(placed("set", {EXCLUSIVE: "rack"}, parallelism=1), id="Jobs of one pod"),
+    ],
+)
+def test_where_all_pods_are_made_at_once_all_are_the_gang(manifest: JSON) -> None:
+    verdict = judged(manifest)
+    assert verdict.gang is not None
+    (role,) = verdict.gang.roles
+    assert (role.minimum, role.reserved, role.made_first) == (role.replicas, 0, 0)
+    assert verdict.warnings == ()
+
+
+def test_labels_of_nodes_that_are_said_elsewhere_are_not_copied() -> None:
+    """JobSet copies both annotations from where it finds the first."""
+    manifest = placed("job", {EXCLUSIVE: "rack"})
+    manifest["metadata"]["annotations"] = {BY_LABELS: "true"}
+    (role,) = read(manifest).roles
+    assert role.made_first == 2
+
+
+def test_leaders_of_a_later_wave_have_no_minimum() -> None:
+    manifest = job_set(job("a"), job("b", 2, "a", parallelism=4))
+    manifest["metadata"]["annotations"] = {EXCLUSIVE: "rack"}
+    _, later = read(manifest).roles
+    assert (later.minimum, later.reserved, later.together, later.made_first) == (0, 0, True, 2)
+
+
+def test_a_set_that_is_resumed_with_exclusive_placement_begins_with_the_leaders_that_are_left() -> None:
+    manifest = placed("set", {EXCLUSIVE: "rack"})
+    manifest["status"] = {"replicatedJobsStatus": [{"name": "a", "succeeded": 1}]}
+    (role,) = read(manifest).left
+    assert (role.replicas, role.minimum, role.reserved) == (4, 1, 3)

@@ -38,6 +38,17 @@ def plain_job(
     }
 
 
+def plain_set(said: JSON | None = None, pods: JSON | None = None, **spec: object) -> JSON:
+    """A StatefulSet of four pods that are made at once, of which two must start together."""
+    template_ = {**(pods or template()), "metadata": said or meta()}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "set", "namespace": NAMESPACE},
+        "spec": {"replicas": 4, "podManagementPolicy": "Parallel", "template": template_, **spec},
+    }
+
+
 def plain_pod(said: JSON | None = None, **fields: object) -> JSON:
     """A pod of a gang of two."""
     return {"apiVersion": "v1", "kind": "Pod", **pod("p", meta=said or meta(), schedulerName=""), **fields}
@@ -51,6 +62,9 @@ def plain_pod(said: JSON | None = None, **fields: object) -> JSON:
         pytest.param(plain_job(meta("1"), parallelism=None), 1, 1, id="parallelism not given"),
         pytest.param(plain_job(completions=3), 3, 2, id="completions fewer than parallelism"),
         pytest.param(plain_job(completions=9), 4, 2, id="completions one after another"),
+        pytest.param(plain_set(), 4, 2, id="a part of a StatefulSet"),
+        pytest.param(plain_set(meta("1"), replicas=None), 1, 1, id="replicas not given"),
+        pytest.param(plain_set(meta("1"), podManagementPolicy=None), 4, 1, id="one after another, and none waits"),
         pytest.param(plain_pod(), 2, 2, id="pods that somebody makes"),
     ],
 )
@@ -76,7 +90,9 @@ def test_who_counts(manifest: JSON, replicas: int, member: int) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("make", "where"), [(plain_job, ON_TEMPLATE), (plain_pod, ON_POD)], ids=["on a Job's template", "on a pod"]
+    ("make", "where"),
+    [(plain_job, ON_TEMPLATE), (plain_set, ON_TEMPLATE), (plain_pod, ON_POD)],
+    ids=["on a Job's template", "on a StatefulSet's", "on a pod"],
 )
 def test_a_size_that_is_none_is_refused_by_its_annotation(
     make: Callable[..., JSON], where: str, size: str | None, line: str
@@ -87,7 +103,9 @@ def test_a_size_that_is_none_is_refused_by_its_annotation(
 
 @pytest.mark.parametrize("name", ["Team-A", "a_b", "a..b", "A"])
 @pytest.mark.parametrize(
-    ("make", "where"), [(plain_job, ON_TEMPLATE), (plain_pod, ON_POD)], ids=["on a Job's template", "on a pod"]
+    ("make", "where"),
+    [(plain_job, ON_TEMPLATE), (plain_set, ON_TEMPLATE), (plain_pod, ON_POD)],
+    ids=["on a Job's template", "on a StatefulSet's", "on a pod"],
 )
 def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
     make: Callable[..., JSON], where: str, name: str
@@ -119,6 +137,21 @@ def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
             f"{ON_TEMPLATE}.annotations[{SIZE}]: 2 is above the 0 pods that there are at once; "
             "lower it or raise parallelism and completions",
             id="no pods",
+        ),
+        pytest.param(
+            plain_set(meta("5")),
+            f"{ON_TEMPLATE}.annotations[{SIZE}]: 5 is above the 4 pods that there are; lower it or raise replicas",
+            id="size above replicas",
+        ),
+        pytest.param(plain_set(replicas=-1), "spec.replicas: -1 is negative; use 0 or more", id="negative replicas"),
+        *(
+            pytest.param(
+                plain_set(podManagementPolicy=policy),
+                "spec.podManagementPolicy: OrderedReady makes a pod when the one before it is ready, and none of the "
+                "gang starts before 2 are there; use Parallel, with which all pods are made at once",
+                id=f"one after another{said}",
+            )
+            for policy, said in ((None, ""), ("OrderedReady", ", said"))
         ),
         pytest.param(
             plain_job(parallelism=-1), "spec.parallelism: -1 is negative; use 0 or more", id="negative parallelism"
@@ -177,8 +210,8 @@ def test_where_it_stands(manifest: JSON, suspended: bool, finished: bool) -> Non
 
 @pytest.mark.parametrize(
     ("make", "path"),
-    [(plain_job, "spec.template.spec"), (plain_pod, "spec")],
-    ids=["a Job", "a pod"],
+    [(plain_job, "spec.template.spec"), (plain_set, "spec.template.spec"), (plain_pod, "spec")],
+    ids=["a Job", "a StatefulSet", "a pod"],
 )
 def test_a_priority_class_that_only_the_pods_carry(make: Callable[..., JSON], path: str) -> None:
     manifest = make()
@@ -198,6 +231,11 @@ def test_the_podgroup_has_nothing_of_one_of_its_pods() -> None:
     assert verdict.workload is not None
     group = SCHEDULERS["volcano"].pod_group(verdict.gang, verdict.intent, verdict.workload)
     assert set(group["metadata"]) == {"name", "namespace", "labels"}
+
+
+def test_a_stateful_set_whose_pods_join_no_gang_is_nobodys_business() -> None:
+    verdict = judged(plain_set({"labels": {}}, podManagementPolicy="OrderedReady"))
+    assert (verdict.allowed, verdict.gang) == (True, None)
 
 
 def test_a_pod_that_says_no_gang_has_none() -> None:
