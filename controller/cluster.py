@@ -17,6 +17,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import (
     LIMIT_RANGES,
     NAMESPACES,
+    NODES,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
@@ -28,7 +29,7 @@ from muster.kube.workloads import resource_of, resource_of_source
 from muster.ledger import GangKey
 from muster.limits import LimitRange
 from muster.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
-from muster.objects import InvalidObjectError, Namespace, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.requests import pod_requests
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 
@@ -66,6 +67,7 @@ class Cluster:
         self.queues: Store[Queue] = Store()
         self.priority_classes: Store[PriorityClass] = Store()
         self.namespaces: Store[Namespace] = Store()
+        self.nodes: Store[Node] = Store()
         self.outsiders = Outsiders()
         self.added = Added()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
@@ -77,7 +79,7 @@ class Cluster:
         self.pods.subscribe(self._forget_requests)
 
     def watched(self) -> list[Watched]:
-        """Every store, and what it is to hold."""
+        """Every store, and what it is to hold; but for the nodes, which tell little, and nobody waits for."""
         return [
             # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
             Watched(PODS, Pod, self.pods, f"spec.schedulerName={Defaults().scheduler}"),
@@ -96,7 +98,7 @@ class Cluster:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
             Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels)
-            for resource, type_, store, fields, labels in self.watched()
+            for resource, type_, store, fields, labels in (*self.watched(), Watched(NODES, Node, self.nodes))
         ]
 
     @property

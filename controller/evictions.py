@@ -25,7 +25,7 @@ __all__ = ["Evictions"]
 # Seconds, after an evicted pod has gone; Volcano looks at everything once a second. Where that was too short for a
 # scheduler that is slow, and it evicts again, twice as long, up to so many seconds.
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 320.0
-# Seconds, after these, for which it waits for an admitted gang that has no node; then that gang's claim is soft anyway.
+# Seconds, after these, for which it waits for an admitted gang that has no node; then that gang lacks something else.
 _LONGEST_FOR_OTHERS, _LOOK_AGAIN = 60.0, 1.0
 # A gang that lost nothing for so many seconds begins anew.
 _CALM = 600.0

@@ -36,10 +36,12 @@ class Memory:
     and `said` the last state and message; `opened` are the UIDs of pods whose gates were opened. `repairs` and `words`
     tell when spec and annotations may be written over somebody else's changes again. `unplaced_since` is when no member
     had a node any more (seconds of the wall clock): infinity while one has, 0 where none was seen to have one.
+    `waiting` is since when members have been seen open and without a node, by UID.
     """
 
     workload: str = ""
     unplaced_since: float = 0.0
+    waiting: dict[str, float] = field(default_factory=dict)
     mark: Mark = field(default_factory=Mark)
     written: PodGroup | None = None
     terms: PodGroupSpec | None = None
@@ -82,6 +84,8 @@ class Memory:
         of the former workload, "" where the same one is there.
         """
         self.opened &= gated
+        open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
+        self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
         self.written = None if view.pod_group is not self.written else self.written
         former = ""
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:

@@ -32,6 +32,7 @@ __all__ = [
     "deferred",
     "desired",
     "lenient",
+    "newer",
     "outgrown",
     "own_claim",
     "unreserved",
@@ -277,3 +278,18 @@ def claim_of(spec: PodGroupSpec) -> Resources:
         return parse_resources(spec.min_resources, path="spec.minResources")
     except InvalidObjectError:
         return {}
+
+
+def newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
+    """The PodGroup as the watch shows it, or as it was last written where the watch is behind."""
+    if seen is None or written is None:
+        return seen or written
+    if seen.metadata.uid != written.metadata.uid:
+        return seen
+    # Versions of one object are compared as the numbers that they are (KEP-5504).
+    return written if _version(seen) < _version(written) else seen
+
+
+def _version(group: PodGroup) -> int:
+    text = group.metadata.resource_version
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -14,6 +14,7 @@ from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import open_gates
 from controller.keeper import Keeper
+from controller.leaving import look_again_in
 from controller.line import Line
 from controller.memory import Memory
 from controller.nudges import Nudges
@@ -138,8 +139,8 @@ class Reconciler:
         if (left := memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)) > 0:
             self._queue.add_after(key, left)
         view = self._observe(key)
-        gated = {pod.metadata.uid for pod in self._cluster.pods_of(key) if pod.gated(GATE)}
-        self._reporter.forget(memory.notice(view, gated, self._wall()))
+        pods = self._cluster.pods_of(key)
+        self._reporter.forget(memory.notice(view, {pod.metadata.uid for pod in pods if pod.gated(GATE)}, self._wall()))
         standing = self._stand(view)
         if standing.changed:
             self._line.give_turn(key)
@@ -147,10 +148,9 @@ class Reconciler:
             memory.assembling_since = None
         self._reporter.tell_rivals(view, self._clock())
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
-        if view.evicted:
-            self._queue.add_after(key, self._evictions.wait(key))
-        again = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
-        if again is not None:
+        evicted = self._evictions.wait(key) if view.evicted else None
+        nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
+        for again in filter(None, (evicted, nudged, look_again_in(pods, self._wall()))):
             self._queue.add_after(key, again)
         await self._step(view, standing, memory)
 
@@ -177,7 +177,8 @@ class Reconciler:
 
     def _observe(self, key: GangKey) -> View:
         memory = self._memory.get(key) or Memory()
-        view = memory.completed(observe(key, self._cluster, self._defaults, memory.opened, memory.written))
+        known = memory.opened, memory.written
+        view = memory.completed(observe(key, self._cluster, self._defaults, *known, now=self._wall()))
         return replace(view, evicted=True) if self._evictions.wait(key) > 0 else view
 
     def _stand(self, view: View) -> Standing:
@@ -191,7 +192,7 @@ class Reconciler:
 
     def _look(self, key: GangKey) -> Look:
         memory = self._memory.get(key) or Memory()
-        return Look(self._wall(), self._cluster.priorities(), memory.mark, memory.unplaced_since)
+        return Look(self._wall(), self._cluster.priorities(), memory.mark, memory.unplaced_since, memory.waiting)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         if view.pod_group is None and not self._may_have_pod_group(view, standing):
@@ -330,7 +331,7 @@ class Reconciler:
                 self._passing.note(self._passing.by(view.key, now), now)
             memory.opened |= set(await self._open_gates(opening.members))
         if opening is not None:
-            message += beyond(opening)
+            message += beyond(opening, standing.stuck)
         if later := deferred(view):
             message += f"; {later}"
         state = State.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else State.ADMITTED

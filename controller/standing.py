@@ -14,6 +14,8 @@ from controller.gates import minimum_of, plan_opening, plan_pause
 from controller.podgroups import claim_of, desired, outgrown, own_claim
 from controller.requeue import leaving
 from controller.terms import terms_of
+from controller.unplaced import since as unused_since
+from controller.unplaced import unplaced
 from controller.view import Mark
 from muster.gang import Gang, priority_value
 from muster.ledger import Candidate, GangKey, Ledger
@@ -45,9 +47,6 @@ __all__ = [
     "waits_for_a_node",
 ]
 
-# Seconds for which an admitted gang may be nowhere before others are admitted past it; the scheduler stays
-# all-or-nothing, so that this is safe.
-_GRACE = 60.0
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
 
@@ -73,11 +72,11 @@ class Phase(Enum):
 class Standing:
     """Where a gang stands; `changed` tells whether that changed anything for the others of its queue.
 
-    `softens` is when the claim of an admitted gang of which nothing has a node ceases to stand in the way of others,
-    `soft` that it has ceased to, and `requeues` when it is to give its place back. `gate` is what holds it back while
-    it waits; `lost` tells that the queue for which it waits does not exist, or not for its namespace. `wanted` is the
-    PodGroup of an admitted gang where it was worked out to know what was said, `wave` its next wave where that waits
-    for room.
+    `softens` is when the claim of an admitted gang of which nothing has a node, or a part of it, may cease to stand in
+    the way of others, `soft` that all of it may have, `stuck` what of it may where some have one, and `requeues` when
+    the gang is to give its place back. `gate` is what holds it back while it waits; `lost` tells that the queue for
+    which it waits does not exist, or not for its namespace. `wanted` is the PodGroup of an admitted gang where it was
+    worked out to know what was said, `wave` its next wave where that waits for room.
     """
 
     phase: Phase
@@ -85,6 +84,7 @@ class Standing:
     opening: Opening | None = None
     softens: float | None = None
     soft: bool = False
+    stuck: Resources = field(default_factory=dict)
     requeues: float | None = None
     gate: GateMode = GateMode.QUEUE
     lost: bool = False
@@ -97,41 +97,60 @@ class Look:
     """One look at a gang: at what time (seconds of the wall clock), by which priorities, and what is known beside.
 
     `mark` is what this leader itself decided, whether the PodGroup says it already or not; `unplaced_since` is when it
-    saw the last node of an admitted gang go, so that one that crashed has its minute as a new one has. Without `grow`
-    nothing is claimed that is not held already: before all gangs are in the ledger, room that seems free may be
-    somebody's.
+    saw the last node of an admitted gang go, so that one that crashed has its time as a new one has, `waiting` since
+    when it has seen single members open without a node, by UID. Without `grow` nothing is claimed that is not held
+    already: before all gangs are in the ledger, room that seems free may be somebody's.
     """
 
     now: float
     priorities: Mapping[str, int]
     mark: Mark = field(default_factory=Mark)
     unplaced_since: float = 0.0
+    waiting: Mapping[str, float] = field(default_factory=dict)
     grow: bool = True
 
 
 def enter(view: View, ledger: Ledger, look: Look) -> Standing:
     """Enter the gang into the ledger as what it is, after what stands beside it: what that leaves it may use."""
-    former, bound, _ = beside(view.key)
+    former, bound, wave, _ = beside(view.key)
     by_themselves = view.placed if view.ours else {}
-    changed = _hold(ledger, former, view.former_queue, view.former)
+    changed = _hold(ledger, former, view.former_queue or queue_held(view), view.former)
     changed = _hold(ledger, bound, queue_held(view), by_themselves) or changed
     standing = _enter(view, ledger, look)
-    _, _, wave = beside(view.key)
+    changed = _hold_leaving(view, ledger, look, standing.opening) or changed
     changed = (ledger.wait(standing.wave) if standing.wave else ledger.forget(wave)) or changed
     return replace(standing, changed=standing.changed or changed)
 
 
-def beside(key: GangKey) -> tuple[GangKey, GangKey, GangKey]:
+def beside(key: GangKey) -> tuple[GangKey, GangKey, GangKey, GangKey]:
     """Under which keys the ledger keeps what stands beside the gang.
 
     What is held by pods of a former workload of the name until they are gone, and by pods that bound themselves to the
-    PodGroup; and its next wave, which waits.
+    PodGroup; its next wave, which waits; and what pods that are being deleted hold beyond its claim.
     """
-    return key.beside("former"), key.beside("bound"), key.beside("wave")
+    return key.beside("former"), key.beside("bound"), key.beside("wave"), key.beside("leaving")
 
 
-def _hold(ledger: Ledger, key: GangKey, queue: str, claim: Resources) -> bool:
-    return ledger.hold(key, queue, claim) if claim else ledger.forget(key)
+def _hold_leaving(view: View, ledger: Ledger, look: Look, opening: Opening | None) -> bool:
+    """Enter what pods that are being deleted take beyond the gang's own claim: what comes in their place is its own."""
+    key = beside(view.key)[3]
+    if not view.leaving:
+        return ledger.forget(key)
+    opened = (member.requests for member in view.members if not member.held)
+    joining = (member.requests for member in (opening.members if opening else ()))
+    together = total((view.leaving, *opened, *joining))
+    rest = minus(together, ledger.holds(view.key) or {})
+    claim = {name: amount for name, amount in rest.items() if amount.nano}
+    return _hold(ledger, key, queue_held(view), claim, _urgency(view, look))
+
+
+def _hold(ledger: Ledger, key: GangKey, queue: str, claim: Resources, priority: int = 0) -> bool:
+    return ledger.hold(key, queue, claim, priority=priority) if claim else ledger.forget(key)
+
+
+def _urgency(view: View, look: Look) -> int:
+    """The priority of what is there of a gang: whom Volcano may preempt for another it knows by the PodGroup."""
+    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", look.priorities)
 
 
 def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
@@ -154,10 +173,7 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
         return Standing(phase, ledger.forget(view.key), lost=True)
     claim = _left_over(view, phase, mark.admitted)
     if claim:
-        # Whom Volcano may preempt for another it knows by the PodGroup.
-        urgency = view.pod_group.spec.priority_class_name if view.pod_group else ""
-        priority = priority_value(urgency, priorities)
-        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=priority))
+        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=_urgency(view, look)))
     return Standing(phase, ledger.forget(view.key))
 
 
@@ -294,36 +310,53 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     queue, now = grant.queue, look.now
     lost = not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=False)
-    wave_key = beside(view.key)[2]
+    _, _, wave_key, leaving = beside(view.key)
 
     def may_hold(claim: Resources) -> bool:
         if lost or not look.grow:
             return False
-        return gate is not GateMode.QUEUE or ledger.fits_more(view.key, queue, claim, now, wave_key)
+        return gate is not GateMode.QUEUE or ledger.fits_more(
+            view.key, queue, claim, now, waits_as=wave_key, replaces=leaving
+        )
 
     if view.evicted:
         plan = plan_pause(view.members, grant.claim)
     else:
         roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
         plan = plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
-    unused_since = _unused_since(view, look)
-    if plan.grows and unused_since is not None:
-        # What it is given now it could not have used before.
-        unused_since = now
-    softens = None if unused_since is None else unused_since + _GRACE
-    soft = softens is not None and softens <= now
+    unused = unplaced(
+        view,
+        plan,
+        grant.claim,
+        ledger.tree.unplaced_after(queue),
+        now,
+        unused_since=unused_since(view, look.mark, look.unplaced_since),
+        waiting=look.waiting,
+    )
     after = view.requeue_after
-    requeues = None if unused_since is None or after is None else unused_since + after
+    requeues = None if unused.since is None or after is None else unused.since + after
     priority = priority_value(grant.priority_class, look.priorities)
-    changed = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view), soft=soft)
+    idle = not plan.members and all(member.held for member in view.members)
+    changed = ledger.hold(
+        view.key, queue, plan.claim, priority=priority, since=_since(view), soft=unused.soft, idle=idle
+    )
     wave = None
     if plan.next_claim and gate is GateMode.QUEUE and not lost:
         # It is as much of the work as the first one, and has its place in line; a soft claim is nothing to begin with.
+        soft = unused.wholly and ledger.soft(view.key, now)
         need = plan.next_claim if soft else minus(plan.next_claim, plan.claim)
         passed = seconds_of(passed_since(view, look.mark, queue))
         wave = Candidate(wave_key, queue, priority, _since(view), need, passed_since=passed, begun=True)
     return Standing(
-        Phase.ADMITTED, changed, plan, softens=softens, soft=soft, requeues=requeues, wanted=wanted, wave=wave
+        Phase.ADMITTED,
+        changed,
+        plan,
+        softens=unused.softens,
+        soft=unused.wholly,
+        stuck={} if unused.wholly else unused.soft,
+        requeues=requeues,
+        wanted=wanted,
+        wave=wave,
     )
 
 
@@ -350,13 +383,6 @@ def _grant(view: View, said: PodGroupSpec | None) -> _Grant:
     owed = said.min_task_member
     roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in gang.roles)
     return _Grant(said.queue, claim_of(said), said.priority_class_name, roles, outgrown(view, said))
-
-
-def _unused_since(view: View, look: Look) -> float | None:
-    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows."""
-    known = (seconds_of(view.mark.admitted_at), seconds_of(look.mark.admitted_at))
-    admitted_at = next((moment for moment in known if moment is not None), None)
-    return max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
 
 
 def _known(view: View) -> tuple[Gang, Intent]:

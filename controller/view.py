@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controller.above import Above, above
+from controller.leaving import leaving, requests_of
+from controller.podgroups import newer
 from muster.additions import NOTHING_ADDED
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent, speaks
@@ -93,7 +95,8 @@ class View:
     and `gang` are None when the workload is not muster's, and `workload` too when it asks for nothing or when its
     numbers make no gang (`error` says why). `placed` is what pods with a node ask for that others than muster bound to
     the PodGroup: all pods of one that muster did not make, else those that are no members. `former` is what pods of a
-    former workload of the same name hold that still run, and `former_queue` where. `outsiders` are the workload's
+    former workload of the same name hold that still run, `former_queue` where, `leaving` what its own that are being
+    deleted hold. `outsiders` are the workload's
     living pods that came without muster, `ended` are the roles of its pods that have finished, one for each, `rivals`
     are other living workloads whose pods are bound to a PodGroup of this name. `gate` says what holds the gang back
     where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
@@ -114,6 +117,7 @@ class View:
     placed: Resources = field(default_factory=dict)
     former: Resources = field(default_factory=dict)
     former_queue: str = ""
+    leaving: Resources = field(default_factory=dict)
     gate: GateMode = GateMode.QUEUE
     outsiders: tuple[Pod, ...] = ()
     ended: tuple[str, ...] = ()
@@ -203,35 +207,45 @@ def observe(
     defaults: Defaults,
     opened: Collection[str] = (),
     written: PodGroup | None = None,
+    *,
+    now: float = 0.0,
 ) -> View:
     """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
 
     `written` is the PodGroup as the last write left it; it counts as long as the watch shows none, or an earlier one.
-    (Between writing something and seeing it in the watch there is a moment.)
+    (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock.
     """
-    group = _newer(cluster.pod_group(key), written)
-    there = cluster.pods_of(key)
+    group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
     bound = [pod for pod in there if pod.living]
-    view = _seen(
-        key, cluster, defaults, opened, group=group, pods=[pod for pod in bound if GANG in pod.metadata.labels]
-    )
+    labelled = [pod for pod in bound if GANG in pod.metadata.labels]
+    view = _seen(key, cluster, defaults, opened, group=group, pods=labelled)
     view = replace(view, namespace=labels_of(cluster.namespace(key.namespace)))
     if view.kind is not None and view.decoded is not None:
         ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
         view = replace(view, ended=ended)
+    gone = leaving(cluster, there, now)
+    own = [pod for pod in gone if _own(view, pod)]
+    gone = [pod for pod in gone if pod not in own]
+    former = requests_of(cluster, (pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)))
+    view = replace(view, leaving=requests_of(cluster, own), former=total((view.former, former)))
     if group is None:
         return view
     # One that has no node yet may never get one, and would keep room from others for ever.
-    others = [pod for pod in bound if pod.spec.node_name]
+    others = [pod for pod in (*bound, *gone) if pod.spec.node_name]
     if view.ours:
-        counted = {member.pod.metadata.uid for member in view.members}
-        others = [pod for pod in others if not (GANG in pod.metadata.labels and _known(pod, counted))]
+        others = [pod for pod in others if not (GANG in pod.metadata.labels and _known(pod, view))]
     return replace(view, placed=total(other.requests for other in _orphans(cluster, others, opened)))
 
 
-def _known(pod: Pod, counted: Collection[str]) -> bool:
+def _own(view: View, pod: Pod) -> bool:
+    """Whether a pod is one of the workload's, or of one that is gone."""
+    owned = view.kind is None or view.decoded is None or _belongs(pod, view.kind, view.decoded)
+    return owned and GANG in pod.metadata.labels
+
+
+def _known(pod: Pod, view: View) -> bool:
     """Whether a pod with muster's label is a member, or of another workload of the name."""
-    return pod.metadata.uid in counted or owner_of(pod) is not None
+    return owner_of(pod) is not None or pod.metadata.uid in {member.pod.metadata.uid for member in view.members}
 
 
 def _seen(
@@ -331,20 +345,6 @@ def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Decoded] | None:
 
 def _age(pod: Pod) -> tuple[str, str]:
     return pod.metadata.creation_timestamp, pod.metadata.name
-
-
-def _newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
-    if seen is None or written is None:
-        return seen or written
-    if seen.metadata.uid != written.metadata.uid:
-        return seen
-    # Versions of one object are compared as the numbers that they are (KEP-5504).
-    return written if _version(seen) < _version(written) else seen
-
-
-def _version(group: PodGroup) -> int:
-    text = group.metadata.resource_version
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _owned(pod: Pod, decoded: Decoded) -> bool:

@@ -11,6 +11,7 @@ from muster.schedulers import SCHEDULERS
 if TYPE_CHECKING:
     from controller.gates import Opening
     from controller.view import View
+    from muster.resources import Resources
     from muster.workloads import Workload
 
 __all__ = [
@@ -69,12 +70,15 @@ def lacking(view: View) -> str:
     return f"waiting for its pods: {', '.join(missing)}"
 
 
-def beyond(opening: Opening) -> str:
-    """Which pods of a gang that is admitted still wait, and for what; "" where none does."""
-    words = ""
+def beyond(opening: Opening, stuck: Resources) -> str:
+    """Which pods of a gang that is admitted still wait, and for what; "" where none does.
+
+    `stuck` is what its opened pods ask for that have found no node for too long.
+    """
+    words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
     if opening.surplus:
         names = ", ".join(member.pod.metadata.name for member in opening.surplus)
-        words = f"; no room yet for {describe(total(one.requests for one in opening.surplus))} more ({names})"
+        words += f"; no room yet for {describe(total(one.requests for one in opening.surplus))} more ({names})"
     lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
     return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
 

@@ -78,12 +78,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an admitted gang holds; a soft one stands in nobody's way."""
+    """What an admitted gang holds; of that is `soft` what its pods have found no node for (see `muster.softness`).
+
+    An `idle` gang is one of which no pod is open.
+    """
 
     resources: Resources
     amounts: Amounts
     order: Order
-    soft: bool
+    soft: Resources = field(default_factory=dict)
+    soft_amounts: Amounts = ()
+    idle: bool = False
 
 
 LineKey = tuple[Amounts, bool, bool]
@@ -120,7 +125,7 @@ class Line:
 
 
 class Book:
-    """The claims and the lines of one queue.
+    """The claims and the lines of one queue; `soft` are those of the claims that have a soft part.
 
     `moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first; among
     them are some of candidates that have changed since.
@@ -128,6 +133,7 @@ class Book:
 
     def __init__(self) -> None:
         self.held: dict[GangKey, Claim] = {}
+        self.soft: dict[GangKey, Claim] = {}
         self.lines: dict[LineKey, Line] = {}
         self.moments: list[float] = []
         self._candidates: dict[GangKey, Candidate] = {}
@@ -139,6 +145,19 @@ class Book:
     def waiting(self) -> int:
         """How many wait."""
         return len(self._candidates)
+
+    def hold(self, key: GangKey, claim: Claim) -> None:
+        """Write down a claim, in the place of another one of the gang."""
+        self.held[key] = claim
+        if claim.soft_amounts:
+            self.soft[key] = claim
+        else:
+            self.soft.pop(key, None)
+
+    def let_go(self, key: GangKey) -> Claim | None:
+        """Take a claim out, where there is one."""
+        self.soft.pop(key, None)
+        return self.held.pop(key, None)
 
     def candidate(self, key: GangKey) -> Candidate | None:
         """The gang as one that waits here."""

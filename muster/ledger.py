@@ -11,30 +11,25 @@ settled once and kept until something in it changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.books import Book, Candidate, Claim, GangKey, Order
-from muster.queues import ROOT, QueueTree, exceeding
+from muster.decisions import Decision, free, queue_not_found, refused
+from muster.queues import ROOT, QueueTree
 from muster.reasons import State
 from muster.resources import Resources, describe, minus, total
 from muster.room import Room, amounts_of
 from muster.settling import Settled, settle
+from muster.softness import soft_in, softened
 
 if TYPE_CHECKING:
-    from muster.queues import Level, Place, QueueView
+    from collections.abc import Mapping
+
+    from muster.queues import Place, QueueView
+    from muster.room import Amounts
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the ledger says of a candidate: it may start now, or the reason and the sentence why not."""
-
-    fits: bool
-    state: State
-    message: str
 
 
 class Ledger:
@@ -77,10 +72,10 @@ class Ledger:
 
     def bound(self, nodes: Resources | None) -> bool:
         """Bound all queues together by what the nodes can give, or no longer; True when that changed anything."""
-        limited = bool(self._tree.limit(ROOT))
+        before = self._tree.counts_nodes, bool(self._tree.limit(ROOT))
         if not self._tree.bound(nodes):
             return False
-        if limited and self._tree.limit(ROOT):
+        if before == (self._tree.counts_nodes, True):
             # All compete with all, before and after: only what fits is another question.
             self._settled.clear()
             for book in self._books.values():
@@ -98,8 +93,11 @@ class Ledger:
             self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
             book.set_moments(self._patience(queue))
             for claim in book.held.values():
-                if not claim.soft:
-                    self._room.take(queue, claim.amounts)
+                self._take(queue, claim)
+
+    def _take(self, queue: str, claim: Claim, sign: int = 1) -> None:
+        self._room.take(queue, _signed(claim.amounts, sign))
+        self._room.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
 
     def _field(self, queue: str) -> str:
         """The highest queue above this one where anything is shared; all below it compete."""
@@ -128,17 +126,19 @@ class Ledger:
         *,
         priority: int = 0,
         since: str = "",
-        soft: bool = False,
+        soft: Resources | None = None,
+        idle: bool = False,
     ) -> bool:
-        """Enter the claim of an admitted gang; True when that changed anything for others."""
-        new = Claim(claim, amounts_of(claim), Order(-priority, since, key), soft)
+        """Enter the claim of an admitted gang, of which `soft` is soft; True when that changed anything for others."""
+        unplaced = soft or {}
+        new = Claim(claim, amounts_of(claim), Order(-priority, since, key), unplaced, amounts_of(unplaced), idle)
         if self._queue_of.get(key) == queue:
             book, settled = self._books[queue], self._settled.get(self._field(queue))
             if book.held.get(key) == new:
                 return False
             if (
                 settled
-                and not soft
+                and not new.soft_amounts
                 and settled.fits.get(key) == new.amounts
                 and settled.comes_to_pass(queue, new.order)
             ):
@@ -152,10 +152,9 @@ class Ledger:
         return True
 
     def _enter(self, queue: str, key: GangKey, claim: Claim) -> None:
-        self._book(queue).held[key] = claim
+        self._book(queue).hold(key, claim)
         self._queue_of[key] = queue
-        if not claim.soft:
-            self._room.take(queue, claim.amounts)
+        self._take(queue, claim)
 
     def wait(self, candidate: Candidate) -> bool:
         """Enter a gang that wants to start; True when that changed anything for others."""
@@ -174,11 +173,12 @@ class Ledger:
         if queue is None:
             return False
         book = self._books[queue]
-        claim = book.held.pop(key, None)
+        claim = book.let_go(key)
         if claim is None:
             book.leave(key)
-        elif not claim.soft:
-            self._room.give_back(queue, claim.amounts)
+        else:
+            self._take(queue, claim, -1)
+            self._room.has_given_back(queue)
         field = self._field(queue)
         self._settled.pop(field, None)
         if not book:
@@ -233,9 +233,21 @@ class Ledger:
         return dict(book.held) if book else {}
 
     def used(self, queue: str) -> Resources:
-        """What is taken of a queue, by its own gangs and those below it; soft claims take nothing."""
-        below = (book for other, book in self._books.items() if queue in self._tree.path(other))
-        return total(claim.resources for book in below for claim in book.held.values() if not claim.soft)
+        """What is taken of a queue, by its own gangs and those below it; what is soft there takes nothing."""
+        soft = softened(self._tree, self._books)
+        below = ((other, book) for other, book in self._books.items() if queue in self._tree.path(other))
+        return total(
+            minus(claim.resources, claim.soft)
+            if claim.soft and claim.order.key in soft and queue in soft_in(self._tree, other, claim)
+            else claim.resources
+            for other, book in below
+            for claim in book.held.values()
+        )
+
+    def soft(self, key: GangKey, now: float) -> bool:
+        """Whether a part of the gang's claim counts for nothing."""
+        queue = self._queue_of.get(key)
+        return queue is not None and key in self._settle(self._field(queue), now).soft
 
     def competing(self, queue: str) -> set[str]:
         """The queues in which somebody holds or waits for the same room as in this one."""
@@ -266,9 +278,9 @@ class Ledger:
         if candidate is None:
             return None
         place = self._tree.place(candidate.queue)
-        refused = _refused(candidate, place, now)
-        if refused is not None or place is None:
-            return refused
+        never = refused(candidate, place, now)
+        if never is not None or place is None:
+            return never
         settled = self._settle(self._field(candidate.queue), now)
         if key in settled.fits:
             message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
@@ -277,7 +289,7 @@ class Ledger:
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why such a gang cannot start however much is free, whether it waits here or not; None when it can."""
-        return _refused(candidate, self._tree.place(candidate.queue), now)
+        return refused(candidate, self._tree.place(candidate.queue), now)
 
     def passed_by(self, key: GangKey, now: float) -> list[GangKey]:
         """Those who were first and still wait for room of which this gang takes some, and were not passed before.
@@ -302,17 +314,25 @@ class Ledger:
                 passed += [
                     order.key
                     for order in line.orders[: line.before(own)]
-                    if order.key not in settled.fits and _refused(book.waits(order.key), place, now) is None
+                    if order.key not in settled.fits and refused(book.waits(order.key), place, now) is None
                 ]
         return passed
 
     def fits_more(
-        self, key: GangKey, queue: str, claim: Resources, now: float, waits_as: GangKey | None = None
+        self,
+        key: GangKey,
+        queue: str,
+        claim: Resources,
+        now: float,
+        *,
+        waits_as: GangKey | None = None,
+        replaces: GangKey | None = None,
     ) -> bool:
         """Whether the claim of an admitted gang may grow to this: beside all that is held or may start now.
 
         Growth may pass those who wait, as a small gang may, and waits like one behind those whom nobody passes. Where
-        it stands in line itself, under the key `waits_as`, what it may take there is its own.
+        it stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
+        the key `replaces`.
         """
         view = self._tree.get(queue)
         if view is None or not view.open:
@@ -322,11 +342,18 @@ class Ledger:
         own = settled.fits.get(waits_as) if waits_as else None
         if own is None and held is not None and settled.behind(queue, held.order) is not None:
             return False
-        has = dict(held.amounts) if held is not None and not held.soft else {}
-        for name, amount in own or ():
+        has = dict(held.amounts) if held is not None else {}
+        gone = self._claim(replaces) if replaces else None
+        for name, amount in (*(own or ()), *(gone.amounts if gone else ())):
             has[name] = has.get(name, 0) + amount
-        more = tuple((name, grown) for name, amount in amounts_of(claim) if (grown := amount - has.get(name, 0)) > 0)
-        return not settled.room.short(queue, more)
+        more = _more(claim, has)
+        spared = soft_in(self._tree, queue, held) if held is not None and key in settled.soft else ()
+        counts = [one for one in self._tree.path(queue) if one not in spared]
+        if settled.room.short_in(counts, more):
+            return False
+        for name, amount in held.soft_amounts if held is not None and spared else ():
+            has[name] -= amount
+        return not spared or not settled.room.short_in(spared, _more(claim, has))
 
     def _settle(self, field: str, now: float) -> Settled:
         known = self._settled.get(field)
@@ -340,7 +367,7 @@ class Ledger:
         level = next((one for one in place.levels if one.queue in short), None)
         behind = settled.behind(candidate.queue, candidate.order)
         if level is not None:
-            room = f"{level.called(candidate.queue)} has {_free(level, candidate.need, settled.room)}"
+            room = f"{level.called(candidate.queue)} has {free(level, candidate.need, settled.room)}"
         elif behind is not None:
             # Names of other namespaces are none of a tenant's business.
             named = (
@@ -361,34 +388,10 @@ class Ledger:
         return ahead + 1, book.waiting
 
 
-def queue_not_found(name: str) -> Decision:
-    """What is said of a queue that does not exist, and of one that is not there for the gang's namespace."""
-    return Decision(fits=False, state=State.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
+def _signed(amounts: Amounts, sign: int) -> Amounts:
+    return amounts if sign > 0 else tuple((name, -amount) for name, amount in amounts)
 
 
-def _refused(candidate: Candidate, place: Place | None, now: float) -> Decision | None:
-    """Why a gang cannot start however much is free, or None."""
-    name = candidate.queue
-    if place is None:
-        return queue_not_found(name)
-    if not place.view.open:
-        state = place.view.state or "not open yet"
-        message = f'queue "{name}" is {state} and takes no new work'
-        return Decision(fits=False, state=State.QUEUE_CLOSED, message=message)
-    if not place.leaf:
-        message = f'queue "{name}" has queues below it and takes no gangs itself'
-        return Decision(fits=False, state=State.QUEUE_NOT_LEAF, message=message)
-    for level in place.levels:
-        over = exceeding(candidate.need, level.limit)
-        if over is not None:
-            message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
-            return Decision(fits=False, state=State.EXCEEDS_CAPABILITY, message=message)
-    if candidate.deadline is not None and candidate.deadline <= now:
-        message = "the workload's own deadline has passed while it waited"
-        return Decision(fits=False, state=State.DEADLINE_PASSED, message=message)
-    return None
-
-
-def _free(level: Level, need: Resources, room: Room) -> str:
-    named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
-    return f"{describe(minus(named, room.used(level.queue, named)))} free of {describe(named)}"
+def _more(claim: Resources, has: Mapping[str, int]) -> Amounts:
+    """What a claim would be more than there is."""
+    return tuple((name, grown) for name, amount in amounts_of(claim) if (grown := amount - has.get(name, 0)) > 0)

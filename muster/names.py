@@ -42,6 +42,7 @@ __all__ = [
     "TOPOLOGY_MODE_LABEL",
     "TOPOLOGY_TIER_LABEL",
     "UNNAMED_SCHEDULERS",
+    "UNPLACED_AFTER",
     "WORKLOAD",
     "is_object_name",
     "label_value",
@@ -66,6 +67,7 @@ REQUEUED_AT = "muster.dev/requeued-at"  # annotation on PodGroups: when the gang
 REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
 QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
+UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
 BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold
 NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: the namespaces that may use it

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.modes import GateMode, read_gate_mode
-from muster.names import BOUND, GATE_MODE, NAMESPACE_NAME, NAMESPACE_SELECTOR, PATIENCE, PREEMPTION, QUEUEING
+from muster.names import (
+    BOUND,
+    GATE_MODE,
+    NAMESPACE_NAME,
+    NAMESPACE_SELECTOR,
+    PATIENCE,
+    PREEMPTION,
+    QUEUEING,
+    UNPLACED_AFTER,
+)
 from muster.quantity import ZERO
 from muster.resources import Resources, describe, minus, parse_resources, total
 from muster.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
@@ -26,13 +35,26 @@ if TYPE_CHECKING:
     from muster.objects import ObjectMeta, Queue
     from muster.quantity import Quantity
 
-__all__ = ["ROOT", "Level", "Place", "Problem", "QueueTree", "QueueView", "exceeding", "labels_of", "read_queue"]
+__all__ = [
+    "ROOT",
+    "UNPLACED",
+    "Level",
+    "Place",
+    "Problem",
+    "QueueTree",
+    "QueueView",
+    "exceeding",
+    "labels_of",
+    "read_queue",
+]
 
 ROOT = "root"
 # Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
 _NEW = ""
 _OPEN = "Open"
 _PATIENCE = 600.0
+UNPLACED = 300.0
+"""Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
 
 
 class Problem(NamedTuple):
@@ -51,11 +73,12 @@ class QueueView:
     """A queue by itself; `limit` names only what its capability limits, `guarantee` what nobody else may take.
 
     Nobody overtakes in a `strict` queue. Elsewhere a gang is passed by smaller ones for `patience` seconds at most. In
-    a queue that `preempts`, claims of lower priority do not stand in a gang's way. The root that is `bound_by_nodes`
-    holds no more than the nodes can give. `gate` says what holds its gangs back, None where the queue does
-    not. `namespaces` selects those that may use it, None all of them. `zeros` are the resources of which its capability
-    says 0. `problems` are annotations of muster that cannot be read: they count for nothing, but that a queue whose
-    namespaces are not understood is closed to all.
+    a queue that `preempts`, claims of lower priority do not stand in a gang's way. The claim of an admitted gang may
+    turn soft when it has had no node for `unplaced_after` seconds. The root that is `bound_by_nodes` holds no more than
+    the nodes can give. `gate` says what holds its gangs back, None where the queue does not. `namespaces` selects those
+    that may use it, None all of them. `zeros` are the resources of which its capability says 0. `problems` are
+    annotations of muster that cannot be read: they count for nothing, but that a queue whose namespaces are not
+    understood is closed to all.
     """
 
     name: str
@@ -65,6 +88,7 @@ class QueueView:
     guarantee: Resources = field(default_factory=dict)
     strict: bool = False
     patience: float = _PATIENCE
+    unplaced_after: float = UNPLACED
     preempts: bool = False
     bound_by_nodes: bool = False
     gate: GateMode | None = None
@@ -116,11 +140,14 @@ def read_queue(queue: Queue) -> QueueView:
             problems.append(Problem(f"metadata.annotations[{key}]", f'"{text}" is not known; use {" or ".join(known)}'))
         return text
 
-    patience_text = annotations.get(PATIENCE, "")
-    patience = duration_of(patience_text)
-    if patience_text and patience is None:
-        wrong = f'"{patience_text}" is not a duration such as 30s, 10m or 1h30m'
-        problems.append(Problem(f"metadata.annotations[{PATIENCE}]", wrong))
+    def duration(key: str, default: float) -> float:
+        text = annotations.get(key, "")
+        seconds = duration_of(text)
+        if text and seconds is None:
+            wrong = f'"{text}" is not a duration such as 30s, 10m or 1h30m'
+            problems.append(Problem(f"metadata.annotations[{key}]", wrong))
+        return default if seconds is None else seconds
+
     namespaces = None
     if NAMESPACE_SELECTOR in annotations:
         try:
@@ -139,7 +166,8 @@ def read_queue(queue: Queue) -> QueueView:
         parent="" if name == ROOT else spec.parent or ROOT,
         guarantee=_above_zero(parse_resources(spec.guarantee.resource, path="spec.guarantee.resource", least=None)),
         strict=one_of(QUEUEING, "strict") == "strict",
-        patience=_PATIENCE if patience is None else patience,
+        patience=duration(PATIENCE, _PATIENCE),
+        unplaced_after=duration(UNPLACED_AFTER, UNPLACED),
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
@@ -234,6 +262,16 @@ class QueueTree:
         self._limits.clear()
         self._ceilings.clear()
         return True
+
+    def unplaced_after(self, name: str) -> float:
+        """The seconds for which an admitted gang there may have no node before others may be admitted past it."""
+        view = self._views.get(name)
+        return UNPLACED if view is None else view.unplaced_after
+
+    @property
+    def counts_nodes(self) -> bool:
+        """Whether the root is bounded by what the nodes can give now."""
+        return self._nodes is not None
 
     @property
     def bound_by_nodes(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from muster.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from muster.queues import QueueTree
     from muster.resources import Resources
@@ -43,14 +43,17 @@ class Room:
 
     def take(self, queue: str, amounts: Amounts) -> None:
         """Take room of the queue and of all above it."""
-        for one in self._tree.path(queue):
+        self.take_in(self._tree.path(queue), amounts)
+
+    def take_in(self, queues: Iterable[str], amounts: Amounts) -> None:
+        """Take room of these queues alone."""
+        for one in queues:
             used = self._own(one)
             for name, amount in amounts:
                 used[name] = used.get(name, 0) + amount
 
-    def give_back(self, queue: str, amounts: Amounts) -> None:
-        """Give back what was taken."""
-        self.take(queue, tuple((name, -amount) for name, amount in amounts))
+    def has_given_back(self, queue: str) -> None:
+        """Note that something of what was taken was given back."""
         for one in self._tree.path(queue):
             self._given_back[one] = self._given_back.get(one, 0) + 1
 
@@ -68,9 +71,13 @@ class Room:
 
         What is not asked for is not looked at.
         """
+        return self.short_in(self._tree.path(queue), amounts, left_out)
+
+    def short_in(self, queues: Iterable[str], amounts: Amounts, left_out: Amounts = ()) -> list[str]:
+        """As `short`, of these queues."""
         short = []
         spared = dict(left_out)
-        for one in self._tree.path(queue):
+        for one in queues:
             limit = self._tree.ceiling(one)
             if limit:
                 used = self.taken(one)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.books import Full
+from muster.softness import softened, take_hard_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ class Settled:
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `exhausted` are amounts for which
     there is no room in a queue any more, so that others who need the same there need no look. `told` is whether it was
     asked who may start. In a `humble` queue those who have not been passed stand in nobody's way while they wait.
+    `soft` are the gangs whose soft claims count for nothing.
     """
 
     tree: QueueTree
@@ -44,6 +46,7 @@ class Settled:
     exhausted: set[tuple[str, Amounts]] = field(default_factory=set)
     told: bool = False
     humble: set[str] = field(default_factory=set)
+    soft: set[GangKey] = field(default_factory=set)
 
     def behind(self, queue: str, order: Order) -> Order | None:
         """Behind whom one at that place waits whom nobody passes, in this queue or above it; None without such."""
@@ -75,15 +78,17 @@ class Settled:
             return ()
         left_out: dict[str, int] = {}
         for claim in self.books[candidate.queue].held.values():
-            if claim.order.urgency > -candidate.priority and not claim.soft:
+            if claim.order.urgency > -candidate.priority:
+                spared = dict(claim.soft_amounts)
                 for name, amount in claim.amounts:
-                    left_out[name] = left_out.get(name, 0) + amount
+                    left_out[name] = left_out.get(name, 0) + amount - spared.get(name, 0)
         return tuple(left_out.items())
 
 
 def settle(tree: QueueTree, books: Mapping[str, Book], room: Room, now: float) -> Settled:
     """Decide for all who wait in these queues, which are all that compete for some room; `room` stays as it is."""
-    settled = Settled(tree, books, room.copy(), now)
+    settled = Settled(tree, books, room.copy(), now, soft=softened(tree, books))
+    take_hard_parts(tree, books, settled.room, settled.soft)
     heads: list[tuple[Order, int, str, LineKey]] = []
     lacking: dict[tuple[str, Amounts], bool] = {}
     for queue, book in books.items():

@@ -73,7 +73,7 @@ class Picture:
         books.ledger.bound(self.nodes)
         priorities = self.cluster.priorities()
         for key in self.cluster.gangs():
-            view = books.views[key] = observe(key, self.cluster, self.defaults)
+            view = books.views[key] = observe(key, self.cluster, self.defaults, now=now)
             enter(view, books.ledger, Look(now, priorities, grow=False))
         return books
 

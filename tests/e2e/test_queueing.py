@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING
+from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, state
@@ -167,13 +167,14 @@ def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
     scene.assert_never_open_above()
 
 
-def test_an_unplaced_gang_lets_others_bypass_it_after_a_minute(scene: Scene) -> None:
+def test_an_unplaced_gang_lets_others_bypass_it_after_a_while(scene: Scene) -> None:
     """Its queue has room for it. No node has so much memory, or Volcano holds it back for the other queue's fair share.
 
     The nodes have room for the second, but each of two queues wants more than its half of the cluster. The first asked
     for no requeue: it keeps its pods, open.
     """
     queue = scene.queue(cpu="3")
+    _annotate(scene, queue, UNPLACED_AFTER, "20s")
     scene.apply(_cluster("nowhere", queue, 2).head(memory="4000Gi"))
     scene.await_state("ray-nowhere-pg", "Admitted")
     stuck = _uids(scene.pods("ray-nowhere-pg"))
@@ -181,6 +182,7 @@ def test_an_unplaced_gang_lets_others_bypass_it_after_a_minute(scene: Scene) -> 
     scene.await_state("ray-next-pg", "WaitingForQuota")
 
     half, other = scene.queue("-half", cpu="42"), scene.queue("-other", cpu="40")
+    _annotate(scene, half, UNPLACED_AFTER, "20s")
     scene.apply(_pods_of_seven("busy", other, 2))
     scene.await_running("busy", 2)
     scene.apply(_pods_of_seven("wanting", other, 5))

@@ -69,6 +69,7 @@ _OF_QUEUES: Mapping[str, Sequence[str]] = {
         "!team",
     ),
     "muster.dev/patience": ("10m", "soon"),
+    "muster.dev/unplaced-after": ("1h", "never"),
     "muster.dev/queueing": ("strict", "lax"),
     "muster.dev/preemption": ("lower-priority", "always"),
     "muster.dev/gate": ("off", "never"),

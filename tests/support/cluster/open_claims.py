@@ -4,10 +4,14 @@ Volcano by itself never places more than a queue's capability, so that pods with
 own acts are judged: that it marks a gang as admitted, and that it takes a gate off. The rule is today's, and stands
 here and nowhere else in the tests:
 
-- A gang claims the larger of what its opened living pods ask for and of what it was admitted for, that from the mark on
-  until the mark is gone, or its workload has ended or is being deleted. A pod that is being deleted claims nothing.
-  Plain pods, which have no workload, claim no more than all that live ask for, held ones included.
-- A gang of which nothing has had a node for a minute is soft: it claims nothing until one has.
+- A gang claims the larger of what its opened pods ask for and of what it was admitted for, that from the mark on until
+  the mark is gone, or its workload has ended or is being deleted. A pod that is being deleted counts until it is gone,
+  if it has a node, but not against those that come in its place: an act of its own gang. Plain pods, which have no
+  workload, claim no more than all that live ask for, held ones included.
+- A gang of which nothing has had a node for as long as its queue says (`muster.dev/unplaced-after`, five minutes) is
+  soft: in its own queue its claim counts for nothing until one has, and in those above as well where none of its pods
+  is open. Pods beyond what it was admitted for that have had no node for so long are soft in the same way. What is soft
+  of a queue is never more than its limit; what would be beyond counts.
 - Where a queue says `muster.dev/preemption: lower-priority`, claims of lower priority there are left out.
 - An act must leave room in its queue and in every queue above it, of every resource that the act takes more of.
 
@@ -23,9 +27,19 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
-from muster.names import ADMITTED_FOR, GATE, PREEMPTION
+from muster.names import ADMITTED_FOR, GATE, PREEMPTION, UNPLACED_AFTER
 from muster.quantity import parse_quantity
-from tests.support.cluster.objects import admitted, alive, annotations_of, gang_of, gates, has_condition, node_of
+from muster.times import duration_of
+from tests.support.cluster.objects import (
+    admitted,
+    alive,
+    annotations_of,
+    gang_of,
+    gates,
+    has_condition,
+    node_of,
+    phase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,9 +52,9 @@ __all__ = ["opened_above"]
 Amounts = dict[str, int]
 """Billionths, by resource."""
 
-# Seconds: when a claim turns soft, less what the record may have come later than to muster; and for how long muster may
-# not have heard yet that a queue was lowered.
-_SOFT_AFTER, _HEARS_WITHIN = 55.0, 10.0
+# Seconds: when a claim turns soft where the queue does not say; what the record may have come later than to muster; and
+# for how long muster may not have heard yet that a queue was lowered.
+_SOFT_AFTER, _LATE, _HEARS_WITHIN = 300.0, 5.0, 10.0
 _ENDS = ("Succeeded", "Failed", "Complete", "Completed")
 
 
@@ -51,11 +65,11 @@ def opened_above(states: Iterable[State]) -> tuple[list[str], int]:
     gaps = _gaps(in_order)
     for seen in in_order:
         gang = "" if any(first < seen.version <= last for first, last in gaps) else record.opens(seen)
-        before = record.claim(gang, seen.at) if gang else {}
+        before = record.claim(gang) if gang else {}
         record.enter(seen)
         if not gang:
             continue
-        after = record.claim(gang, seen.at)
+        after = record.claim(gang)
         more = {name for name, amount in after.items() if amount > before.get(name, 0)}
         acts += bool(more)
         above += [f"at version {seen.version} {gang} opened: {words}" for words in record.above(gang, more, seen.at)]
@@ -76,11 +90,16 @@ def _gaps(states: Iterable[State]) -> list[tuple[int, int]]:
 
 @dataclass
 class _Gang:
-    """A gang: its PodGroup, its living pods by UID, and since when none of them has a node."""
+    """A gang: its PodGroup, its living pods by UID, and those that are on their way out.
+
+    `placeless` is since when none of them has a node, `waiting` since when those have been open that have none.
+    """
 
     group: Manifest = field(default_factory=dict)
     members: dict[str, Manifest] = field(default_factory=dict)
+    leaving: dict[str, Manifest] = field(default_factory=dict)
     placeless: float | None = None
+    waiting: dict[str, float] = field(default_factory=dict)
 
     @property
     def owner(self) -> str:
@@ -148,28 +167,59 @@ class _Record:
     @staticmethod
     def _enter_pod(gang: _Gang, seen: State) -> None:
         uid = seen.object["metadata"]["uid"]
-        if seen.gone or not alive(seen.object):
-            gang.members.pop(uid, None)
-        else:
+        living, waits = (
+            not seen.gone and alive(seen.object),
+            GATE not in gates(seen.object) and not node_of(seen.object),
+        )
+        ends = phase(seen.object) in {"Succeeded", "Failed"} or not node_of(seen.object)
+        gang.members.pop(uid, None)
+        gang.leaving.pop(uid, None)
+        if living:
             gang.members[uid] = seen.object
+        elif not seen.gone and not ends:
+            gang.leaving[uid] = seen.object
+        if living and waits:
+            gang.waiting.setdefault(uid, seen.at)
+        else:
+            gang.waiting.pop(uid, None)
         if any(map(node_of, gang.members.values())):
             gang.placeless = None
         elif gang.placeless is None:
             gang.placeless = seen.at
 
-    def claim(self, name: str, at: float) -> Amounts:
-        """What a gang claims at this moment."""
-        gang = self._gangs[name]
-        opened = _total(_asked(pod) for pod in gang.members.values() if GATE not in gates(pod))
-        if not gang.group or not admitted(gang.group):
-            return opened
-        if gang.placeless is not None and at - gang.placeless > _SOFT_AFTER:
+    def claim(self, name: str) -> Amounts:
+        """What a gang claims at this moment for itself."""
+        return self._claim(self._gangs[name], leaving=False)
+
+    def _claim(self, gang: _Gang, *, leaving: bool = True) -> Amounts:
+        opened = [_asked(pod) for pod in gang.members.values() if GATE not in gates(pod)]
+        taken = _total([*opened, *(_asked(pod) for pod in gang.leaving.values() if leaving)])
+        granted = self._granted(gang)
+        return {one: max(taken.get(one, 0), granted.get(one, 0)) for one in {*taken, *granted}}
+
+    def _granted(self, gang: _Gang) -> Amounts:
+        if not gang.group or not admitted(gang.group) or self._ended(gang):
             return {}
-        granted = {} if self._ended(gang) else _amounts(gang.terms.get("minResources", {}))
-        if not gang.owner:
-            living = _total(map(_asked, gang.members.values()))
-            granted = {one: min(amount, living.get(one, 0)) for one, amount in granted.items()}
-        return {one: max(opened.get(one, 0), granted.get(one, 0)) for one in {*opened, *granted}}
+        granted = _amounts(gang.terms.get("minResources", {}))
+        if gang.owner:
+            return granted
+        living = _total(map(_asked, gang.members.values()))
+        return {one: min(amount, living.get(one, 0)) for one, amount in granted.items()}
+
+    def _soft(self, gang: _Gang, queue: str, at: float) -> Amounts:
+        """What of the claim may count for nothing in this queue."""
+        said = annotations_of(self._queues.get(gang.queue, {"metadata": {}})).get(UNPLACED_AFTER, "")
+        known = duration_of(said)
+        due = at + _LATE - (_SOFT_AFTER if known is None else known)
+        idle = all(GATE in gates(pod) for pod in gang.members.values())
+        if not gang.group or not admitted(gang.group) or (queue != gang.queue and not idle):
+            return {}
+        claim = self._claim(gang)
+        if gang.placeless is not None:
+            return claim if gang.placeless < due else {}
+        late = _total(_asked(gang.members[uid]) for uid, since in gang.waiting.items() if since < due)
+        granted = self._granted(gang)
+        return {one: min(late.get(one, 0), max(0, amount - granted.get(one, 0))) for one, amount in claim.items()}
 
     def _ended(self, gang: _Gang) -> bool:
         if not gang.owner:
@@ -180,17 +230,18 @@ class _Record:
     def above(self, name: str, more: set[str], at: float) -> Iterator[str]:
         """Where, of these resources, more is claimed than the limit when a gang takes some, in words."""
         gang = self._gangs[name]
-        counted = [(other, self.claim(other, at)) for other in self._gangs if not self._makes_room(other, gang)]
+        counted = [other for key, other in self._gangs.items() if key == name or not self._makes_room(other, gang)]
         for queue in self._path(gang.queue):
-            below = [claim for other, claim in counted if queue in self._path(self._gangs[other].queue)]
-            claimed = _total(below)
+            below = [other for other in counted if queue in self._path(other.queue)]
+            claimed = _total(self._claim(other, leaving=other is not gang) for other in below)
+            soft = _total(self._soft(other, queue, at) for other in below if other is not gang)
             for one, most in self._limit(queue, at).items():
-                if one in more and claimed[one] > most:
-                    yield f'{one} {claimed[one] / 1e9:g} of the {most / 1e9:g} that queue "{queue}" has'
+                counts = claimed.get(one, 0) - min(soft.get(one, 0), most)
+                if one in more and counts > most:
+                    yield f'{one} {counts / 1e9:g} of the {most / 1e9:g} that queue "{queue}" has'
 
-    def _makes_room(self, other: str, gang: _Gang) -> bool:
+    def _makes_room(self, its: _Gang, gang: _Gang) -> bool:
         """Whether Volcano is to preempt the other for the gang."""
-        its = self._gangs[other]
         preempts = annotations_of(self._queues.get(gang.queue, {"metadata": {}})).get(PREEMPTION) == "lower-priority"
         return preempts and its.queue == gang.queue and its.priority < gang.priority
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.ledger import GangKey
-from muster.names import ADMITTED_AT, MESSAGE, STATE
+from muster.names import ADMITTED, ADMITTED_AT, MESSAGE, STATE
+from muster.objects import Node
 from muster.times import text_of
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
+from tests.support.controller.stores import workload_store
+from tests.support.manifests.observed import KEY, made, queue, ray_cluster, ray_pod, workers
 
 if TYPE_CHECKING:
+    from tests.support.controller.recording_client import Harness
     from tests.support.manifests.observed import JSON
 
 
-async def test_a_gang_unplaced_after_a_minute_is_in_nobodys_way() -> None:
+async def test_a_gang_unplaced_after_five_minutes_is_in_nobodys_way() -> None:
     """Its gates stay open, and the scheduler stays all-or-nothing."""
     world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
     await world.settle()
@@ -23,7 +29,7 @@ async def test_a_gang_unplaced_after_a_minute_is_in_nobodys_way() -> None:
     assert world.annotations(LARGE)[ADMITTED_AT] == text_of(world.now)
     condition = {"type": "Unschedulable", "status": "True", "message": "3/4 tasks in gang unschedulable"}
     world.client.groups[LARGE]["status"] = {"phase": "Inqueue", "conditions": [condition]}
-    world.now += 61
+    world.now += 301
     world.watch()
     await world.settle()
     assert world.annotations(LARGE)[STATE] == "Unschedulable"
@@ -32,7 +38,7 @@ async def test_a_gang_unplaced_after_a_minute_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.parametrize("said", [{}, {ADMITTED_AT: "long ago"}], ids=["missing", "unreadable"])
-async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_from_now(said: JSON) -> None:
+async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_time_from_now(said: JSON) -> None:
     """Marked by hand, or by another version; the time is written once."""
     nowhere, group = running("runs", 4)
     group["metadata"]["annotations"] |= said
@@ -42,7 +48,7 @@ async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_minute_
     assert world.annotations(RUNS)[ADMITTED_AT] == text_of(world.now)
     marks = [write for write in world.client.writes if write.says == f"mark {RUNS}"]
     assert len(marks) == 1
-    world.now += 61
+    world.now += 301
     world.queue.add(GangKey("team", RUNS))
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Unschedulable", "Admitted"]
@@ -52,7 +58,7 @@ async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
     world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
     await world.settle()
     world.client.pods["large-0"]["spec"]["nodeName"] = "n"
-    world.now += 61
+    world.now += 301
     world.watch()
     await world.settle()
     assert world.annotations(LARGE)[STATE] == "Admitted"
@@ -65,7 +71,7 @@ async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_nod
     await world.settle()
     reserved = world.client.groups[LARGE]["spec"]["minResources"]
     assert reserved == {"cpu": "4", "memory": "4Gi"}
-    world.now += 61
+    world.now += 301
     await world.settle()
     world.restart()
     await world.settle()
@@ -76,7 +82,7 @@ async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_nod
     assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
 
 
-async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_minute() -> None:
+async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_five_minutes() -> None:
     """However long ago it was admitted: in the moment before its operator makes them anew nobody takes its room."""
     crashing, group = running("runs", 4)
     for pod in crashing[1]:
@@ -90,7 +96,7 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_a_m
     world.watch()
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Admitted", "WaitingForQuota"]
-    world.now += 60.0
+    world.now += 300.0
     world.queue.add(GangKey("team", RUNS))
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Unschedulable", "Admitted"]
@@ -138,3 +144,176 @@ async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_th
     await world.settle()
     assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
     assert world.annotations(LARGE)[STATE] == "Admitted"
+
+
+async def later(world: Harness, seconds: float) -> None:
+    """Time passes, and every gang is looked at."""
+    world.now += seconds
+    for key in world.cluster.gangs():
+        world.queue.add(key)
+    await world.settle()
+
+
+def admitted(world: Harness, *gangs: str) -> list[str]:
+    return [name for name in gangs if world.annotations(f"ray-{name}-pg").get(ADMITTED)]
+
+
+async def test_a_queue_says_how_long_its_gangs_may_be_unplaced() -> None:
+    world = harness(
+        gang("large", 4, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        annotations={"unplaced-after": "30s"},
+    )
+    await world.settle()
+    await later(world, 29)
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+    await later(world, 1)
+    assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("Unschedulable", "Admitted")
+
+
+async def test_however_long_nodes_take_to_come_one_more_queue_full_is_opened_and_no_third() -> None:
+    """Nodes that an autoscaler buys for a quarter of an hour, or a scheduler that is down."""
+    names = [f"g{number}" for number in range(6)]
+    world = harness(*(gang(name, 4, created=f"2026-11-21T10:00:0{name[1]}Z") for name in names))
+    await world.settle()
+    for _ in range(15):
+        await later(world, 60)
+    assert admitted(world, *names) == ["g0", "g1"]
+    assert world.annotations("ray-g1-pg")[STATE] == "Unschedulable"
+    world.restart()
+    await later(world, 60)
+    assert admitted(world, *names) == ["g0", "g1"]
+    for pod in [pod for pod in world.client.pods if pod.startswith("g0-")]:
+        del world.client.pods[pod]
+    world.drop_workload(gang("g0", 4)[0])
+    world.watch()
+    await later(world, 60)
+    assert admitted(world, *names[1:]) == ["g1", "g2"]
+
+
+async def test_surplus_that_finds_no_node_stands_in_nobodys_way() -> None:
+    """An autoscaler asked for nine workers; the head runs, and no node comes for them."""
+    scaled = ray_cluster(workers(replicas=9, minReplicas=0, maxReplicas=9), enableInTreeAutoscaling=True)
+    pods = [ray_pod("h", "headgroup"), *(ray_pod(f"w{number}") for number in range(9))]
+    large = gang("large", 5, created="2026-11-21T11:00:00Z")
+    world = harness((scaled, pods), cpu="11")
+    await world.settle()
+    assert len(world.open_pods()) == 10
+    world.set_workload(large[0])
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in large[1]}
+    world.client.pods["h"]["spec"]["nodeName"] = world.client.pods["w0"]["spec"]["nodeName"] = "n"
+    world.watch()
+    await later(world, 299)
+    assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
+    await later(world, 1)
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+    said = world.annotations(KEY.name)[MESSAGE]
+    assert "the scheduler finds no place for cpu 8 and memory 8Gi of it, which others may use" in said
+    for number in range(1, 9):
+        world.client.pods[f"w{number}"]["spec"]["nodeName"] = "n"
+    world.watch()
+    await world.settle()
+    assert world.reconciler._ledger.used("q")["cpu"].nano == 15 * 10**9, "with a node it counts again"
+
+
+async def test_above_its_own_queue_a_claim_stays_hard() -> None:
+    """That limit the scheduler may not know: were the nodes to come for all, more would run than it has."""
+    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
+    of_queue = queue(cpu="4")
+    of_queue["spec"]["parent"] = "org"
+    world.set_queue(of_queue)
+    world.set_queue(queue("org", cpu="4"))
+    await world.settle()
+    await later(world, 301)
+    assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("Unschedulable", "WaitingForQuota")
+
+
+def deleting(world: Harness, *pods: str, on: str = "node-1") -> None:
+    """These pods run on that node, and are being deleted."""
+    for name in pods:
+        world.client.pods[name]["spec"]["nodeName"] = on
+        world.client.pods[name]["metadata"]["deletionTimestamp"] = text_of(world.now + 300.0)
+    world.watch()
+
+
+async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone() -> None:
+    """They write a checkpoint, say, on the nodes that they have."""
+    runs, group = running("runs", 4)
+    world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
+    await world.settle()
+    world.drop_workload(runs[0])
+    pods = [pod["metadata"]["name"] for pod in runs[1]]
+    deleting(world, *pods)
+    await later(world, 0)
+    assert admitted(world, "large") == []
+    await later(world, 3600)
+    assert admitted(world, "large") == []
+    for name in pods:
+        del world.client.pods[name]
+    world.watch()
+    await world.settle()
+    assert admitted(world, "large") == ["large"]
+
+
+@pytest.mark.parametrize("node", ["not Ready", "gone"])
+async def test_on_a_node_that_is_lost_they_keep_it_for_as_long_as_they_were_given(node: str) -> None:
+    runs, group = running("runs", 4)
+    world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
+    ready = {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    world.cluster.nodes.replace_all([made(Node, ready)] if node == "not Ready" else [])
+    await world.settle()
+    world.drop_workload(runs[0])
+    deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))
+    await later(world, 299)
+    assert admitted(world, "large") == []
+    due = world.queue._core._due[GangKey("team", RUNS)] - asyncio.get_running_loop().time()
+    assert due <= 15, "nothing else would have it looked at again"
+    await later(world, 1)
+    assert admitted(world, "large") == ["large"]
+
+
+async def test_a_replacement_does_not_wait_for_the_end_of_its_own_predecessor() -> None:
+    """Neither of one of the minimum, nor of one beyond it."""
+    scaled = ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)
+    pods = [ray_pod("h", "headgroup"), ray_pod("w0"), ray_pod("w1")]
+    world = harness((scaled, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), cpu="3")
+    await world.settle()
+    assert world.open_pods() == ["h", "w0", "w1"]
+    for name in ("h", "w0", "w1"):
+        world.client.pods[name]["spec"]["nodeName"] = "node-1"
+    deleting(world, "w0", "w1")
+    await world.settle()
+    assert admitted(world, "small") == [], "they are there yet"
+    world.client.pods |= {"x0": ray_pod("x0"), "x1": ray_pod("x1")}
+    world.watch()
+    await world.settle()
+    assert {"x0", "x1"} <= set(world.open_pods())
+    for name in ("w0", "w1"):
+        del world.client.pods[name]
+    world.watch()
+    await world.settle()
+    assert admitted(world, "small") == [], "its new members have its place"
+
+
+async def test_what_runs_on_of_a_former_workload_keeps_its_room_from_the_next_one_of_its_name() -> None:
+    runs, group = running("runs", 4)
+    world = harness(runs, groups=[group])
+    await world.settle()
+    deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))
+    again, pods = gang("runs", 4)
+    again["metadata"]["uid"] = "uid-again"
+    world.drop_workload(runs[0])
+    workload_store(world.cluster, RAY_CLUSTER).apply("added", made(RayCluster, again))
+    new = {f"new-{pod['metadata']['name']}": pod for pod in pods}
+    for name, pod in new.items():
+        pod["metadata"] |= {"name": name, "uid": name}
+        pod["metadata"]["ownerReferences"][0]["uid"] = "uid-again"
+    world.client.pods |= new
+    world.watch()
+    await later(world, 0)
+    assert not any(name.startswith("new") for name in world.open_pods())
+    for pod in runs[1]:
+        del world.client.pods[pod["metadata"]["name"]]
+    world.watch()
+    await later(world, 0)
+    assert sum(name.startswith("new") for name in world.open_pods()) == 4

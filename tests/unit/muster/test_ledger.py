@@ -237,16 +237,17 @@ def test_entering_tells_whether_it_changed_anything_for_others() -> None:
 
 
 def test_what_is_told_of_a_queue_is_its_own_gangs_and_all_that_is_taken_below_it() -> None:
-    """A soft claim is told, and takes nothing."""
+    """A soft claim is told, and takes nothing of its own queue."""
     of = ledger(QueueView("org", "Open", amounts(cpu="9")), replace(opened(cpu="4"), parent="org"))
     of.hold(key("a"), "q", amounts(cpu="3"))
-    of.hold(key("b"), "q", amounts(cpu="2"), soft=True)
+    of.hold(key("b"), "q", amounts(cpu="2"), soft=amounts(cpu="2"))
     assert {one.name: claim.resources for one, claim in of.claims("q").items()} == {
         "a": amounts(cpu="3"),
         "b": amounts(cpu="2"),
     }
     assert of.claims("org") == {}
-    assert of.used("q") == of.used("org") == of.used("root") == amounts(cpu="3")
+    assert of.used("q") == amounts(cpu="3")
+    assert of.used("org") == of.used("root") == amounts(cpu="5")
 
 
 def test_a_position_is_among_those_who_cannot_start_yet() -> None:
@@ -267,11 +268,11 @@ def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bo
     of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
     of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
     wave = key("mine").beside("wave")
-    grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, wave) for cpu in ("3", "4")}
+    grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
     assert grown == {"3": True, "4": False}
     of.wait(replace(waiting("mine", cpu="2"), key=wave))
     of.wait(waiting("young", since="11:00", cpu="2"))
-    assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, wave) is preempts
+    assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, waits_as=wave) is preempts
     assert admitted(of, "young") == []
     assert (wave.gang, key("mine").gang) == (key("mine"), key("mine"))
 

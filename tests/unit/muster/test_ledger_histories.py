@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from muster.ledger import Candidate, GangKey, Ledger
 from muster.quantity import ZERO
 from muster.queues import ROOT, QueueTree, QueueView
-from muster.resources import Resources, total
+from muster.resources import Resources, minus, total
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
@@ -65,24 +65,34 @@ candidates = st.builds(
 )
 
 
+def exactly_minus(whole: Resources, part: Resources) -> Resources:
+    """What is left, below zero where more is taken out than there is."""
+    return {name: whole.get(name, ZERO) - part.get(name, ZERO) for name in {**whole, **part}}
+
+
 class Holder(NamedTuple):
-    """What the model knows of an admitted gang."""
+    """What the model knows of an admitted gang; `soft` is a part of its claim."""
 
     queue: str
     claim: Resources
     priority: int
     since: str
-    soft: bool
+    soft: Resources
+    idle: bool
 
 
-holders = st.builds(
-    Holder,
-    st.sampled_from(QUEUES),
-    sizes(5, 2),
-    st.integers(-1, 1),
-    st.sampled_from(["09:00", "10:00"]),
-    st.sampled_from([False, False, True]),
-)
+@st.composite
+def holders(draw: st.DrawFn) -> Holder:
+    claim = draw(sizes(5, 2))
+    soft = draw(st.sampled_from([{}, {}, claim, minus(claim, amounts(cpu="2"))]))
+    return Holder(
+        draw(st.sampled_from(QUEUES)),
+        claim,
+        draw(st.integers(-1, 1)),
+        draw(st.sampled_from(["09:00", "10:00"])),
+        soft,
+        idle=bool(soft) and draw(st.booleans()),
+    )
 
 
 class World:
@@ -101,14 +111,49 @@ class World:
         return tree
 
     def used(self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None) -> Resources:
-        """What is held of a queue and of all below it, soft claims apart; without those that are preempted."""
-        return total(
-            holder.claim
-            for holder in self.held.values()
-            if queue in tree.path(holder.queue)
-            and not holder.soft
-            and not (but_below and holder.queue == but_below[0] and holder.priority < but_below[1])
-        )
+        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted."""
+        soft = self.softened(tree)
+        used = total(self._counts(tree, queue, gang, soft) for gang in self.held)
+        if but_below:
+            of_queue, priority = but_below
+            spared = [one for one in self.held.values() if one.queue == of_queue and one.priority < priority]
+            return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
+        return used
+
+    def _counts(self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey]) -> Resources:
+        holder = self.held[gang]
+        if queue not in tree.path(holder.queue):
+            return {}
+        spared = gang in soft and queue in self.softens_in(tree, holder)
+        return minus(holder.claim, holder.soft) if spared else holder.claim
+
+    def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
+        """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
+        path = tree.path(holder.queue)
+        return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
+
+    def softened(self, tree: QueueTree) -> set[GangKey]:
+        """Whose soft part counts for nothing: in order, as long as the sum of those before is within all limits."""
+        soft: set[GangKey] = set()
+        for gang, holder in sorted(self.held.items(), key=lambda one: (-one[1].priority, one[1].since, one[0])):
+            where = self.softens_in(tree, holder) if holder.soft else []
+            sums = {
+                one: total(
+                    [
+                        holder.soft,
+                        *(self.held[key].soft for key in soft if one in self.softens_in(tree, self.held[key])),
+                    ]
+                )
+                for one in where
+            }
+            if where and all(
+                sums[one].get(what, ZERO) <= most
+                for one in where
+                for what, most in tree.limit(one).items()
+                if holder.soft.get(what)
+            ):
+                soft.add(gang)
+        return soft
 
     def fitting(self, now: float) -> dict[GangKey, Candidate]:
         """Who may start, in order."""
@@ -194,7 +239,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.world.held.pop(candidate.key, None)
         self.world.waits[candidate.key] = candidate
 
-    @rule(name=st.sampled_from(NAMES), holder=holders)
+    @rule(name=st.sampled_from(NAMES), holder=holders())
     def a_gang_holds(self, name: str, holder: Holder) -> None:
         """Whether it fits or not: it runs."""
         new = self.world.held.get(key(name)) != holder
@@ -205,7 +250,13 @@ class AnyHistory(RuleBasedStateMachine):
     @staticmethod
     def _hold(ledger: Ledger, gang: GangKey, holder: Holder) -> bool:
         return ledger.hold(
-            gang, holder.queue, holder.claim, priority=holder.priority, since=holder.since, soft=holder.soft
+            gang,
+            holder.queue,
+            holder.claim,
+            priority=holder.priority,
+            since=holder.since,
+            soft=holder.soft,
+            idle=holder.idle,
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -222,7 +273,7 @@ class AnyHistory(RuleBasedStateMachine):
         found = self.ledger.decide(key(name), self.now)
         if found is not None and found.fits:
             candidate = self.world.waits.pop(key(name))
-            holder = Holder(candidate.queue, candidate.need, candidate.priority, candidate.since, soft=False)
+            holder = Holder(candidate.queue, candidate.need, candidate.priority, candidate.since, {}, idle=False)
             self._hold(self.ledger, key(name), holder)
             self.world.held[key(name)] = holder
 

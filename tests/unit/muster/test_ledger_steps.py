@@ -122,9 +122,9 @@ class History:
             key = self.random.choice(list(self.held))
             queue, claim, rest = self.held[key]
             if self.random.random() < 0.5:
-                rest = {**rest, "soft": not rest.get("soft", False)}
-            if self.random.random() < 0.5:
                 claim = sized(self.random.randrange(1, 6))
+            if self.random.random() < 0.5:
+                rest = {**rest, "soft": self.random.choice([None, claim]), "idle": self.random.random() < 0.5}
             self._hold(key, queue, claim, **rest)
 
     def _hold(self, key: GangKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
-from muster.names import ADMITTED, ADMITTED_FOR, GANG, GATE, PREEMPTION
+from muster.names import ADMITTED, ADMITTED_FOR, GANG, GATE, PREEMPTION, UNPLACED_AFTER
 from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import RAY_CLUSTERS, State
 
@@ -46,16 +46,17 @@ class Record:
         }
         self.note(POD_GROUPS, name, {"metadata": meta, "spec": {"queue": queue}})
 
-    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", priority: int = 0) -> None:
-        """A pod of 1 cpu; opened, it has a node."""
+    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: int) -> None:
+        """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`."""
         spec = {
             "schedulingGates": [{"name": GATE}] if held else [],
             "nodeName": "" if held else node,
-            "priority": priority,
+            "priority": more.get("priority", 0),
             "containers": [{"resources": {"requests": {"cpu": "1"}}}],
         }
         name = f"{gang}-{number}"
-        self.note(PODS, name, {"metadata": {"uid": name, "labels": {GANG: gang}}, "spec": spec, "status": {}})
+        meta = {"uid": name, "labels": {GANG: gang}, **({"deletionTimestamp": "now"} if more.get("deleted") else {})}
+        self.note(PODS, name, {"metadata": meta, "spec": spec, "status": {}})
 
     def gone(self, resource: Resource, name: str) -> None:
         """The object is deleted."""
@@ -141,13 +142,77 @@ def test_a_workload_that_has_ended_holds_what_still_runs(how: str) -> None:
     assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(70, []), (20, ['cpu 5 of the 4 that queue "q" has'])])
-def test_who_finds_no_node_is_soft_after_a_minute_and_not_before(seconds: int, found: list[str]) -> None:
-    record = Record()
+@pytest.mark.parametrize(
+    ("said", "seconds", "found"),
+    [
+        ({}, 310, []),
+        ({}, 200, ['cpu 5 of the 4 that queue "q" has']),
+        ({UNPLACED_AFTER: "30s"}, 40, []),
+        ({UNPLACED_AFTER: "10m"}, 310, ['cpu 5 of the 4 that queue "q" has']),
+    ],
+)
+def test_who_finds_no_node_is_soft_after_as_long_as_its_queue_says(
+    said: dict[str, str], seconds: int, found: list[str]
+) -> None:
+    record = Record(4, **said)
     _started(record, "a", 3, node="")
     record.passes(seconds)
     _started(record, "b", 2)
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == found
+
+
+def test_above_its_own_queue_nothing_open_is_soft() -> None:
+    record = Record(capability=9)
+    record.queue(9, "q", "parent")
+    record.queue(4, "parent")
+    _started(record, "a", 3, node="")
+    record.passes(310)
+    _started(record, "b", 2)
+    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
+        'cpu 5 of the 4 that queue "parent" has'
+    ]
+
+
+def test_a_third_queue_full_is_found_however_long_the_others_find_no_node() -> None:
+    record = Record()
+    for name in "abc":
+        _started(record, name, 4, node="")
+        record.passes(310)
+    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
+        'cpu 8 of the 4 that queue "q" has'
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "finds"), [(310, 0), (200, 1)])
+def test_surplus_that_finds_no_node_is_soft_as_well(seconds: int, finds: int) -> None:
+    record = Record()
+    _started(record, "a", 1)
+    for number in (1, 2):
+        record.pod("a", number, held=True)
+        record.pod("a", number, node="")
+    record.passes(seconds)
+    _started(record, "b", 2)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+def test_a_pod_that_is_being_deleted_counts_until_it_is_gone_but_for_those_that_come_in_its_place() -> None:
+    record = Record(capability=2)
+    _started(record, "a", 1)
+    record.pod("a", 1, held=True)
+    record.pod("a", 1)
+    record.pod("a", 1, deleted=True)
+    record.pod("a", 2, held=True)
+    record.pod("a", 2)
+    record.pod("a", 2, deleted=True)
+    assert opened_above(record.states)[0] == []
+    _started(record, "b", 1)
+    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
+        'cpu 4 of the 2 that queue "q" has'
+    ]
+    record.gone(PODS, "a-1")
+    record.gone(PODS, "a-2")
+    _started(record, "c", 1)
+    assert len(opened_above(record.states)[0]) == 2
 
 
 @pytest.mark.parametrize(

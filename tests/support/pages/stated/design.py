@@ -17,9 +17,9 @@ ROWS = (
     Row(_NOTES, "4, … «300 seconds»", ("controller.podgroups:_LONGEST_DELAY",)),
     Row(_NOTES, "left in peace for «ten minutes»", ("controller.podgroups:_CALM",)),
     Row(_NOTES, "does not show it, for «five seconds»", ("controller.memory:_WATCH_PATIENCE",)),
-    Row(_NOTES, "its claim is soft after «a minute»", ("controller.standing:_GRACE",)),
-    Row(_NOTES, "is hard at once, and for «a minute»", ("controller.standing:_GRACE",)),
-    Row(_NOTES, "no pod of the gang has a node for «a minute»", ("controller.standing:_GRACE",)),
+    Row(_NOTES, "its claim is soft after «five minutes»", ("muster.queues:UNPLACED",)),
+    Row(_NOTES, "is hard at once, and for «five minutes»", ("muster.queues:UNPLACED",)),
+    Row(_NOTES, "no pod of the gang has a node for «five minutes»", ("muster.queues:UNPLACED",)),
     Row(_NOTES, "`Assembling` is said only after «5 seconds»", ("controller.reconciler:_ASSEMBLING_SILENCE",)),
     Row(_NOTES, "serves whoever comes for «five seconds»", ("webhook.waiting:_GOOD_FOR",)),
     Row(

@@ -38,8 +38,8 @@ _STATES = (
         "(`activeDeadlineSeconds`; «a minute» at least)",
         (r"text:muster/workloads/model.py /self.seconds \/ \d+, (\S+)\)/",),
     ),
-    Row(_REASONS, "when no pod has a node after «a minute» it becomes", ("controller.standing:_GRACE",)),
-    Row(_REASONS, "admitted «a minute» ago or more", ("controller.standing:_GRACE",)),
+    Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queues:UNPLACED",)),
+    Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queues:UNPLACED",)),
 )
 
 _WAITING = (
@@ -50,7 +50,7 @@ _WAITING = (
         ("muster.queues:_PATIENCE",),
         lambda seconds: seconds / 60,
     ),
-    Row(_QUEUES, "placed nowhere for «a minute» (`Unschedulable`)", ("controller.standing:_GRACE",)),
+    Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queues:UNPLACED",)),
     Row(_QUEUES, "stay held for «five seconds» after the old ones", ("controller.evictions:_FIRST_WAIT",)),
     Row(
         _QUEUES,

@@ -108,7 +108,7 @@ _BREAKS = (
         rule=_fails,
     ),
     _row("muster sees it within about «half a minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
-    _row("`Admitted`, after «a minute» `Unschedulable`", "controller.standing:_GRACE"),
+    _row("`Admitted`, after «five minutes» `Unschedulable`", "muster.queues:UNPLACED"),
 )
 
 _LIMITS = (

@@ -1,0 +1,78 @@
+"""What an admitted gang holds and cannot use, for its pods find no node: how much of it, and from when on.
+
+As long as none of its members has a node it is all that it holds. Where some have one, it is what the others hold
+beyond what the gang was admitted for: an elastic gang runs without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.resources import Resources, largest, minus, total
+from muster.times import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.gates import Opening
+    from controller.view import Mark, View
+
+__all__ = ["Unplaced", "since", "unplaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """`softens` is when more of the claim turns soft (seconds of the wall clock), `soft` what of it is soft now.
+
+    `wholly` tells that this is all of it, `since` from when on that was unused; None where a member has a node.
+    """
+
+    since: float | None = None
+    softens: float | None = None
+    soft: Resources = field(default_factory=dict)
+    wholly: bool = False
+
+
+def since(view: View, mark: Mark, unplaced_since: float) -> float | None:
+    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows.
+
+    `mark` and `unplaced_since` are as in `Look`.
+    """
+    known = (seconds_of(view.mark.admitted_at), seconds_of(mark.admitted_at))
+    admitted_at = next((moment for moment in known if moment is not None), None)
+    return max(admitted_at, unplaced_since) if view.placed_nowhere and admitted_at is not None else None
+
+
+def unplaced(
+    view: View,
+    plan: Opening,
+    base: Resources,
+    grace: float,
+    now: float,
+    *,
+    unused_since: float | None,
+    waiting: Mapping[str, float],
+) -> Unplaced:
+    """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for.
+
+    `unused_since` is since when all of it is, `waiting` since when members have been open without a node, by UID.
+    """
+    if unused_since is not None:
+        # What it is given now it could not have used before.
+        begun = now if plan.grows else unused_since
+        soft = begun + grace <= now
+        return Unplaced(begun, begun + grace, plan.claim if soft else {}, wholly=soft)
+    if not waiting or plan.claim == base:
+        return Unplaced()
+    due = {
+        member.pod.metadata.uid: waiting[member.pod.metadata.uid] + grace
+        for member in view.members
+        if not member.held and not member.pod.spec.node_name and member.pod.metadata.uid in waiting
+    }
+    late = {uid for uid, moment in due.items() if moment <= now}
+    used = (member for member in view.members if not member.held and member.pod.metadata.uid not in late)
+    kept = total(member.requests for member in (*used, *plan.members))
+    unused = minus(plan.claim, largest(base, kept))
+    soft_part = {name: amount for name, amount in unused.items() if amount.nano}
+    return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)

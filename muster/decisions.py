@@ -1,0 +1,60 @@
+"""What is said of a gang that wants to start: that it may, or why not, in a sentence with numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.queues import exceeding
+from muster.reasons import State
+from muster.resources import Resources, describe, minus
+
+if TYPE_CHECKING:
+    from muster.books import Candidate
+    from muster.queues import Level, Place
+    from muster.room import Room
+
+__all__ = ["Decision", "free", "queue_not_found", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the ledger says of a candidate: it may start now, or the reason and the sentence why not."""
+
+    fits: bool
+    state: State
+    message: str
+
+
+def queue_not_found(name: str) -> Decision:
+    """What is said of a queue that does not exist, and of one that is not there for the gang's namespace."""
+    return Decision(fits=False, state=State.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
+
+
+def refused(candidate: Candidate, place: Place | None, now: float) -> Decision | None:
+    """Why a gang cannot start however much is free, or None where it can."""
+    name = candidate.queue
+    if place is None:
+        return queue_not_found(name)
+    if not place.view.open:
+        state = place.view.state or "not open yet"
+        message = f'queue "{name}" is {state} and takes no new work'
+        return Decision(fits=False, state=State.QUEUE_CLOSED, message=message)
+    if not place.leaf:
+        message = f'queue "{name}" has queues below it and takes no gangs itself'
+        return Decision(fits=False, state=State.QUEUE_NOT_LEAF, message=message)
+    for level in place.levels:
+        over = exceeding(candidate.need, level.limit)
+        if over is not None:
+            message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
+            return Decision(fits=False, state=State.EXCEEDS_CAPABILITY, message=message)
+    if candidate.deadline is not None and candidate.deadline <= now:
+        message = "the workload's own deadline has passed while it waited"
+        return Decision(fits=False, state=State.DEADLINE_PASSED, message=message)
+    return None
+
+
+def free(level: Level, need: Resources, room: Room) -> str:
+    """What is free of what the gang needs there, in words."""
+    named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
+    return f"{describe(minus(named, room.used(level.queue, named)))} free of {describe(named)}"
