@@ -36,7 +36,8 @@ class Memory:
     and `said` the last state and message; `opened` are the UIDs of pods whose gates were opened. `repairs` and `words`
     tell when spec and annotations may be written over somebody else's changes again. `unplaced_since` is when no member
     had a node any more (seconds of the wall clock): infinity while one has, 0 where none was seen to have one.
-    `waiting` is since when members have been seen open and without a node, by UID.
+    `waiting` is since when members have been seen open and without a node, by UID. `aside` is what was last said beside
+    the state (`words.aside`), `withdrawn` whether it was said that held pods stay held.
     """
 
     workload: str = ""
@@ -52,6 +53,8 @@ class Memory:
     repairs: Repairs = field(default_factory=Repairs)
     words: Repairs = field(default_factory=Repairs)
     said: tuple[str, str] = ("", "")
+    aside: str = ""
+    withdrawn: bool = False
 
     def assembling_for(self, now: float) -> float:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
@@ -111,6 +114,17 @@ class Memory:
         at = next((text for text in known if seconds_of(text) is not None), text_of(now))
         terms = admitted_for(self.terms)
         self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
+        return self.mark
+
+    def left_alone(self, view: View) -> Mark:
+        """What was decided of the gang while its workload is left alone; it is remembered.
+
+        What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
+        """
+        marks = (self.mark, view.mark) if view.uid and view.open else ()
+        self.mark = next((mark for mark in marks if mark.admitted == view.uid), Mark())
+        if self.mark == Mark():
+            self.terms = None
         return self.mark
 
     def still_waiting(self, view: View) -> Mark:

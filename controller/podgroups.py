@@ -33,6 +33,7 @@ __all__ = [
     "desired",
     "lenient",
     "newer",
+    "of_what_is_open",
     "outgrown",
     "own_claim",
     "unreserved",
@@ -128,6 +129,22 @@ def _least(gang: Gang, owed: Mapping[str, int]) -> Resources:
     counts = ((role.requests, min(role.minimum, owed.get(role.name, 0)) + role.reserved) for role in gang.roles)
     needed = total(times(requests, count) for requests, count in counts if count)
     return {name: min(amount, needed[name]) for name, amount in gang.min_resources.items() if name in needed}
+
+
+def of_what_is_open(view: View) -> PodGroupSpec:
+    """What a gang counts as admitted for where members are open and nobody says that it was admitted: these alone."""
+    if view.gang is None or view.intent is None:
+        raise ValueError(f"{view.key} has no gang")
+    counts = {
+        role.name: min(role.minimum, sum(member.role == role.name for member in view.open)) for role in view.gang.roles
+    }
+    return PodGroupSpec(
+        min_member=max(1, sum(counts.values())),
+        min_task_member={name: count for name, count in counts.items() if count},
+        min_resources={**as_text(total(member.requests for member in view.open))},
+        queue=view.pod_group.spec.queue if view.pod_group and view.pod_group.spec.queue else view.intent.queue,
+        priority_class_name=view.intent.priority_class,
+    )
 
 
 def unreserved(view: View, wanted: Wanted) -> Wanted:

@@ -10,6 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from controller import words
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import open_gates
@@ -19,13 +20,13 @@ from controller.line import Line
 from controller.memory import Memory
 from controller.nudges import Nudges
 from controller.passing import Passing
+from controller.phases import Phase
 from controller.podgroups import RESERVING, deferred, desired, lenient, unreserved
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced, leaving
-from controller.standing import Look, Phase, Standing, queue_held, waits_for_a_node
+from controller.standing import Look, Standing, queue_held, waits_for_a_node
 from controller.terms import admitted_for
 from controller.view import Mark, Member, View, observe
-from controller.words import TAKEN_OUT, at_rest, beyond, in_the_way, lacking, left_alone, of_the_scheduler, too_large
 from muster.kube.errors import ApiError
 from muster.ledger import GangKey, queue_not_found
 from muster.names import GATE, REQUEUE_AFTER, STATE
@@ -147,6 +148,8 @@ class Reconciler:
         if standing.phase is not Phase.ASSEMBLING:
             memory.assembling_since = None
         self._reporter.tell_rivals(view, self._clock())
+        if self._reporter.tell_aside(view, memory):
+            self._line.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
         evicted = self._evictions.wait(key) if view.evicted else None
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
@@ -160,7 +163,7 @@ class Reconciler:
                 await self._leave(view)
             case Phase.FOREIGN:
                 if view.members or (view.outsiders and view.gang is not None):
-                    self._reporter.tell(view, *in_the_way(view), self._clock())
+                    self._reporter.tell(view, *words.in_the_way(view), self._clock())
             case Phase.STALE:
                 logger.info("%s: the PodGroup is of a former workload of this name", view.key)
                 await self._keeper.delete(view)
@@ -250,22 +253,19 @@ class Reconciler:
         return False
 
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
-        """Let the pods of a workload go that is not, or not yet, in muster's hands.
-
-        They are bound to a PodGroup, without which Volcano never looks at them, and one that asks for the whole gang
-        would keep them: they get one that asks for nothing. Not in a queue that is not for them: there they stay held.
-        """
-        memory.mark, memory.terms = Mark(), None
-        state, message = left_alone(view) if standing.phase is Phase.NOT_MANAGED else (State.NOT_MANAGED, TAKEN_OUT)
+        """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
+        mark = memory.left_alone(view)
+        state, message = words.left_alone(view)
         if standing.lost and view.members:
             state, message = State.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
         elif view.members:
             view = await self._keeper.ensure(view, memory, lenient(view))
-            held = [member for member in view.members if member.held]
-            memory.opened |= set(await self._open_gates(held))
+            if standing.opening is not None:
+                memory.opened |= set(await self._open_gates(standing.opening.members))
+                message += words.beyond(standing.opening, {})
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
-            await self._keeper.report(view, memory, Mark(), state, message)
+            await self._keeper.report(view, memory, mark, state, message)
 
     async def _assemble(self, view: View, memory: Memory) -> None:
         """Say which pods are missing, but not in the moment in which an operator makes them one by one."""
@@ -276,7 +276,8 @@ class Reconciler:
         if wait > 0:
             self._queue.add_after(view.key, wait)
             return
-        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, lacking(view))
+        said = words.lacking(view) + memory.aside
+        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, said)
 
     async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
         """Admit the gang if it may start, else write down why it waits."""
@@ -285,7 +286,7 @@ class Reconciler:
         if decision is None:
             return
         if not decision.fits:
-            message = decision.message + self._deadlines.heed(view, decision.state, memory, now)
+            message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
             # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
             if memory.said[0] == decision.state and not self._line.take_turn(view.key):
                 message = memory.said[1]
@@ -331,14 +332,13 @@ class Reconciler:
                 self._passing.note(self._passing.by(view.key, now), now)
             memory.opened |= set(await self._open_gates(opening.members))
         if opening is not None:
-            message += beyond(opening, standing.stuck)
-        if later := deferred(view):
-            message += f"; {later}"
+            message += words.beyond(opening, standing.stuck)
+        message += memory.aside + (f"; {later}" if (later := deferred(view)) else "")
         state = State.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else State.ADMITTED
         if standing.softens is not None and not standing.soft:
             self._queue.add_after(view.key, standing.softens - now)
         elif standing.soft and not (view.members and all(member.held for member in view.members)):
-            state, message = State.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
+            state, message = State.UNSCHEDULABLE, f"{message}; {words.of_the_scheduler(view)}"
         await self._keeper.report(view, memory, memory.mark, state, message)
 
     async def _requeue(self, view: View, memory: Memory) -> None:
@@ -347,7 +347,7 @@ class Reconciler:
         Its operator makes them anew, held by the gate, and the gang queues again behind those who waited meanwhile.
         """
         asked = view.decoded.metadata.annotations[REQUEUE_AFTER] if view.decoded else ""
-        message = f"no pod found a node within {asked}, so that the place is given back; {of_the_scheduler(view)}"
+        message = f"no pod found a node within {asked}, so that the place is given back; {words.of_the_scheduler(view)}"
         mark = Mark(requeued_at=text_of(self._wall()))
         memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
         memory.mark = mark
@@ -359,7 +359,7 @@ class Reconciler:
     async def _queue_again(self, view: View, memory: Memory) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""
         memory.mark = Mark(requeued_at=view.mark.requeued_at)
-        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, too_large(view))
+        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, words.too_large(view))
 
     async def _open_gates(self, members: Sequence[Member]) -> list[str]:
         """Open the gates of these pods; gives the UIDs of those that are open now."""
@@ -374,7 +374,7 @@ class Reconciler:
         memory.mark = Mark()
         if view.pod_group is None or view.workload is None:
             return
-        state, message = at_rest(view.workload)
+        state, message = words.at_rest(view.workload)
         if view.mark != Mark() or view.pod_group.metadata.annotations.get(STATE) != state:
             await self._keeper.report(view, memory, Mark(), state, message)
             # Without the mark its place is free.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.above import Above
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
-from controller.words import to_a_maker, to_a_rival
+from controller.words import aside, still_held, to_a_maker, to_a_rival
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workloads import resource_of
@@ -21,6 +21,7 @@ from muster.objects import PodGroup, decode
 from muster.reasons import State
 
 if TYPE_CHECKING:
+    from controller.memory import Memory
     from controller.view import Mark, View
     from controller.writer import Writer
 
@@ -41,6 +42,7 @@ _WARNINGS = frozenset(
         State.FOREIGN_POD_GROUP,
         State.DEADLINE_NEAR,
         State.REQUEUED,
+        State.STILL_HELD,
     },
 )
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
@@ -117,6 +119,13 @@ class Reporter:
         for kind, decoded in view.rivals:
             rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above())
             self.tell(rival, State.FOREIGN_POD_GROUP, to_a_rival(view), now)
+
+    def tell_aside(self, view: View, memory: Memory) -> bool:
+        """Tell, once, who took back what held pods were made for; True where the gang's words have more to say."""
+        if view.withdrawn and not memory.withdrawn:
+            self.remark(view, State.STILL_HELD, still_held(view))
+        before, memory.aside, memory.withdrawn = memory.aside, aside(view), view.withdrawn
+        return memory.aside != before
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""

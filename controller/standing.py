@@ -7,12 +7,11 @@ gangs at the beginning of a leader's term.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from controller.gates import minimum_of, plan_opening, plan_pause
-from controller.podgroups import claim_of, desired, outgrown, own_claim
-from controller.requeue import leaving
+from controller.phases import Phase, phase_of
+from controller.podgroups import claim_of, desired, of_what_is_open, outgrown, own_claim
 from controller.terms import terms_of
 from controller.unplaced import since as unused_since
 from controller.unplaced import unplaced
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Look",
-    "Phase",
     "Standing",
     "beside",
     "candidate",
@@ -49,23 +47,6 @@ __all__ = [
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
-
-
-class Phase(Enum):
-    """Where a gang stands between nothing and running."""
-
-    GONE = auto()  # no living workload: nothing to do but to count the pods that it leaves behind
-    FOREIGN = auto()  # somebody else's PodGroup
-    STALE = auto()  # the PodGroup is of a former workload of the same name
-    INVALID = auto()  # the numbers make no gang
-    RELEASED = auto()  # the user took the workload out of muster's hands: held pods are let go
-    NOT_MANAGED = auto()  # pods of it came without muster: it is left alone, and held pods are let go
-    INACTIVE = auto()  # finished or suspended
-    ASSEMBLING = auto()
-    WAITING = auto()
-    ADMITTED = auto()
-    OUTGROWN = auto()  # all its pods were made anew, and ask for more than it was admitted for: it queues again
-    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +139,7 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
     queue = view.intent.queue if view.intent else queue_held(view)
     lost = bool(queue) and not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=lost)
-    phase = _phase(view, mark, gate)
+    phase = phase_of(view, mark, gate)
     if phase is Phase.ADMITTED:
         return _enter_admitted(view, ledger, look)
     if phase is Phase.WAITING:
@@ -166,10 +147,9 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
         queues = gate is GateMode.QUEUE and not lost
         changed = ledger.wait(candidate(view, priorities, mark)) if queues else ledger.forget(view.key)
         return Standing(phase, changed, gate=gate, lost=lost)
-    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
-        # What runs already goes on.
-        lost = lost and all(member.held for member in view.members)
-    if lost and phase in (Phase.ASSEMBLING, Phase.RELEASED, Phase.NOT_MANAGED):
+    if phase is Phase.NOT_MANAGED and view.holds:
+        return _enter_left_alone(view, ledger, look, gate, lost=lost)
+    if lost and phase is Phase.ASSEMBLING:
         return Standing(phase, ledger.forget(view.key), lost=True)
     claim = _left_over(view, phase, mark.admitted)
     if claim:
@@ -191,10 +171,7 @@ def _left_over(view: View, phase: Phase, marked: str) -> Resources:
         # Volcano keeps room for its minResources; what runs may be more.
         kept = claim_of(group.spec) if group is not None and group.status.phase in _HOLDING else {}
         return largest(kept, view.placed)
-    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
-        # Its gates are being opened, whatever the queue says: nobody can hold a part of it.
-        return total(member.requests for member in view.members)
-    running = total(member.requests for member in view.members if not member.held)
+    running = total(member.requests for member in view.open)
     if group is not None and _keeps_its_place(view, phase, marked):
         said = terms_of(view)
         return largest(own_claim(group) if said is None else claim_of(said), running)
@@ -207,6 +184,9 @@ def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
     if phase is Phase.INVALID:
         # Numbers that were broken by an edit end nothing.
         return view.uid in (view.marked_for, marked)
+    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
+        # It may come back into muster's hands, as what it was.
+        return bool(view.open) and view.uid in (view.marked_for, marked)
     # A suspended one that is resumed would be admitted by the mark.
     return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))
 
@@ -257,55 +237,39 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     )
 
 
-def _phase(view: View, mark: Mark, gate: GateMode) -> Phase:
-    return _aside(view) or _phase_of_active(view, mark, gate)
+def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *, lost: bool) -> Standing:
+    """A workload that ran before it was muster's, of which pods are held all the same.
 
-
-def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:
-    if view.uid and view.uid in (view.marked_for, mark.admitted):
-        return Phase.OUTGROWN if _comes_back_larger(view) else Phase.ADMITTED
-    if leaving(view, view.mark.requeued_at or mark.requeued_at):
-        return Phase.REQUEUED
-    # A member that runs, or may, says more than a mark: a lost mark is written again.
-    if any(not member.held for member in view.members):
-        return Phase.ADMITTED
-    if gate is GateMode.OFF and view.members:
-        # Held before the gate was turned off: nothing is left to wait for.
-        return Phase.ADMITTED
-    return Phase.WAITING if view.assembled and view.members else Phase.ASSEMBLING
-
-
-def _comes_back_larger(view: View) -> bool:
-    """Whether nothing is left of what was admitted, and what is there instead asks for more.
-
-    So it is with a RayCluster whose upgrade strategy is Recreate. It starts as a whole or not at all, as any gang does.
+    They were made before the webhook had seen the others. They are no gang any more and wait for nobody of it; but they
+    go into the queue for which they are bound, and take no more of it than there is.
     """
-    if view.pod_group is None or not view.members or not all(member.held for member in view.members):
-        return False
-    return outgrown(view, view.terms or desired(view, admitted=True).group.spec)
+    queue, running = queue_held(view), total(member.requests for member in view.open)
+    if lost and not view.open:
+        return Standing(Phase.NOT_MANAGED, ledger.forget(view.key), lost=True)
+    base = largest(_left_over(view, Phase.NOT_MANAGED, look.mark.admitted), running)
+    priority = _urgency(view, look)
 
+    def may_hold(claim: Resources) -> bool:
+        if lost or not look.grow:
+            return False
+        return gate is not GateMode.QUEUE or ledger.fits_more(
+            view.key, queue, claim, look.now, replaces=beside(view.key)[3]
+        )
 
-def _aside(view: View) -> Phase | None:
-    """Why the gang is neither waiting nor admitted, or None where it is one of them."""
-    if view.decoded is None or view.decoded.metadata.deletion_timestamp:
-        return Phase.FOREIGN if view.pod_group is not None and not view.ours else Phase.GONE
-    if view.pod_group is not None:
-        if not view.ours:
-            return Phase.FOREIGN
-        if view.stale:
-            return Phase.STALE
-    if view.error:
-        return Phase.INVALID
-    if view.gang is None or view.workload is None:
-        return Phase.RELEASED
-    if not view.workload.active:
-        return Phase.INACTIVE
-    return Phase.NOT_MANAGED if view.outsiders else None
+    # First what it has, so that it stands in its own way no longer as one that waits.
+    changed = ledger.hold(view.key, queue, base, priority=priority, since=_since(view))
+    plan = plan_opening(view.members, (), base, may_hold)
+    changed = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view)) or changed
+    return Standing(Phase.NOT_MANAGED, changed, plan, gate=gate)
 
 
 def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
+    unmarked = _unmarked(view, ledger, look)
+    if unmarked:
+        view = replace(view, terms=of_what_is_open(view))
     # What stands in the PodGroup may be anybody's: of that only what muster wrote counts, and what the workload says.
-    wanted = desired(view, admitted=True) if view.terms is None and view.pod_group is not None else None
+    asked = unmarked or (view.terms is None and view.pod_group is not None)
+    wanted = desired(view, admitted=True) if asked else None
     grant = _grant(view, wanted.group.spec if wanted is not None else view.terms)
     queue, now = grant.queue, look.now
     lost = not ledger.tree.open_to(queue, view.namespace)
@@ -358,6 +322,16 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
         wanted=wanted,
         wave=wave,
     )
+
+
+def _unmarked(view: View, ledger: Ledger, look: Look) -> bool:
+    """Whether members are open, and nothing tells that muster gave the gang room for more than these.
+
+    Its PodGroup was deleted while nobody led, or pods were bound past muster: all the others have to find room.
+    """
+    if not view.open or view.uid in (view.marked_for, look.mark.admitted):
+        return False
+    return _gate(view, ledger, queue_held(view), lost=False) is GateMode.QUEUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controller.above import Above, above
+from controller.asked import came_first, last_asked
+from controller.behind import age, belongs, owned, rivals_of, workload_behind
 from controller.leaving import leaving, requests_of
 from controller.podgroups import newer
 from muster.additions import NOTHING_ADDED
@@ -19,7 +21,6 @@ from muster.names import (
     ADMITTED_AT,
     ADMITTED_FOR,
     GANG,
-    GANG_SIZE,
     GATE,
     MANAGED_BY,
     MUSTER,
@@ -102,7 +103,9 @@ class View:
     where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
     that since; None where this leader has said nothing yet.
     `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait.
-    `namespace` are the labels of its namespace, by which queues are open to it, `above` is who made the workload.
+    `withdrawn` tells that the workload asks for nothing any more while pods of it are held: what it last asked for
+    stands, in `intent` and `gang`. `namespace` are the labels of its namespace, by which queues are open to it,
+    `above` is who made the workload.
     """
 
     key: GangKey
@@ -124,6 +127,7 @@ class View:
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
     terms: PodGroupSpec | None = None
     evicted: bool = False
+    withdrawn: bool = False
     namespace: Mapping[str, str] = field(default_factory=dict)
     above: Above = field(default_factory=Above)
 
@@ -163,6 +167,24 @@ class View:
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted."""
         return self.mark.admitted
+
+    @property
+    def holds(self) -> bool:
+        """Whether a member is held."""
+        return any(member.held for member in self.members)
+
+    @property
+    def open(self) -> tuple[Member, ...]:
+        """The members that no gate of muster's holds."""
+        return tuple(member for member in self.members if not member.held)
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether pods that came without muster keep it out of muster's hands.
+
+        Where members are held these are the older ones only: else one more pod would let all of them go.
+        """
+        return bool(self.outsiders and (not self.holds or came_first(self)))
 
     @property
     def placed_nowhere(self) -> bool:
@@ -239,8 +261,8 @@ def observe(
 
 def _own(view: View, pod: Pod) -> bool:
     """Whether a pod is one of the workload's, or of one that is gone."""
-    owned = view.kind is None or view.decoded is None or _belongs(pod, view.kind, view.decoded)
-    return owned and GANG in pod.metadata.labels
+    mine = view.kind is None or view.decoded is None or belongs(pod, view.kind, view.decoded)
+    return mine and GANG in pod.metadata.labels
 
 
 def _known(pod: Pod, view: View) -> bool:
@@ -257,11 +279,11 @@ def _seen(
     group: PodGroup | None,
     pods: list[Pod],
 ) -> View:
-    found = _workload(key, cluster, pods, group)
+    found = workload_behind(key, cluster, pods, group)
     if found is None:
         return View(key, group, tuple(_orphans(cluster, pods, opened)))
     kind, decoded = found
-    own = {pod.metadata.uid for pod in pods if _belongs(pod, kind, decoded)}
+    own = {pod.metadata.uid for pod in pods if belongs(pod, kind, decoded)}
     strangers = [pod for pod in pods if pod.metadata.uid not in own and owner_of(pod)]
     members, error = _members(cluster, kind, [pod for pod in pods if pod.metadata.uid in own], opened)
     view = View(
@@ -272,7 +294,7 @@ def _seen(
             (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
         ),
         outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
-        rivals=tuple(_rivals(key, cluster, strangers)),
+        rivals=tuple(rivals_of(key, cluster, strangers)),
         gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
@@ -296,11 +318,15 @@ def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collecti
 def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
     """The view with what the workload asks for; as it is where that is nothing."""
     around = cluster.around(kind, decoded)
-    if not speaks(decoded.metadata, kind.policy(decoded), around):
+    asks = speaks(decoded.metadata, kind.policy(decoded), around)
+    if not asks and not view.holds:
         return view
     try:
         workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
         intent = find_intent(workload, defaults, around)
+        if intent is None and view.holds:
+            intent = last_asked(view, workload, around, cluster.priorities(), defaults)
+            view = replace(view, withdrawn=True)
         # A plain pod, which speaks for its gang, has been given already what it gets.
         additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
         gang = gang_of(workload, intent, cluster.priorities(), additions) if intent else None
@@ -308,7 +334,7 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         return replace(view, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
         # They need not be alike: what those ask for that are there says more than one of them.
-        first = sorted(view.members, key=lambda member: _age(member.pod))[: gang.min_member]
+        first = sorted(view.members, key=lambda member: age(member.pod))[: gang.min_member]
         gang = replace(gang, min_resources=total(member.requests for member in first))
     return replace(view, workload=workload, intent=intent, gang=gang)
 
@@ -328,40 +354,9 @@ def _from_here(workload: Workload, view: View) -> Workload:
     return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
 
 
-def _belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
-    """Whether the pod is the workload's; of plain pods all are that say so themselves, whoever made them."""
-    if kind is PLAIN_POD:
-        return GANG_SIZE in pod.metadata.annotations
-    return _owned(pod, decoded)
-
-
-def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Decoded] | None:
-    """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more."""
-    bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
-    plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
-    oldest = min(plain, key=lambda pod: (not pod.living, *_age(pod)), default=None)
-    return (PLAIN_POD, oldest) if oldest is not None else None
-
-
-def _age(pod: Pod) -> tuple[str, str]:
-    return pod.metadata.creation_timestamp, pod.metadata.name
-
-
-def _owned(pod: Pod, decoded: Decoded) -> bool:
-    owner = owner_of(pod)
-    return owner is not None and owner.uid == decoded.metadata.uid
-
-
 def _ended(pod: Pod, decoded: Decoded) -> bool:
     """Whether it is a pod of the workload that has finished and is still there: its operator makes no other one."""
-    return _owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
-
-
-def _rivals(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
-    """The living workloads, each once, that own these pods."""
-    owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
-    found = (cluster.workload(key.namespace, owner) for owner in owners)
-    return (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
+    return owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
 
 
 def _held(pod: Pod, opened: Collection[str]) -> bool:
@@ -374,21 +369,3 @@ def _orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iter
         # The apiserver has checked the quantities of what is a pod.
         with suppress(InvalidObjectError):
             yield Member(pod, "", cluster.requests_of(pod), _held(pod, opened))
-
-
-def _workload(
-    key: GangKey,
-    cluster: Cluster,
-    pods: list[Pod],
-    group: PodGroup | None,
-) -> tuple[Kind, Decoded] | None:
-    """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
-
-    Where there is neither, plain pods speak for themselves; else it is the one that would have a PodGroup of that name.
-    """
-    of_group = group.metadata.controller if group else None
-    for owner in (of_group, *map(owner_of, pods)):
-        found = cluster.workload(key.namespace, owner) if owner else None
-        if found:
-            return found
-    return _plain(key, cluster) or cluster.workload_of(key)

@@ -15,20 +15,18 @@ if TYPE_CHECKING:
     from muster.workloads import Workload
 
 __all__ = [
-    "TAKEN_OUT",
+    "aside",
     "at_rest",
     "beyond",
     "in_the_way",
     "lacking",
     "left_alone",
     "of_the_scheduler",
+    "still_held",
     "to_a_maker",
     "to_a_rival",
     "too_large",
 ]
-
-TAKEN_OUT = "the workload was taken out of muster's hands"
-"""What is said of one that asks for nothing any more."""
 
 # How many pods a sentence names.
 _NAMED = 3
@@ -83,23 +81,54 @@ def beyond(opening: Opening, stuck: Resources) -> str:
     return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
 
 
+def aside(view: View) -> str:
+    """What the owner of a gang is to know beside its state, while pods of it are held; "" where that is nothing."""
+    words = ""
+    if view.withdrawn and view.intent is not None:
+        words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
+    if view.holds and view.outsiders and not view.left_alone:
+        words += f"; pods that came without muster open nothing ({_named(view)})"
+    return words
+
+
+def still_held(view: View) -> str:
+    """What the owner of held pods is told who takes back what they were made for."""
+    count = sum(member.held for member in view.members)
+    stays = f'what is held ({count} pods) stays in queue "{view.intent.queue if view.intent else ""}" as last asked for'
+    return (
+        f"the workload asks for nothing any more, but {stays}: "
+        "delete the workload and apply it again, or name another queue to wait there"
+    )
+
+
 def in_the_way(view: View) -> tuple[State, str]:
     """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
     if not view.members and view.outsiders:
-        return left_alone(view)
+        return _came_without(view)
     message = f'a PodGroup "{view.key.name}" that muster did not make is in the way; delete or rename it'
     return State.FOREIGN_POD_GROUP, message
 
 
 def left_alone(view: View) -> tuple[State, str]:
-    """State and sentence for a workload of which pods came without muster."""
+    """State and sentence for a workload that asks for nothing any more, or of which pods came without muster."""
+    if view.gang is None and not view.error:
+        return State.NOT_MANAGED, "the workload was taken out of muster's hands"
+    return _came_without(view)
+
+
+def _came_without(view: View) -> tuple[State, str]:
     names = (scheduler.bound_to(pod) for pod in view.outsiders for scheduler in SCHEDULERS.values())
     bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
     if bound:
         return State.EXTERNAL, f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it'
+    return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {_named(view)}"
+
+
+def _named(view: View) -> str:
+    """The pods that came without muster, the first of them by name."""
     named = ", ".join(pod.metadata.name for pod in view.outsiders[:_NAMED])
     more = f" and {len(view.outsiders) - _NAMED} more" if len(view.outsiders) > _NAMED else ""
-    return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}{more}"
+    return f"{named}{more}"
 
 
 def to_a_maker(view: View, message: str) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from muster.workloads import Workload
 
-__all__ = ["Defaults", "Intent", "Surroundings", "find_intent", "foreign_scheduler", "speaks"]
+__all__ = ["Defaults", "Intent", "Surroundings", "find_intent", "foreign_scheduler", "named_queue", "speaks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +117,8 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         return ""
 
     scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, around))
-    queue = first(
-        "queue",
-        _of_workload(QUEUE_LABEL, workload),
-        (f"{workload.policy_path}.queue", policy.queue),
-        (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
-        *(
-            saying
-            for voice in around.voices
-            for saying in (_label(QUEUE_LABEL, voice), _annotation(QUEUE_ANNOTATION, voice))
-        ),
-        _annotation(QUEUE_ANNOTATION, _voice(f"namespace {around.namespace.name}", around.namespace)),
-    )
+    of_namespace = _annotation(QUEUE_ANNOTATION, _voice(f"namespace {around.namespace.name}", around.namespace))
+    queue = first("queue", *_queues(workload, around), of_namespace)
     of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, around)
     priority = first(
         "priorityClassName",
@@ -151,6 +141,25 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         prioritise_pods=prioritise_pods,
         topology=_topology(workload, around),
     )
+
+
+def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str, str] | None:
+    """Where the workload, or who speaks for it, names a queue, and which; None where it is left to the namespace."""
+    return next((said for said in _queues(workload, around) if said[1]), None)
+
+
+def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
+    """Where the queue may be named, but for the namespace, the first that counts first, and what is said there."""
+    return [
+        _of_workload(QUEUE_LABEL, workload),
+        (f"{workload.policy_path}.queue", workload.policy.queue),
+        (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
+        *(
+            saying
+            for voice in around.voices
+            for saying in (_label(QUEUE_LABEL, voice), _annotation(QUEUE_ANNOTATION, voice))
+        ),
+    ]
 
 
 def foreign_scheduler(

@@ -23,6 +23,7 @@ class State(StrEnum):
     REQUEUED = "Requeued"
     RUNNING = "Running"
     FINISHED = "Finished"
+    STILL_HELD = "StillHeld"
     SUSPENDED = "Suspended"
     INVALID = "Invalid"
     FOREIGN_POD_GROUP = "ForeignPodGroup"

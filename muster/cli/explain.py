@@ -102,7 +102,7 @@ def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
     view = books.views.get(key) or observe(key, picture.cluster, picture.defaults)
     try:
         workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
-        intent = find_intent(workload, picture.defaults, around)
+        intent = view.intent if view.withdrawn else find_intent(workload, picture.defaults, around)
         additions = picture.cluster.added.of(key.namespace)
         gang = gang_of(workload, intent, picture.cluster.priorities(), additions) if intent else None
     except InvalidObjectError as error:
@@ -155,7 +155,7 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
         return in_the_way(view)
     if why_not:
         return State.NOT_MANAGED, why_not
-    if view.outsiders:
+    if view.left_alone:
         return left_alone(view)
     if not workload.active:
         return at_rest(workload)

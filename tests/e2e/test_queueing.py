@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.names import PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
+from muster.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, message, node_of, state
+from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
 from tests.support.cluster.timeline import timeline
-from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.manifests.applied import pod, pytorch_job, ray_cluster
 from tests.support.pages.seeds import Point, told
 
 if TYPE_CHECKING:
@@ -58,6 +58,29 @@ def _admission(scene: Scene, gang: str) -> int:
     return scene.recorder.first(
         POD_GROUPS, lambda group: group["metadata"]["name"] == gang and bool(admitted(group))
     ).version
+
+
+def test_a_gang_that_waits_stays_held_whatever_its_owner_takes_back(scene: Scene) -> None:
+    """By way of its label, of opting out and of a pod that muster lets pass: nothing opens before there is room."""
+    queue = scene.queue(cpu="2")
+    scene.apply(_cluster("holder", queue, 2))
+    scene.await_running("ray-holder-pg", 2)
+    scene.apply(_cluster("waiter", queue, 2))
+    waiter = scene.await_state("ray-waiter-pg", "WaitingForQuota")["metadata"]["ownerReferences"][0]
+    stranger = pod("stranger")
+    labels = {"ray.io/cluster": "waiter", "ray.io/group": "none-of-its", "ray.io/node-type": "worker"}
+    scene.apply({**stranger, "metadata": {"name": "stranger", "labels": labels, "ownerReferences": [waiter]}})
+    beside = "pods that came without muster open nothing (stranger)"
+    scene.wait("word of the pod", lambda: beside in message(scene.pod_group("ray-waiter-pg")))
+    scene.label(RAY_CLUSTERS, "waiter", **{QUEUE_LABEL: None, MANAGED: "false"})
+    assert f'stays in queue "{queue}"' in scene.await_event("waiter", "StillHeld")
+    assert [gates(one) for one in scene.pods("ray-waiter-pg")] == [["muster.dev/gang"]] * 2
+    assert state(scene.pod_group("ray-waiter-pg")) == "WaitingForQuota"
+    scene.delete(RAY_CLUSTERS, "holder")
+    scene.wait("it to run", lambda: [phase(one) for one in scene.pods("ray-waiter-pg")] == ["Running"] * 2)
+    # Nothing of it is held any more: it is as it says.
+    scene.await_state("ray-waiter-pg", "NotManaged")
+    scene.assert_never_open_above()
 
 
 def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> None:

@@ -54,11 +54,12 @@ async def test_what_a_foreign_group_holds_is_not_given_away() -> None:
     assert "cpu 2" in harness.annotations(GROUP)[MESSAGE]
 
 
-async def test_a_workload_taken_out_of_musters_hands_is_let_go() -> None:
-    """They get the PodGroup that they are bound to, or Volcano would never look at them."""
-    harness = demo(workloads=[ray_cluster(labels={})])
-    written = await harness.settle()
-    assert written[:4] == [f"muster {GROUP}", "patch demo-head", "patch demo-w-0", "patch demo-w-1"]
+async def test_a_workload_taken_out_of_musters_hands_is_left_alone() -> None:
+    """Its pods keep the PodGroup that they are bound to, or Volcano would never look at them."""
+    harness = demo()
+    await harness.settle()
+    harness.set_workload(ray_cluster(labels={}))
+    await harness.settle()
     assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
     assert harness.annotations(GROUP)[STATE] == "NotManaged"
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from controller.standing import Look, Phase, Standing, candidate, enter
+from controller.phases import Phase
+from controller.standing import Look, Standing, candidate, enter
 from controller.view import Mark, View, observe
 from muster.ledger import Candidate, Ledger
 from muster.names import GANG, GROUP_NAME
@@ -90,7 +91,8 @@ def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Stand
         ),
         pytest.param(BROKEN, HELD, None, "", Phase.INVALID, id="numbers that make no gang"),
         pytest.param(BROKEN, HELD, pod_group(owner_uid="uid-old"), "", Phase.STALE, id="stale before invalid"),
-        pytest.param(NOT_OURS, HELD, pod_group(), "", Phase.RELEASED, id="taken out of muster's hands"),
+        pytest.param(NOT_OURS, OPEN, pod_group(), "", Phase.RELEASED, id="taken out of muster's hands"),
+        pytest.param(NOT_OURS, HELD, pod_group(), "", Phase.WAITING, id="taken out of muster's hands while it waits"),
         pytest.param(ray_cluster(), [OLD, *OPEN[1:]], pod_group(), "", Phase.NOT_MANAGED, id="an old pod"),
         pytest.param(ray_cluster(), [OLD], pod_group(ours=False), "", Phase.FOREIGN, id="the operator's own gang"),
         pytest.param(NOT_OURS, [OLD], None, "", Phase.RELEASED, id="asks for nothing"),
@@ -350,7 +352,7 @@ def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
         pytest.param(HELD, HELD, False, id="nothing"),
         pytest.param(HELD[:2], HELD, True, id="comes to wait"),
         pytest.param(HELD, OPEN, True, id="comes to hold"),
-        pytest.param(OPEN, OPEN[:1], False, id="a member crashes: its place is kept"),
+        pytest.param(OPEN, OPEN[:1], True, id="a member crashes, and nobody knows that it had a place"),
         pytest.param(OPEN, [*OPEN, ray_pod("w-2", held=False)], True, id="comes to hold more"),
     ],
 )

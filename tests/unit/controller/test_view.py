@@ -115,7 +115,7 @@ def test_pods_of_a_new_life_lead_to_the_new_workload_when_the_old_one_is_gone() 
 
 
 def test_a_workload_that_is_not_musters_has_no_gang() -> None:
-    view = seen(HEAD, workloads=[ray_cluster(labels={})])
+    view = seen({**HEAD, "spec": {**HEAD["spec"], "schedulingGates": []}}, workloads=[ray_cluster(labels={})])
     assert (view.gang, view.intent, view.error) == (None, None, "")
     assert view.decoded is not None
 

@@ -1,0 +1,85 @@
+"""Where a gang stands between nothing and running, by what is seen of it and what was decided."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from controller.podgroups import desired, outgrown
+from controller.requeue import leaving
+from muster.modes import GateMode
+
+if TYPE_CHECKING:
+    from controller.view import Mark, Member, View
+
+__all__ = ["Phase", "phase_of"]
+
+
+class Phase(Enum):
+    """Where a gang stands between nothing and running."""
+
+    GONE = auto()  # no living workload: nothing to do but to count the pods that it leaves behind
+    FOREIGN = auto()  # somebody else's PodGroup
+    STALE = auto()  # the PodGroup is of a former workload of the same name
+    INVALID = auto()  # the numbers make no gang
+    RELEASED = auto()  # the user took the workload out of muster's hands, and nothing of it is held
+    NOT_MANAGED = auto()  # pods of it came without muster: it is left alone, and held pods go as there is room
+    INACTIVE = auto()  # finished or suspended
+    ASSEMBLING = auto()
+    WAITING = auto()
+    ADMITTED = auto()
+    OUTGROWN = auto()  # all its pods were made anew, and ask for more than it was admitted for: it queues again
+    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be made anew
+
+
+def phase_of(view: View, mark: Mark, gate: GateMode) -> Phase:
+    """Where the gang stands; `mark` is what this leader itself decided, `gate` what holds it back."""
+    return _aside(view) or _phase_of_active(view, mark, gate)
+
+
+def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:
+    if view.uid and view.uid in (view.marked_for, mark.admitted):
+        return Phase.OUTGROWN if _comes_back_larger(view) else Phase.ADMITTED
+    if leaving(view, view.mark.requeued_at or mark.requeued_at):
+        return Phase.REQUEUED
+    # A member that runs, or may, says more than a mark: a lost mark is written again. One that is never held, such as
+    # a launcher that comes when the others run, says nothing.
+    if any(_was_held(view, member) for member in view.open):
+        return Phase.ADMITTED
+    if gate is GateMode.OFF and view.members:
+        # Held before the gate was turned off: nothing is left to wait for.
+        return Phase.ADMITTED
+    return Phase.WAITING if view.assembled and view.members else Phase.ASSEMBLING
+
+
+def _was_held(view: View, member: Member) -> bool:
+    role = view.gang.role(member.role) if view.gang else None
+    return role is None or role.gated
+
+
+def _comes_back_larger(view: View) -> bool:
+    """Whether nothing is left of what was admitted, and what is there instead asks for more.
+
+    So it is with a RayCluster whose upgrade strategy is Recreate. It starts as a whole or not at all, as any gang does.
+    """
+    if view.pod_group is None or not view.members or not all(member.held for member in view.members):
+        return False
+    return outgrown(view, view.terms or desired(view, admitted=True).group.spec)
+
+
+def _aside(view: View) -> Phase | None:
+    """Why the gang is neither waiting nor admitted, or None where it is one of them."""
+    if view.decoded is None or view.decoded.metadata.deletion_timestamp:
+        return Phase.FOREIGN if view.pod_group is not None and not view.ours else Phase.GONE
+    if view.pod_group is not None:
+        if not view.ours:
+            return Phase.FOREIGN
+        if view.stale:
+            return Phase.STALE
+    if view.error:
+        return Phase.INVALID
+    if view.gang is None or view.workload is None:
+        return Phase.RELEASED
+    if not view.workload.active:
+        return Phase.INACTIVE
+    return Phase.NOT_MANAGED if view.left_alone else None

@@ -1,0 +1,315 @@
+"""Held pods stay held, whatever their owner does: nothing but room in its queue opens the gates of a gang."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
+from tests.support.controller.bypass_queue import gang, harness, running
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import (
+    JSON,
+    old_pod,
+    pod,
+    pytorch_job,
+    pytorch_pod,
+    queue,
+    ray_pod,
+    template,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LATE = "ray-late-pg"
+FIRST, LATER = "2026-11-21T10:00:00Z", "2026-11-21T10:00:07Z"
+
+
+def full(**more: Any) -> Harness:  # noqa: ANN401 - Harness's own
+    """A gang holds the whole queue of 4 cpu, and `late`, of 4 cpu too, waits for it."""
+    runs, group = running("runs", 4)
+    workload, pods = gang("late", 4)
+    for one in pods:
+        one["metadata"]["creationTimestamp"] = FIRST
+    return harness(runs, (workload, pods), groups=[group], **more)
+
+
+def late(**labels: str) -> JSON:
+    """The gang's workload with these labels, and no others."""
+    workload, _ = gang("late", 4)
+    return {**workload, "metadata": {**workload["metadata"], "labels": labels}}
+
+
+def beside(name: str, role: str = "workers", created: str = LATER, **spec: Any) -> JSON:  # noqa: ANN401 - of the pod
+    """A pod of the gang's workload that carries nothing of muster."""
+    made = old_pod(name, role, cluster="late", owner_uid="uid-late", meta={"creationTimestamp": created}, **spec)
+    return {**made, "spec": {**made["spec"], "schedulingGates": []}}
+
+
+def opened(harness: Harness, name: str = "late") -> list[str]:
+    """The gang's own pods that no gate holds."""
+    return [one for one in harness.open_pods() if one.startswith(f"{name}-")]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(late(), id="its labels are gone"),
+        pytest.param(late(**{MANAGED: "false"}), id="it opts out without a queue"),
+        pytest.param(late(**{MANAGED: "false", "volcano.sh/queue-name": "q"}), id="it opts out"),
+        pytest.param(late(**{"ray.io/scheduler-name": "yunikorn"}), id="it names somebody else's scheduler"),
+    ],
+)
+async def test_a_gang_that_waits_is_not_let_go_by_what_its_owner_takes_back(changed: JSON) -> None:
+    waits = full()
+    await waits.settle()
+    assert waits.annotations(LATE)[STATE] == "WaitingForQuota"
+    before = waits.client.groups[LATE]["spec"]
+    waits.set_workload(changed)
+    await waits.settle()
+    assert opened(waits) == []
+    assert (waits.client.groups[LATE]["spec"], waits.annotations(LATE)[STATE]) == (before, "WaitingForQuota")
+    assert str(waits.reconciler._ledger.used("q")["cpu"]) == "4"
+    # So it is for the next leader, who knows no more than what is in the cluster.
+    waits.restart()
+    await waits.settle()
+    assert (opened(waits), waits.client.groups[LATE]["spec"]) == ([], before)
+
+
+async def test_nor_is_one_of_a_namespace_that_opts_out() -> None:
+    waits = full(namespaces=[{"metadata": {"name": "team"}}])
+    await waits.settle()
+    waits.set_namespace({"metadata": {"name": "team", "labels": {MANAGED: "false"}}})
+    waits.set_workload(late())
+    await waits.settle()
+    assert opened(waits) == []
+
+
+async def test_its_owner_is_told_once_and_what_to_do() -> None:
+    waits = full()
+    await waits.settle()
+    waits.set_workload(late())
+    await waits.settle()
+    for key in waits.cluster.gangs():
+        waits.queue.add(key)
+    await waits.settle()
+    said = [note for type_, reason, note in waits.events() if (type_, reason) == ("Warning", "StillHeld")]
+    assert len(said) == 1
+    assert 'stays in queue "q"' in said[0]
+    assert "delete the workload and apply it again, or name another queue" in said[0]
+
+
+async def test_it_starts_when_its_turn_comes() -> None:
+    """What was last asked for stands: neither is it lost."""
+    waits = full()
+    await waits.settle()
+    waits.set_workload(late())
+    await waits.settle()
+    waits.set_queue(queue(cpu="8"))
+    await waits.settle()
+    assert len(opened(waits)) == 4
+    assert waits.annotations(LATE)[ADMITTED] == "uid-late"
+
+
+async def test_it_may_name_another_queue_and_stands_in_that_line() -> None:
+    waits = full()
+    await waits.settle()
+    waits.set_workload(late(**{MANAGED: "false", "volcano.sh/queue-name": "other"}))
+    waits.set_queue(queue("other", cpu="3"))
+    await waits.settle()
+    assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "ExceedsCapability")
+    waits.set_queue(queue("other", cpu="4"))
+    await waits.settle()
+    assert (len(opened(waits)), waits.client.groups[LATE]["spec"]["queue"]) == (4, "other")
+
+
+async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
+    waits = full()
+    await waits.settle()
+    waits.set_workload(late())
+    await waits.settle()
+    waits.client.pods = {name: one for name, one in waits.client.pods.items() if not name.startswith("late-")}
+    waits.client.pods["late-new"] = beside("late-new")
+    waits.watch()
+    await waits.settle()
+    assert waits.annotations(LATE)[STATE] == "NotManaged"
+    assert waits.reconciler._ledger.waiting("q") == []
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pytest.param(beside("stranger", "no-such-role"), id="of an unknown role"),
+        pytest.param(beside("stranger", nodeName="node-1"), id="with a node"),
+        pytest.param(beside("stranger", schedulerName="my-own"), id="of another scheduler"),
+        pytest.param(beside("stranger", "no-such-role", FIRST), id="of an unknown role, in the same second"),
+        pytest.param(beside("stranger", created=FIRST, nodeName="node-1"), id="with a node, in the same second"),
+        pytest.param(beside("stranger", created=FIRST, schedulerName="my-own"), id="another's, in the same second"),
+    ],
+)
+async def test_a_pod_that_comes_past_muster_opens_nothing(stranger: JSON) -> None:
+    """The gang waits as before, and starts as a whole when its turn comes."""
+    waits = full()
+    await waits.settle()
+    before = waits.client.groups[LATE]["spec"]
+    waits.client.pods["stranger"] = stranger
+    waits.watch()
+    await waits.settle()
+    assert (opened(waits), waits.client.groups[LATE]["spec"]) == ([], before)
+    assert "pods that came without muster open nothing (stranger)" in waits.annotations(LATE)[MESSAGE]
+    waits.set_queue(queue(cpu="8"))
+    await waits.settle()
+    assert len(opened(waits)) == 4
+
+
+async def test_pods_older_than_the_gang_open_no_more_than_there_is_room_for() -> None:
+    """Any pod that is old enough can be given the labels and the owner of a member later."""
+    waits = full()
+    await waits.settle()
+    waits.client.pods["old"] = beside("old", created="2026-11-21T09:00:00Z")
+    waits.watch()
+    await waits.settle()
+    assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "NotManaged")
+    waits.set_queue(queue(cpu="6"))
+    await waits.settle()
+    assert len(opened(waits)) == 2
+    assert "no room yet for cpu 2" in waits.annotations(LATE)[MESSAGE]
+    assert str(waits.reconciler._ledger.used("q")["cpu"]) == "6"
+
+
+def runs_in_a_full_queue() -> Harness:
+    """`runs`, of 4 cpu, fills its queue; it has a fifth pod, which waits for room."""
+    (workload, pods), group = running("runs", 4)
+    more = ray_pod("runs-more", cluster="runs", owner_uid="uid-runs", meta={"creationTimestamp": LATER})
+    return harness((workload, [*pods, more]), groups=[group])
+
+
+def of_runs(labels: dict[str, str], cpus: int = 4) -> JSON:
+    (workload, _), _ = running("runs", cpus)
+    return {**workload, "metadata": {**workload["metadata"], "labels": labels}}
+
+
+async def test_surplus_of_a_running_gang_is_not_let_go_either() -> None:
+    runs = runs_in_a_full_queue()
+    await runs.settle()
+    assert "runs-more" not in runs.open_pods()
+    runs.set_workload(of_runs({}))
+    await runs.settle()
+    assert "runs-more" not in runs.open_pods()
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        pytest.param(lambda runs: runs.set_workload(of_runs({})), id="its labels are gone for a while"),
+        pytest.param(
+            lambda runs: runs.client.pods.update(
+                past=old_pod("past", cluster="runs", owner_uid="uid-runs", meta={"creationTimestamp": LATER})
+            ),
+            id="a pod comes past muster for a while",
+        ),
+    ],
+)
+async def test_to_leave_and_come_back_larger_is_growth(away: Callable[[Harness], None]) -> None:
+    """What a running gang was admitted for is not forgotten while it is left alone."""
+    (workload, pods), group = running("runs", 2)
+    runs = harness((workload, pods), groups=[group], cpu="2")
+    await runs.settle()
+    away(runs)
+    runs.watch()
+    await runs.settle()
+    assert runs.annotations("ray-runs-pg")[STATE] == "NotManaged"
+    runs.client.pods.pop("past", None)
+    runs.set_workload(of_runs({"volcano.sh/queue-name": "q"}, 4))
+    for number in (2, 3):
+        runs.client.pods[f"runs-{number}"] = ray_pod(f"runs-{number}", cluster="runs", owner_uid="uid-runs")
+    runs.watch()
+    await runs.settle()
+    assert runs.open_pods() == ["runs-0", "runs-1"]
+    assert str(runs.reconciler._ledger.used("q")["cpu"]) == "2"
+
+
+def mpi_job(policy: str) -> JSON:
+    """An MPIJob of a launcher and two workers, a cpu each."""
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {
+            "name": "train",
+            "namespace": "team",
+            "uid": "uid-train",
+            "labels": {"volcano.sh/queue-name": "q"},
+        },
+        "spec": {
+            "launcherCreationPolicy": policy,
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": template()},
+                "Worker": {"replicas": 2, "template": template()},
+            },
+        },
+    }
+
+
+def of_mpi(name: str, role: str, *, held: bool) -> JSON:
+    made = pytorch_pod(name, held=held)
+    made["metadata"]["ownerReferences"][0] |= {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob"}
+    made["metadata"]["labels"]["training.kubeflow.org/job-role"] = role
+    return made
+
+
+@pytest.mark.parametrize("policy", ["WaitForWorkersReady", "AtStartup"])
+async def test_a_member_that_is_never_held_is_no_sign_that_the_others_may_start(policy: str) -> None:
+    """A launcher that waits for its workers has no gate: who makes one by hand would open those of the workers."""
+    pods = [of_mpi("launcher", "launcher", held=False), *(of_mpi(f"w-{n}", "worker", held=True) for n in range(2))]
+    runs, group = running("runs", 4)
+    held = Harness(
+        workloads=[runs[0], mpi_job(policy)], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")]
+    )
+    await held.settle()
+    assert [name for name in held.open_pods() if name.startswith("w-")] == []
+
+
+async def test_an_open_member_without_a_mark_is_owed_what_is_open() -> None:
+    """Whoever took the mark away, and the PodGroup with it: the rest has to find room."""
+    others, group = running("runs", 3)
+    workload, pods = gang("late", 4)
+    pods[0]["spec"]["schedulingGates"] = []
+    harness_ = harness(others, (workload, pods), groups=[group])
+    await harness_.settle()
+    assert opened(harness_) == ["late-0"]
+    assert str(harness_.reconciler._ledger.used("q")["cpu"]) == "4"
+    harness_.restart()
+    await harness_.settle()
+    assert opened(harness_) == ["late-0"]
+    harness_.set_queue(queue(cpu="7"))
+    await harness_.settle()
+    assert len(opened(harness_)) == 4
+
+
+async def test_a_plain_gang_is_held_when_its_pods_opt_out() -> None:
+    """They speak for themselves, and whoever may change pods may write that label on them."""
+    runs, group = running("runs", 4)
+    labels = {GANG: "late", "volcano.sh/queue-name": "q"}
+    notes = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "late"}
+    pods = [pod(f"late-{n}", labels=labels, annotations=notes, schedulingGates=[{"name": GATE}]) for n in range(2)]
+    held = Harness(workloads=[runs[0]], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")])
+    await held.settle()
+    for n in range(2):
+        held.client.pods[f"late-{n}"]["metadata"]["labels"][MANAGED] = "false"
+    held.watch()
+    await held.settle()
+    assert opened(held) == []
+
+
+async def test_a_job_without_its_policy_keeps_its_pods_held() -> None:
+    """`schedulingPolicy` is what made it muster's; without it nothing is asked."""
+    runs, group = running("runs", 4)
+    pods = [pytorch_pod("train-m", "master"), pytorch_pod("train-w-0"), pytorch_pod("train-w-1")]
+    asks = pytorch_job(policy={"queue": "q"})
+    held = Harness(workloads=[runs[0], asks], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")])
+    await held.settle()
+    held.set_workload(pytorch_job())
+    await held.settle()
+    assert opened(held, "train") == []
