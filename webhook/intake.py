@@ -75,17 +75,23 @@ class Intake:
 
     def lane(self, kind: str) -> Lane:
         """The places of one kind of review."""
-        return self._lanes.setdefault(kind, Lane(self.limits))
+        return self._lanes.setdefault(kind, Lane(self))
 
 
 class Lane:
     """The reviews of one kind that are under way."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self.limits = intake.limits
         self.beside = Beside()
         self.reviews = 0
         self._large = 0
+
+    @property
+    def closing(self) -> bool:
+        """Whether every answer ends its connection."""
+        return self._intake.closing
 
     def place(self, http: web.BaseRequest) -> _Place:
         """Hold a place for a request; raises Refused when there is none, or when its head says that it is no review."""

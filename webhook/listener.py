@@ -2,8 +2,10 @@
 
 An apiserver keeps up to 25 idle connections to a webhook for 90 seconds and expects them to be there. Others in the
 cluster can reach the port as well, so connections are bounded: when there are too many, those that have never said
-anything go first, the oldest before the others, then those that have been idle for longest. Where none has been so for
-a moment, new ones wait in the kernel until one has: closing those that have just come would serve nobody in a rush.
+anything go first, the oldest before the others, then those of which no review was answered yet, then those that have
+been idle for longest. Those that have proven themselves by a review keep a part of the places whatever comes; and none
+is so busy between two reviews that a new connection waits for it. Where none may go, new ones wait in the kernel:
+closing those that have just come would serve nobody in a rush.
 
 An apiserver asks on the connections that it has. So none is kept for ever: else all would stay with the replica that
 was there first, and with the certificate that it had then.
@@ -23,19 +25,22 @@ from aiohttp import web
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from webhook.intake import Intake
 
-__all__ = ["Listener", "Patience", "heard", "outlived"]
+__all__ = ["Listener", "Patience", "heard", "outlived", "proven"]
 
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 256
 # So many are accepted before those that came have a turn.
 _BATCH = 16
-# How long a connection may say nothing, or be idle, before it gives way; and how often it is looked who may.
-_SILENT_SECONDS, _IDLE_SECONDS, _ROOM_SECONDS = 0.1, 1.0, 0.02
+# How long a connection may say nothing, may take until its first review is answered, or be idle after that, before it
+# gives way; and how often it is looked who may.
+_SILENT_SECONDS, _UNPROVEN_SECONDS, _IDLE_SECONDS, _ROOM_SECONDS = 0.1, 1.0, 0.1, 0.02
+# The part of the places that connections without an answered review may have.
+_UNPROVEN = 0.75
 # While the machine has no more file descriptors or memory.
 _ACCEPT_RETRY_SECONDS = 0.5
 # How long idle clients may ask once more while the server ends, and how often it looks whether all have.
@@ -166,8 +171,15 @@ class Listener:
 
     async def _room(self) -> None:
         """Wait until one more connection may be."""
-        while len(self._connections) >= self._most and not self._make_room():  # noqa: ASYNC110 - time makes room, too
+        while not self._has_room():  # noqa: ASYNC110 - time makes room, too
             await asyncio.sleep(_ROOM_SECONDS)
+
+    def _has_room(self) -> bool:
+        """Whether one more connection may be, which is none of the proven ones yet; closes another where it must."""
+        unproven = [one for one in self._connections if not one.proven]
+        if len(unproven) >= int(self._most * _UNPROVEN):
+            return self._make_room(unproven)
+        return len(self._connections) < self._most or self._make_room(self._connections)
 
     def _admit(self, accepted: socket.socket) -> None:
         connection = _Connection(
@@ -210,14 +222,12 @@ class Listener:
             accepted.close()
             self.left(connection)
 
-    def _make_room(self) -> bool:
-        """Close the connection that is needed least; False when all are needed."""
+    def _make_room(self, connections: Iterable[_Connection]) -> bool:
+        """Close that of these connections which is needed least; False when all are needed."""
         now = asyncio.get_running_loop().time()
-        spare = [
-            one for one in self._connections if now - one.last > (_SILENT_SECONDS if one.silent else _IDLE_SECONDS)
-        ]
-        least = min(spare, key=lambda one: (one.busy, not one.silent, one.last), default=None)
-        if least is None or least.busy:
+        spare = [one for one in connections if not one.busy and now - one.last > one.patience]
+        least = min(spare, key=lambda one: (one.proven, not one.silent, one.last), default=None)
+        if least is None:
             return False
         self.left(least)
         if least in self._handshakes:
@@ -243,7 +253,7 @@ class Listener:
 class _Connection(web.RequestHandler):
     """One connection, since when it owes the head of a request, and how long it is kept."""
 
-    __slots__ = ("_listener", "_until", "busy", "last", "silent", "waiting_since")
+    __slots__ = ("_listener", "_until", "busy", "last", "proven", "silent", "waiting_since")
 
     def __init__(
         self,
@@ -258,6 +268,8 @@ class _Connection(web.RequestHandler):
         self.busy = False
         # Not a byte came.
         self.silent = True
+        # A review that came on it was answered.
+        self.proven = False
         self.last = self._loop.time()
         self._until = self.last + whole
         # A handshake has a deadline of its own.
@@ -301,6 +313,13 @@ class _Connection(web.RequestHandler):
         self.last = self._loop.time()
 
     @property
+    def patience(self) -> float:
+        """How long it may do nothing while others want its place, in seconds."""
+        if self.silent:
+            return _SILENT_SECONDS
+        return _IDLE_SECONDS if self.proven else _UNPROVEN_SECONDS
+
+    @property
     def outlived(self) -> bool:
         """Whether it has been there for long enough."""
         return self._loop.time() >= self._until
@@ -314,6 +333,12 @@ class _Connection(web.RequestHandler):
 def heard(protocol: object) -> AbstractContextManager[None]:
     """While the body runs a request of that connection is under way: its head has come."""
     return protocol if isinstance(protocol, _Connection) else nullcontext()
+
+
+def proven(protocol: object) -> None:
+    """A review that came on that connection was answered."""
+    if isinstance(protocol, _Connection):
+        protocol.proven = True
 
 
 def outlived(protocol: object) -> bool:

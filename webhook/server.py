@@ -19,7 +19,7 @@ from muster.objects import InvalidObjectError
 from webhook.beside import beside
 from webhook.deadline import answer_within
 from webhook.intake import Intake, Lane, Refused, grow
-from webhook.listener import heard, outlived
+from webhook.listener import heard, outlived, proven
 from webhook.pods import review_pod
 from webhook.queues import review_named_queue, review_pod_group, review_queue
 from webhook.review import (
@@ -56,6 +56,7 @@ def make_handler(
 
     It is for aiohttp's plain server: the router of an application costs a third of a review (hack/bench/admission).
     """
+    seldom = _Seldom(_QUIET_SECONDS)
 
     def path(
         name: str,
@@ -65,7 +66,7 @@ def make_handler(
         def decide(request: T) -> Awaitable[Answer]:
             return review(request, knowledge, defaults)
 
-        return _Path(read, decide, metrics.of(name), intake, intake.lane(name))
+        return _Path(read, decide, metrics.of(name), intake.lane(name), seldom)
 
     def read_pod(body: bytes | bytearray) -> Request | PodRequest:
         # A large pod is not for the event loop.
@@ -84,12 +85,19 @@ def make_handler(
         # As it came: the decoded URL costs more than the decision.
         found = paths.get(http.raw_path.partition("?")[0])
         if found is None:
-            return web.Response(status=HTTPStatus.NOT_FOUND, text="no such path\n")
+            return _closing(HTTPStatus.NOT_FOUND, "no such path\n")
         if http.method != "POST":
-            return web.Response(status=HTTPStatus.METHOD_NOT_ALLOWED, text="only POST\n", headers={"Allow": "POST"})
+            return _closing(HTTPStatus.METHOD_NOT_ALLOWED, "only POST\n", Allow="POST")
         return await found.handle(http)
 
     return handle
+
+
+def _closing(status: HTTPStatus, text: str, **headers: str) -> web.Response:
+    """An answer to what no apiserver asks, which ends its connection."""
+    response = web.Response(status=status, text=text, headers=headers)
+    response.force_close()
+    return response
 
 
 async def _reached(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
@@ -106,14 +114,14 @@ class _Path(Generic[T]):
         read: Callable[[bytes | bytearray], T],
         review: Callable[[T], Awaitable[Answer]],
         reviews: Reviews,
-        intake: Intake,
         lane: Lane,
+        seldom: _Seldom,
     ) -> None:
         self._read = read
         self._review = review
         self._reviews = reviews
-        self._intake = intake
         self._lane = lane
+        self._seldom = seldom
 
     async def handle(self, http: web.BaseRequest) -> web.Response:
         """Answer one request, whatever comes."""
@@ -127,17 +135,21 @@ class _Path(Generic[T]):
                 response = web.Response(status=_CLIENT_GONE)
                 _forget_body(error)
             except Exception as error:  # noqa: BLE001 - one review that fails must not end the server
-                refused = _refusal(error)
+                refused = _refusal(error, self._seldom)
                 self._reviews.failed(refused.status, time.perf_counter() - started)
                 response = web.Response(status=refused.status, text=f"{refused}\n")
                 if refused.retry:
                     response.headers["Retry-After"] = "1"
+                elif refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    # The apiserver asks nothing for which it gets this: somebody else would keep a place with it.
+                    response.force_close()
                 _forget_body(error)
             else:
                 _log(request, answer)
+                proven(http.protocol)
                 response = web.Response(body=body, headers=_JSON)
                 self._reviews.answered(answer, time.perf_counter() - started)
-            if self._intake.closing or outlived(http.protocol) or not http.content.is_eof():
+            if self._lane.closing or outlived(http.protocol) or not http.content.is_eof():
                 response.force_close()
             return response
 
@@ -168,14 +180,38 @@ _JSON = {"Content-Type": "application/json"}
 _CLIENT_GONE = 499
 
 
-def _refusal(error: Exception) -> Refused:
+class _Seldom:
+    """Lets one line pass in so many seconds, and counts the others."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = float("-inf")
+        self._kept = 0
+
+    def due(self, now: float) -> int | None:
+        """How many were kept back since the last line, where one may be written; None where not."""
+        if now < self._next:
+            self._kept += 1
+            return None
+        self._next, kept, self._kept = now + self._seconds, self._kept, 0
+        return kept
+
+
+# Whoever reaches the port would fill the disk with them.
+_QUIET_SECONDS = 10.0
+
+
+def _refusal(error: Exception, seldom: _Seldom) -> Refused:
     """What the caller hears of an error; the log hears the rest."""
     if isinstance(error, InvalidReviewError | InvalidObjectError):
         error = Refused(HTTPStatus.BAD_REQUEST, str(error)[:_LONGEST_TEXT])
     if isinstance(error, Refused):
         # A flood of these is seen in the metrics.
-        level = logging.DEBUG if error.retry else logging.WARNING
-        logger.log(level, "refused with %d: %s", error.status, error)
+        if error.retry:
+            logger.debug("refused with %d: %s", error.status, error)
+        elif (more := seldom.due(time.monotonic())) is not None:
+            rest = f" (and {more} more in the last {_QUIET_SECONDS:g} s)" if more else ""
+            logger.warning("refused with %d: %s%s", error.status, error, rest)
         return error
     if isinstance(error, ApiError):
         logger.warning("the apiserver did not say what the decision needs: %s", error)

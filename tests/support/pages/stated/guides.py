@@ -125,6 +125,8 @@ _COUNTED = (
 
 _HELD = (
     Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
+    Row(_SECURITY, "at most one line of log in «10 seconds»", ("webhook.server:_QUIET_SECONDS",)),
+    Row(_SECURITY, "«a quarter» of the places", ("webhook.listener:_UNPROVEN",), lambda most: 1 - most),
     Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.intake:Limits.largest_body",)),
     Row(
         _SECURITY,
