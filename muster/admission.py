@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from muster.additions import NOTHING_ADDED, Additions
 from muster.findings import Finding, Reason, Severity
-from muster.gang import Gang, gang_of, priority_value
+from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, speaks
 from muster.modes import GateMode, gate_mode
 from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
@@ -64,7 +64,6 @@ class Context:
     what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
     the object that a workload is made from, decoded, or None when there is none.
     `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
-    `waiting` are the PriorityClasses of the gangs that wait in the workload's queue; None where nobody has looked.
     """
 
     queue: Callable[[str], Place | None] | None = None
@@ -74,7 +73,6 @@ class Context:
     additions: Additions = NOTHING_ADDED
     origin: Callable[[Reference], object | None] = lambda _: None
     held: Callable[[str], Resources] | None = None
-    waiting: tuple[str, ...] | None = None
 
     def gate(self, intent: Intent) -> GateMode:
         """What holds gangs of that intent back."""
@@ -127,18 +125,9 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     findings = [
         *_findings(workload, gang, intent, context),
         *_misspelt(decoded),
-        *surprises(Case(workload, gang, intent, place, context.held, context.additions, _ahead(intent, context))),
+        *surprises(Case(workload, gang, intent, place, context.held, context.additions)),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
-
-
-def _ahead(intent: Intent, context: Context) -> tuple[int, int] | None:
-    """How many gangs wait in the queue, and how many of them before a new one: those of no lower priority."""
-    if context.waiting is None:
-        return None
-    priorities = context.priorities or {}
-    own = priority_value(intent.priority_class, priorities)
-    return len(context.waiting), sum(priority_value(one, priorities) >= own for one in context.waiting)
 
 
 def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:

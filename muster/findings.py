@@ -160,9 +160,8 @@ ABOUT: Mapping[Reason, About] = {
     Reason.QUEUE_NEARLY_FULL: About(
         Severity.WARN,
         "The queue, or one above it, could hold the gang, but not beside what Volcano says its pods hold now "
-        "(`status.allocated`, which lags by moments). Said of new workloads only. How many gangs wait there, and how "
-        "many of them are of no lower priority, is as of the last few seconds, and left out where it could not be read "
-        "at once; smaller gangs may come first all the same.",
+        "(`status.allocated`, which lags by moments). Said of new workloads only, and only of queues that are open to "
+        "all namespaces, with all above and below them: whoever asks the webhook itself would learn what others use.",
         "Wait: events and `muster explain` tell the position. `muster queues` shows who holds the room.",
     ),
     Reason.NO_ROOM_TO_UPGRADE: About(

@@ -334,6 +334,11 @@ class QueueTree:
         reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
         return _tighter(own, reach)
 
+    def open_to_all(self, name: str) -> bool:
+        """Whether every namespace may use the queue and all that are below it, as well as those above."""
+        views = (self._views.get(one) for one in (*self.path(name), *self.with_below(name)))
+        return all(view is None or view.namespaces is None for view in views)
+
     def open_to(self, name: str, namespace: Mapping[str, str]) -> bool:
         """Whether there is a queue of that name for a namespace with these labels."""
         if name not in self._views:

@@ -9,7 +9,7 @@ from muster.additions import NOTHING_ADDED, Additions
 from muster.findings import Finding, Reason
 from muster.names import KUEUE_QUEUE, QUEUE_LABEL, REQUEUE_AFTER
 from muster.objects import ObjectMeta, Pod
-from muster.quantity import ZERO, Quantity
+from muster.quantity import ZERO
 from muster.queues import exceeding
 from muster.resources import describe, times, total
 from muster.schedulers import SCHEDULERS
@@ -34,8 +34,7 @@ _NAMED = 3
 class Case:
     """A workload that makes a gang, its queue, and what the cluster adds to its pods.
 
-    `held` gives what the pods of a queue hold, as Volcano counts them; `line` how many gangs wait in its queue, and how
-    many of them before it.
+    `held` gives what the pods of a queue hold, as Volcano counts them.
     """
 
     workload: Workload
@@ -44,7 +43,6 @@ class Case:
     place: Place | None = None
     held: Callable[[str], Resources] | None = None
     additions: Additions = NOTHING_ADDED
-    line: tuple[int, int] | None = None
 
     @property
     def queue_path(self) -> str:
@@ -193,7 +191,10 @@ def _growth(case: Case) -> Iterator[Finding]:
 
 
 def _nearly_full(case: Case) -> Iterator[Finding]:
-    """The queue has room for the gang, but not now. Where others make room for it there is nothing to wait for."""
+    """The queue has room for the gang, but not now. Where others make room for it there is nothing to wait for.
+
+    What others use is not said: whoever reaches the webhook may ask.
+    """
     if case.held is None or case.workload.suspended or (case.place and case.place.view.preempts):
         return
     need = {name: amount for name, amount in case.gang.min_resources.items() if amount > ZERO}
@@ -201,29 +202,14 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
         held = case.held(level.queue)
         short = [name for name in need if name in level.limit and held.get(name, ZERO) + need[name] > level.limit[name]]
         if short:
-            uses = " and ".join(_share(name, held.get(name, ZERO), level.limit[name]) for name in short)
+            asked = describe({name: need[name] for name in short})
             rest = (
-                f'gang "{case.gang.name}" needs {describe({name: need[name] for name in short})}, and '
-                f"{level.called(case.intent.queue)} holds {uses}; {_line(case)}it waits until there is room, and its "
-                "event WaitingForQuota says its position"
+                f'gang "{case.gang.name}" needs {asked}, and {level.called(case.intent.queue)} has capability '
+                f"{describe({name: level.limit[name] for name in short})}, but less than {asked} free now; it waits "
+                "until there is room, and its event WaitingForQuota says its position"
             )
             yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
             return
-
-
-def _line(case: Case) -> str:
-    """Who waits in the queue by now, "" where that is not known."""
-    if case.line is None:
-        return ""
-    waiting, ahead = case.line
-    if not waiting:
-        return f'no gang waits in queue "{case.intent.queue}" yet; '
-    gangs = "1 gang waits" if waiting == 1 else f"{waiting} gangs wait"
-    return f'{gangs} in queue "{case.intent.queue}", {ahead or "none"} before it by priority and age; '
-
-
-def _share(name: str, held: Quantity, limit: Quantity) -> str:
-    return f"{name} {held} of {limit} ({held.nano * 100 // limit.nano} %)"
 
 
 def _labels(case: Case) -> Iterator[Finding]:

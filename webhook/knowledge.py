@@ -30,7 +30,6 @@ from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind
 from webhook.deadline import in_time
 from webhook.memo import Memo
 from webhook.reads import Found, Reads, ask_again
-from webhook.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +117,6 @@ class Knowledge:
         self._values: dict[str, int] | None = None
         self._priorities.subscribe(self._priorities_changed)
         self._namespaces: Store[Namespace] = Store()
-        self.waiting = Waiting(client, read_seconds)
 
     def reflectors(self) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
@@ -254,7 +252,9 @@ class Knowledge:
         priorities = self.priorities()
         if intent is not None:
             place = places[intent.queue] = await self.place(intent.queue, around.namespace)
-            held = {level.queue: self._held(level.queue) for level in place.levels} if new and place else {}
+            levels = place.levels if new and place else ()
+            # Whoever reaches the webhook may ask in any namespace's name, and of every size.
+            held = {level.queue: self._held(level.queue) for level in levels if self._tree.open_to_all(level.queue)}
             name = intent.priority_class
             if name and name not in priorities:
                 found = await self._read(PRIORITY_CLASSES, name, PriorityClass)

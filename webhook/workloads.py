@@ -78,11 +78,7 @@ async def _verdict(
     origin = await knowledge.origin(kind, decoded)
     intent = await beside(_intent, kind, decoded, origin, around, defaults)
     context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
-    verdict = await beside(judge, kind, decoded, context)
-    if intent is None or not any(one.reason is Reason.QUEUE_NEARLY_FULL for one in verdict.warnings):
-        return verdict
-    waiting = await knowledge.waiting.in_queue(intent.queue)
-    return await beside(judge, kind, decoded, replace(context, waiting=waiting)) if waiting is not None else verdict
+    return await beside(judge, kind, decoded, context)
 
 
 def _intent(

@@ -155,9 +155,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     ),
     Reason.MANAGED_BY_KUEUE: lambda: _found(_ray(labels={**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"})),
     Reason.TIME_LIMIT_WHILE_WAITING: lambda: _found(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600)),
-    Reason.QUEUE_NEARLY_FULL: lambda: _found(
-        ray_cluster(), held=lambda _: amounts(cpu="3500m", memory="1Gi"), waiting=("",) * 7
-    ),
+    Reason.QUEUE_NEARLY_FULL: lambda: _found(ray_cluster(), held=lambda _: amounts(cpu="3500m", memory="1Gi")),
     Reason.NO_ROOM_TO_UPGRADE: lambda: _found(_service()),
     Reason.MIN_AVAILABLE_TOO_LOW: lambda: _found(pytorch_job(policy={"queue": "q", "minAvailable": 2})),
     Reason.UNKNOWN_SCHEDULER: lambda: _found(ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"})),

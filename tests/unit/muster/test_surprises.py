@@ -156,24 +156,12 @@ def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) ->
     assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
 
 
-@pytest.mark.parametrize(
-    ("waiting", "said"),
-    [
-        pytest.param(None, "; it waits until there is room", id="nobody has looked"),
-        pytest.param((), '; no gang waits in queue "q" yet; it waits', id="nobody waits"),
-        pytest.param(("",), '; 1 gang waits in queue "q", 1 before it by priority and age; it waits', id="one, older"),
-        pytest.param(
-            ("high", "low", "", "lost"), '; 4 gangs wait in queue "q", 3 before it by priority and age; it', id="four"
-        ),
-        pytest.param(("low",), '; 1 gang waits in queue "q", none before it by priority and age; it', id="one below"),
-    ],
-)
-def test_who_waits_before_it_is_said(waiting: tuple[str, ...] | None, said: str) -> None:
-    """Those of no lower priority: what is new is the youngest. A class that nobody knows counts 0."""
-    context = replace(held("6"), waiting=waiting, priorities={"": 0, "high": 9, "low": -1})
-    verdict = judged(ray_cluster(), context)
-    (line,) = [one.message for one in verdict.warnings]
-    assert said in line
+def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
+    (line,) = [one.message for one in judged(ray_cluster(), held("5")).warnings]
+    assert line == (
+        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 3, and queue "q" has capability cpu 6, '
+        "but less than cpu 3 free now; it waits until there is room, and its event WaitingForQuota says its position"
+    )
 
 
 def test_what_is_suspended_waits_for_nothing() -> None:

@@ -11,12 +11,14 @@ import jsonpatch
 import pytest
 from prometheus_client import CollectorRegistry
 
+from muster.names import NAMESPACE_SELECTOR
 from muster.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     as_json,
+    namespace,
     pod,
     pytorch_job,
     queue,
@@ -266,6 +268,32 @@ async def test_an_answer_says_nothing_of_other_tenants() -> None:
         assert "hidden" not in as_json(answered(answer))
     asking = member(name="hidden", uid="guessed")
     assert answered(await review_pod(request(asking), knowledge, DEFAULTS)) == {"uid": "u", "allowed": True}
+
+
+def _lane(name: str = "q", parent: str = "", *, closed: bool = False) -> JSON:
+    """A queue of 40 cpu."""
+    made = queue(name, cpu="40", annotations={NAMESPACE_SELECTOR: "team=ml"} if closed else {})
+    return {**made, "spec": {**made["spec"], "parent": parent}}
+
+
+@pytest.mark.parametrize(
+    ("queues", "told"),
+    [
+        pytest.param([_lane(closed=True)], False, id="a closed queue"),
+        pytest.param([_lane(parent="top"), _lane("top", closed=True)], False, id="below one"),
+        pytest.param([_lane(parent="top"), _lane("top"), _lane("theirs", "top", closed=True)], True, id="beside one"),
+        pytest.param([_lane()], True, id="an open one"),
+    ],
+)
+async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: bool) -> None:  # noqa: FBT001
+    """A forged namespace opens it to a question, and a yes or no to every size would tell the number."""
+    answers = []
+    for used in ("0", "39"):
+        seen = [{**one, "status": {"state": "Open", "allocated": {"cpu": used}}} for one in queues]
+        knowledge = knowing(queues=seen, namespaces=[namespace(labels={"team": "ml"})])
+        answers.append(answered(await review_workload(request(ray_cluster()), knowledge, DEFAULTS)))
+    assert (answers[0] != answers[1]) is told
+    assert "39" not in as_json(answers)
 
 
 async def test_no_caller_can_make_up_a_label_of_a_metric() -> None:
