@@ -74,6 +74,7 @@ class Cluster:
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         for kind in GANG_KINDS:
             self._workloads[kind].index("gang", _gang_of_workload(kind))
+            self._workloads[kind].index("maker", _maker)
         self.pods.index("gang", _gangs_of_pod)
         self._requests: dict[str, tuple[Pod, Resources]] = {}
         self.pods.subscribe(self._forget_requests)
@@ -232,6 +233,10 @@ class Cluster:
         found = self._workloads[kind].get(namespace, owner.name) if kind else None
         return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
 
+    def made_by(self, kind: Kind, uid: str) -> list[Decoded]:
+        """The workloads of a kind that are controlled by the object of that UID."""
+        return self._workloads[kind].by_index("maker", uid)
+
     def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
         """The workload with what it is made from; raises InvalidObjectError when that is not there."""
         return kind.whole(decoded, self._origin)
@@ -293,6 +298,11 @@ def _words(namespace: Namespace | None) -> tuple[object, ...]:
     meta = namespace.metadata if namespace else ObjectMeta()
     # By its labels queues are open to it.
     return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE))
+
+
+def _maker(workload: Decoded) -> Iterable[str]:
+    above = workload.metadata.controller
+    return (above.uid,) if above else ()
 
 
 def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:

@@ -26,15 +26,17 @@ __all__ = ["Opening", "minimum_of", "open_gates", "plan_opening", "plan_pause"]
 class Opening:
     """The members to open now in this order, what the gang then holds, and the members that must wait for room.
 
-    `grows` tells that some of them are more than the gang was admitted for. `lacking` has of roles that start together,
-    and of which not all pods are there yet, how many are lacking; these wait for them and not for room. `next_claim` is
-    what the gang would hold with the first role that starts together and waits for room, empty without one.
+    `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
+    either. `lacking` has of roles that start together, and of which not all pods are there yet, how many are lacking;
+    these wait for them and not for room. `next_claim` is what the gang would hold with the first role that starts
+    together and waits for room, empty without one.
     """
 
     members: tuple[Member, ...]
     claim: Resources
     surplus: tuple[Member, ...]
     grows: bool = False
+    growth: bool = False
     lacking: Mapping[str, int] = field(default_factory=dict)
     next_claim: Resources = field(default_factory=dict)
 
@@ -84,6 +86,7 @@ def plan_opening(
             batches.setdefault(f"role {member.role}" if member.role in whole else uid, []).append(member)
     lacking = {}
     next_claim: Resources = {}
+    growth = False
     for batch in batches.values():
         role = batch[0].role
         if role in whole and len(batch) < whole[role].awaited:
@@ -93,12 +96,13 @@ def plan_opening(
         together = total((entitled, *(member.requests for member in batch), *later))
         grown = largest(claim, together)
         if grown == claim or may_hold(grown):
+            growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together
             opening += batch
         else:
             surplus += batch
             next_claim = next_claim or (grown if role in whole else {})
-    return Opening(tuple(opening), claim, tuple(surplus), claim != before, lacking, next_claim)
+    return Opening(tuple(opening), claim, tuple(surplus), claim != before, growth, lacking, next_claim)
 
 
 def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:

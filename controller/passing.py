@@ -24,9 +24,10 @@ class Passing:
         self._memory = memory
         self._look_at = look_at
 
-    def by(self, key: GangKey, now: float) -> dict[GangKey, str | None]:
-        """Whom the gang passes when it starts or grows now, and where they wait."""
-        return {passed: self._ledger.queue_of(passed) for passed in self._ledger.passed_by(key, now)}
+    def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[GangKey, str | None]:
+        """Whom the gang passes when it starts or has grown now, and where they wait; a wave is no `growth`."""
+        passed = self._ledger.passed_by(key, now, growth=growth)
+        return {other: self._ledger.queue_of(other) for other in passed}
 
     def note(self, passed: Mapping[GangKey, str | None], now: float) -> None:
         """Remember that these were passed, and for those who were not before, that it began now (wall clock)."""

@@ -329,7 +329,7 @@ class Reconciler:
         if opening is not None and opening.members:
             if opening.grows:
                 memory.unplaced_since = now
-                self._passing.note(self._passing.by(view.key, now), now)
+                self._passing.note(self._passing.by(view.key, now, growth=opening.growth), now)
             memory.opened |= set(await self._open_gates(opening.members))
         if opening is not None:
             message += words.beyond(opening, standing.stuck)

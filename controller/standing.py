@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from controller.ends import lasts
 from controller.gates import minimum_of, plan_opening, plan_pause
 from controller.phases import Phase, phase_of
 from controller.podgroups import claim_of, desired, of_what_is_open, outgrown, own_claim
 from controller.terms import terms_of
-from controller.unplaced import since as unused_since
 from controller.unplaced import unplaced
 from controller.view import Mark
 from muster.gang import Gang, priority_value
@@ -47,6 +47,9 @@ __all__ = [
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
+
+
+_STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
         return Standing(phase, ledger.forget(view.key), lost=True)
     claim = _left_over(view, phase, mark.admitted)
     if claim:
-        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=_urgency(view, look)))
+        urgency = _urgency(view, look)
+        # Of one that is gone, or has ended, the last pods are on their way out.
+        stays = phase in _STAYING and lasts(view)
+        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=urgency, lasts=stays))
     return Standing(phase, ledger.forget(view.key))
 
 
@@ -234,6 +240,8 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         need=largest(gang.min_resources, actual),
         passed_since=seconds_of(passed_since(view, mark, intent.queue)),
         deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
+        lasts=lasts(view),
+        follows=view.follows,
     )
 
 
@@ -288,21 +296,20 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     else:
         roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
         plan = plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
-    unused = unplaced(
-        view,
-        plan,
-        grant.claim,
-        ledger.tree.unplaced_after(queue),
-        now,
-        unused_since=unused_since(view, look.mark, look.unplaced_since),
-        waiting=look.waiting,
-    )
+    unused = unplaced(view, plan, grant.claim, ledger.tree.unplaced_after(queue), look)
     after = view.requeue_after
     requeues = None if unused.since is None or after is None else unused.since + after
     priority = priority_value(grant.priority_class, look.priorities)
     idle = not plan.members and all(member.held for member in view.members)
     changed = ledger.hold(
-        view.key, queue, plan.claim, priority=priority, since=_since(view), soft=unused.soft, idle=idle
+        view.key,
+        queue,
+        plan.claim,
+        priority=priority,
+        since=_since(view),
+        soft=unused.soft,
+        idle=idle,
+        lasts=lasts(view),
     )
     wave = None
     if plan.next_claim and gate is GateMode.QUEUE and not lost:

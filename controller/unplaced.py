@@ -13,12 +13,11 @@ from muster.resources import Resources, largest, minus, total
 from muster.times import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from controller.gates import Opening
-    from controller.view import Mark, View
+    from controller.standing import Look
+    from controller.view import View
 
-__all__ = ["Unplaced", "since", "unplaced"]
+__all__ = ["Unplaced", "unplaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +33,9 @@ class Unplaced:
     wholly: bool = False
 
 
-def since(view: View, mark: Mark, unplaced_since: float) -> float | None:
-    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows.
-
-    `mark` and `unplaced_since` are as in `Look`.
-    """
-    known = (seconds_of(view.mark.admitted_at), seconds_of(mark.admitted_at))
-    admitted_at = next((moment for moment in known if moment is not None), None)
-    return max(admitted_at, unplaced_since) if view.placed_nowhere and admitted_at is not None else None
-
-
-def unplaced(
-    view: View,
-    plan: Opening,
-    base: Resources,
-    grace: float,
-    now: float,
-    *,
-    unused_since: float | None,
-    waiting: Mapping[str, float],
-) -> Unplaced:
-    """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for.
-
-    `unused_since` is since when all of it is, `waiting` since when members have been open without a node, by UID.
-    """
+def unplaced(view: View, plan: Opening, base: Resources, grace: float, look: Look) -> Unplaced:
+    """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for."""
+    now, waiting, unused_since = look.now, look.waiting, _since(view, look)
     if unused_since is not None:
         # What it is given now it could not have used before.
         begun = now if plan.grows else unused_since
@@ -76,3 +54,10 @@ def unplaced(
     unused = minus(plan.claim, largest(base, kept))
     soft_part = {name: amount for name, amount in unused.items() if amount.nano}
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)
+
+
+def _since(view: View, look: Look) -> float | None:
+    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows."""
+    known = (seconds_of(view.mark.admitted_at), seconds_of(look.mark.admitted_at))
+    admitted_at = next((moment for moment in known if moment is not None), None)
+    return max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from controller.above import Above, above
 from controller.asked import came_first, last_asked
 from controller.behind import age, belongs, owned, rivals_of, workload_behind
+from controller.ends import follows
 from controller.leaving import leaving, requests_of
 from controller.podgroups import newer
 from muster.additions import NOTHING_ADDED
@@ -102,10 +103,10 @@ class View:
     are other living workloads whose pods are bound to a PodGroup of this name. `gate` says what holds the gang back
     where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
     that since; None where this leader has said nothing yet.
-    `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait.
-    `withdrawn` tells that the workload asks for nothing any more while pods of it are held: what it last asked for
-    stands, in `intent` and `gang`. `namespace` are the labels of its namespace, by which queues are open to it,
-    `above` is who made the workload.
+    `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait, `follows`
+    that the workload takes the place of an older one that is there yet, `withdrawn` that it asks for nothing any more
+    while pods of it are held: what it last asked for stands, in `intent` and `gang`. `namespace` are the labels of its
+    namespace, by which queues are open to it, `above` is who made the workload.
     """
 
     key: GangKey
@@ -127,6 +128,7 @@ class View:
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
     terms: PodGroupSpec | None = None
     evicted: bool = False
+    follows: bool = False
     withdrawn: bool = False
     namespace: Mapping[str, str] = field(default_factory=dict)
     above: Above = field(default_factory=Above)
@@ -244,7 +246,7 @@ def observe(
     view = replace(view, namespace=labels_of(cluster.namespace(key.namespace)))
     if view.kind is not None and view.decoded is not None:
         ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
-        view = replace(view, ended=ended)
+        view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
     gone = leaving(cluster, there, now)
     own = [pod for pod in gone if _own(view, pod)]
     gone = [pod for pod in gone if pod not in own]

@@ -58,7 +58,9 @@ class Candidate:
     `priority` is its PriorityClass's value, `since` the creation time of its workload (RFC 3339, UTC), `need` what it
     will hold of its queue. `passed_since` is when a smaller gang first passed it, `deadline` when its workload gives up
     (both in seconds of the wall clock). One that has `begun` is the rest of a gang that holds room: kept back by
-    somebody's patience it might wait for room that comes back only when it has run, so it passes whomever it can.
+    somebody's patience it might wait for room that comes back only when it has run, so it passes whomever it can. One
+    that `lasts` does not end by itself; one that `follows` waits for the end of its own predecessor, and holds up
+    nobody.
     """
 
     key: GangKey
@@ -69,6 +71,8 @@ class Candidate:
     passed_since: float | None = None
     deadline: float | None = None
     begun: bool = False
+    lasts: bool = False
+    follows: bool = False
 
     @property
     def order(self) -> Order:
@@ -80,7 +84,7 @@ class Candidate:
 class Claim:
     """What an admitted gang holds; of that is `soft` what its pods have found no node for (see `muster.softness`).
 
-    An `idle` gang is one of which no pod is open.
+    An `idle` gang is one of which no pod is open, one that `lasts` does not end by itself.
     """
 
     resources: Resources
@@ -89,6 +93,7 @@ class Claim:
     soft: Resources = field(default_factory=dict)
     soft_amounts: Amounts = ()
     idle: bool = False
+    lasts: bool = False
 
 
 LineKey = tuple[Amounts, bool, bool]

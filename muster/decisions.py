@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 from muster.queues import exceeding
 from muster.reasons import State
 from muster.resources import Resources, describe, minus
+from muster.room import amounts_of
 
 if TYPE_CHECKING:
     from muster.books import Candidate
     from muster.queues import Level, Place
     from muster.room import Room
+    from muster.settling import Settled
 
-__all__ = ["Decision", "free", "queue_not_found", "refused"]
+__all__ = ["Decision", "queue_not_found", "refused", "why"]
+
+# Why one whose patience is over holds up nobody all the same.
+_IN_VAIN = "what does not end by itself leaves it no room"
+_IN_VAIN_BEHIND = "it waits for the end of the cluster that it replaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,32 @@ def refused(candidate: Candidate, place: Place | None, now: float) -> Decision |
     return None
 
 
-def free(level: Level, need: Resources, room: Room) -> str:
+def why(candidate: Candidate, place: Place, settled: Settled, position: tuple[int, int]) -> str:
+    """Why a gang that could start some day does not start now, in words with numbers."""
+    amounts = amounts_of(candidate.need)
+    lacking = settled.lacking(candidate, amounts)
+    level = next((one for one in place.levels if one.queue in lacking), None)
+    bar = settled.bars.holding_up(candidate, settled.lacking_behind(candidate, amounts))
+    behind = bar.order if bar else settled.behind(candidate.queue, candidate.order)
+    if level is not None:
+        room = f"{level.called(candidate.queue)} has {_free(level, candidate.need, settled.room)}"
+    elif behind is not None:
+        # Names of other namespaces are none of a tenant's business.
+        named = (
+            f'gang "{behind.key.gang.name}"' if behind.key.namespace == candidate.key.namespace else "the one before it"
+        )
+        room = f"there is room, but nobody passes {named} here"
+        of = next((one for one in place.levels if bar and one.queue == bar.queue), None)
+        if bar and of:
+            room += f", which waits for {' and '.join(bar.names)} of {of.called(candidate.queue)}"
+    else:
+        room = "there is room behind gangs of higher priority only"
+    if settled.waits_in_vain(candidate):
+        room += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
+    return f"needs {describe(candidate.need)}; {room}; position {position[0]} of {position[1]} waiting"
+
+
+def _free(level: Level, need: Resources, room: Room) -> str:
     """What is free of what the gang needs there, in words."""
     named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
     return f"{describe(minus(named, room.used(level.queue, named)))} free of {describe(named)}"

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.books import Book, Candidate, Claim, GangKey, Order
-from muster.decisions import Decision, free, queue_not_found, refused
+from muster.decisions import Decision, queue_not_found, refused, why
 from muster.queues import ROOT, QueueTree
 from muster.reasons import State
 from muster.resources import Resources, describe, minus, total
@@ -26,7 +26,7 @@ from muster.softness import soft_in, softened
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.queues import Place, QueueView
+    from muster.queues import QueueView
     from muster.room import Amounts
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
@@ -43,6 +43,7 @@ class Ledger:
     def __init__(self) -> None:
         self._tree = QueueTree()
         self._room = Room(self._tree)
+        self._lasting = Room(self._tree)
         self._books: dict[str, Book] = {}
         self._queue_of: dict[GangKey, str] = {}
         self._fields: dict[str, str] = {}
@@ -88,7 +89,7 @@ class Ledger:
         self._fields.clear()
         self._queues_of_field.clear()
         self._settled.clear()
-        self._room = Room(self._tree)
+        self._room, self._lasting = Room(self._tree), Room(self._tree)
         for queue, book in self._books.items():
             self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
             book.set_moments(self._patience(queue))
@@ -96,8 +97,9 @@ class Ledger:
                 self._take(queue, claim)
 
     def _take(self, queue: str, claim: Claim, sign: int = 1) -> None:
-        self._room.take(queue, _signed(claim.amounts, sign))
-        self._room.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
+        for room in (self._room, self._lasting) if claim.lasts else (self._room,):
+            room.take(queue, _signed(claim.amounts, sign))
+            room.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
 
     def _field(self, queue: str) -> str:
         """The highest queue above this one where anything is shared; all below it compete."""
@@ -128,20 +130,16 @@ class Ledger:
         since: str = "",
         soft: Resources | None = None,
         idle: bool = False,
+        lasts: bool = False,
     ) -> bool:
         """Enter the claim of an admitted gang, of which `soft` is soft; True when that changed anything for others."""
-        unplaced = soft or {}
-        new = Claim(claim, amounts_of(claim), Order(-priority, since, key), unplaced, amounts_of(unplaced), idle)
+        unplaced, order = soft or {}, Order(-priority, since, key)
+        new = Claim(claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts)
         if self._queue_of.get(key) == queue:
             book, settled = self._books[queue], self._settled.get(self._field(queue))
             if book.held.get(key) == new:
                 return False
-            if (
-                settled
-                and not new.soft_amounts
-                and settled.fits.get(key) == new.amounts
-                and settled.comes_to_pass(queue, new.order)
-            ):
+            if settled and _as_expected(settled, book.candidate(key), new):
                 del settled.fits[key]
                 book.leave(key)
                 self._enter(queue, key, new)
@@ -285,35 +283,40 @@ class Ledger:
         if key in settled.fits:
             message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
             return Decision(fits=True, state=State.ADMITTED, message=message)
-        return Decision(fits=False, state=State.WAITING_FOR_QUOTA, message=self._why(candidate, place, settled))
+        message = why(candidate, place, settled, self._position(candidate, settled))
+        return Decision(fits=False, state=State.WAITING_FOR_QUOTA, message=message)
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why such a gang cannot start however much is free, whether it waits here or not; None when it can."""
         return refused(candidate, self._tree.place(candidate.queue), now)
 
-    def passed_by(self, key: GangKey, now: float) -> list[GangKey]:
+    def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """Those who were first and still wait for room of which this gang takes some, and were not passed before.
 
-        Asked of a gang that may start, or that has grown.
+        Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
         """
         queue = self._queue_of.get(key)
         if queue is None:
             return []
         claim, candidate = self._claim(key), self._candidate(key)
         own = claim.order if claim else candidate.order if candidate else None
+        amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
+        takes = {(level, name) for level in self._tree.path(queue) for name, _ in amounts}
         field = self._field(queue)
         settled = self._settle(field, now)
-        path = set(self._tree.path(queue))
         passed = []
         for other in self._queues_of_field[field]:
             book, place = self._books[other], self._tree.place(other)
-            for (amounts, before, _), line in book.lines.items():
+            for (asked, before, _), line in book.lines.items():
                 # Those who fit stand before those who do not: where there is no room is the same for all of a line.
-                if own is None or before or line.orders[0] > own or path.isdisjoint(settled.room.short(other, amounts)):
+                if own is None or before or not (growth or line.orders[0] < own):
+                    continue
+                lacking = settled.room.lacking(self._tree.path(other), asked)
+                if not any((level, name) in takes for level, names in lacking.items() for name in names):
                     continue
                 passed += [
                     order.key
-                    for order in line.orders[: line.before(own)]
+                    for order in line.orders[: None if growth else line.before(own)]
                     if order.key not in settled.fits and refused(book.waits(order.key), place, now) is None
                 ]
         return passed
@@ -330,8 +333,8 @@ class Ledger:
     ) -> bool:
         """Whether the claim of an admitted gang may grow to this: beside all that is held or may start now.
 
-        Growth may pass those who wait, as a small gang may, and waits like one behind those whom nobody passes. Where
-        it stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
+        Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
+        stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
         the key `replaces`.
         """
         view = self._tree.get(queue)
@@ -340,7 +343,7 @@ class Ledger:
         held = self._claim(key) if self._queue_of.get(key) == queue else None
         settled = self._settle(self._field(queue), now)
         own = settled.fits.get(waits_as) if waits_as else None
-        if own is None and held is not None and settled.behind(queue, held.order) is not None:
+        if own is None and settled.behind(queue) is not None:
             return False
         has = dict(held.amounts) if held is not None else {}
         gone = self._claim(replaces) if replaces else None
@@ -349,43 +352,36 @@ class Ledger:
         more = _more(claim, has)
         spared = soft_in(self._tree, queue, held) if held is not None and key in settled.soft else ()
         counts = [one for one in self._tree.path(queue) if one not in spared]
-        if settled.room.short_in(counts, more):
+        kept = {} if own is not None else settled.bars.kept
+        if settled.room.lacking(counts, more, kept=kept):
             return False
         for name, amount in held.soft_amounts if held is not None and spared else ():
             has[name] -= amount
-        return not spared or not settled.room.short_in(spared, _more(claim, has))
+        return not spared or not settled.room.lacking(spared, _more(claim, has), kept=kept)
 
     def _settle(self, field: str, now: float) -> Settled:
         known = self._settled.get(field)
         if known is None or known.until <= now:
             books = {queue: self._books[queue] for queue in self._queues_of_field.get(field, ())}
-            known = self._settled[field] = settle(self._tree, books, self._room, now)
+            known = self._settled[field] = settle(self._tree, books, self._room, self._lasting, now)
         return known
-
-    def _why(self, candidate: Candidate, place: Place, settled: Settled) -> str:
-        short = settled.short(candidate, amounts_of(candidate.need))
-        level = next((one for one in place.levels if one.queue in short), None)
-        behind = settled.behind(candidate.queue, candidate.order)
-        if level is not None:
-            room = f"{level.called(candidate.queue)} has {free(level, candidate.need, settled.room)}"
-        elif behind is not None:
-            # Names of other namespaces are none of a tenant's business.
-            named = (
-                f'gang "{behind.key.gang.name}"'
-                if behind.key.namespace == candidate.key.namespace
-                else "the one before it"
-            )
-            room = f"there is room, but nobody passes {named} here"
-        else:
-            room = "there is room behind gangs of higher priority only"
-        position, waiting = self._position(candidate, settled)
-        return f"needs {describe(candidate.need)}; {room}; position {position} of {waiting} waiting"
 
     def _position(self, candidate: Candidate, settled: Settled) -> tuple[int, int]:
         book = self._books[candidate.queue]
         fitting = (waits for key in settled.fits if (waits := book.candidate(key)))
         ahead = book.before(candidate.order) - sum(other.order < candidate.order for other in fitting)
         return ahead + 1, book.waiting
+
+
+def _as_expected(settled: Settled, candidate: Candidate | None, new: Claim) -> bool:
+    """Whether what was settled comes to pass with this claim, so that for all others nothing is different."""
+    return (
+        candidate is not None
+        and settled.fits.get(candidate.key) == new.amounts
+        and not new.soft_amounts
+        and (candidate.order, candidate.lasts) == (new.order, new.lasts)
+        and settled.comes_to_pass(candidate, new.amounts)
+    )
 
 
 def _signed(amounts: Amounts, sign: int) -> Amounts:

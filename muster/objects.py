@@ -150,6 +150,7 @@ class PodSpec(LocalObject, frozen=True):
     priority: int | None = None
     preemption_policy: str = ""
     node_name: str = ""
+    restart_policy: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
 
 

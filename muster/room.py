@@ -6,6 +6,7 @@ comparing `Quantity` (hack/bench/ledger.py).
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from muster.quantity import Quantity
@@ -71,21 +72,31 @@ class Room:
 
         What is not asked for is not looked at.
         """
-        return self.short_in(self._tree.path(queue), amounts, left_out)
+        return list(self.lacking(self._tree.path(queue), amounts, left_out))
 
-    def short_in(self, queues: Iterable[str], amounts: Amounts, left_out: Amounts = ()) -> list[str]:
-        """As `short`, of these queues."""
-        short = []
+    def lacking(
+        self,
+        queues: Iterable[str],
+        amounts: Amounts,
+        left_out: Amounts = (),
+        kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    ) -> dict[str, list[str]]:
+        """The resources of these amounts for which there is no room, by queue; `kept` of each counts as taken."""
+        lacking = {}
         spared = dict(left_out)
         for one in queues:
             limit = self._tree.ceiling(one)
             if limit:
-                used = self.taken(one)
-                for name, amount in amounts:
-                    if name in limit and used.get(name, 0) + amount - spared.get(name, 0) > limit[name]:
-                        short.append(one)
-                        break
-        return short
+                used, more = self.taken(one), kept.get(one, {})
+                names = [
+                    name
+                    for name, amount in amounts
+                    if name in limit
+                    and used.get(name, 0) + more.get(name, 0) + amount - spared.get(name, 0) > limit[name]
+                ]
+                if names:
+                    lacking[one] = names
+        return lacking
 
     def beyond(self, queue: str, amounts: Amounts) -> bool:
         """Whether these amounts are more than the queue, or one above it, can ever give."""

@@ -58,8 +58,12 @@ def _stays_within(tree: QueueTree, queue: str, so_far: Mapping[str, int], claim:
     return all(name not in limit or so_far.get(name, 0) + amount <= limit[name] for name, amount in claim.soft_amounts)
 
 
-def take_hard_parts(tree: QueueTree, books: Mapping[str, Book], room: Room, soft: set[GangKey]) -> None:
-    """Take room for those that count all the same: the room of claims alone leaves all soft parts out."""
+def take_hard_parts(tree: QueueTree, books: Mapping[str, Book], room: Room, lasting: Room, soft: set[GangKey]) -> None:
+    """Take room for those that count all the same: the room of claims alone leaves all soft parts out.
+
+    In `lasting` stand those alone that do not end by themselves.
+    """
     for queue, claim in _in_order(books):
         if claim.order.key not in soft:
-            room.take_in(soft_in(tree, queue, claim), claim.soft_amounts)
+            for taken in (room, lasting) if claim.lasts else (room,):
+                taken.take_in(soft_in(tree, queue, claim), claim.soft_amounts)

@@ -25,6 +25,12 @@ def _cluster(name: str, queue: str, cpu: int) -> RayCluster:
     return cluster.workers(cpu - 1) if cpu > 1 else cluster
 
 
+def _job(name: str, queue: str, cpu: int) -> PyTorchJob:
+    """A job of so many pods of 1 cpu."""
+    job = pytorch_job(name).policy(queue=queue).master(cpu="1")
+    return job.workers(cpu - 1, cpu="1") if cpu > 1 else job
+
+
 def _resize(scene: Scene, queue: str, **capability: str) -> int:
     """Give a queue this capability, and return the version from which it has it: Volcano writes its status any time."""
     return int(scene.patch(QUEUES, queue, {"spec": {"capability": capability}})["metadata"]["resourceVersion"])
@@ -84,23 +90,24 @@ def test_a_gang_that_waits_stays_held_whatever_its_owner_takes_back(scene: Scene
 
 
 def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> None:
-    """Of the same second, names decide who is first: the large one's is."""
+    """Of the same second, names decide who is first: the large one's is. Those that run are jobs, and end some day."""
     queue = scene.queue(cpu="4")
-    scene.apply(_cluster("first", queue, 2))
-    scene.await_running("ray-first-pg", 2)
+    scene.apply(_job("first", queue, 2))
+    scene.await_running("first", 2)
     scene.apply(_cluster("large", queue, 4))
     scene.await_state("ray-large-pg", "WaitingForQuota")
-    scene.apply(_cluster("small-one", queue, 1))
-    scene.await_running("ray-small-one-pg", 1)
+    scene.apply(_job("small-one", queue, 1))
+    scene.await_running("small-one", 1)
     scene.wait(
         "the passing to be written down",
         lambda: PASSED_SINCE in scene.pod_group("ray-large-pg")["metadata"]["annotations"],
     )
     _annotate(scene, queue, PATIENCE, "0s")
     scene.apply(_cluster("small-two", queue, 1))
-    assert "nobody passes" in message(scene.await_state("ray-small-two-pg", "WaitingForQuota"))
-    scene.delete(RAY_CLUSTERS, "small-one")
-    scene.delete(RAY_CLUSTERS, "first")
+    held_up = message(scene.await_state("ray-small-two-pg", "WaitingForQuota"))
+    assert f'nobody passes gang "ray-large-pg" here, which waits for cpu of queue "{queue}"' in held_up
+    scene.delete(PYTORCH_JOBS, "small-one")
+    scene.delete(PYTORCH_JOBS, "first")
     scene.await_running("ray-large-pg", 4)
     scene.recorder.settle()
     assert state(scene.pod_group("ray-small-two-pg")) == "WaitingForQuota"

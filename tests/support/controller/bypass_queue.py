@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 LARGE, SMALL, RUNS = "ray-large-pg", "ray-small-pg", "ray-runs-pg"
 
 
+OF_A_JOB = {"ownerReferences": [{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "job", "controller": True}]}
+"""Metadata of a RayCluster that ends by itself."""
+
+
 def gang(
     name: str, cpus: int, *, held: bool = True, created: str = "", labels: Mapping[str, str] | None = None
 ) -> tuple[JSON, list[JSON]]:
-    """A workload of so many cpu, one a pod, and its pods."""
-    meta = {"creationTimestamp": created} if created else {}
+    """A workload of so many cpu, one a pod, and its pods; it is a job, and ends by itself."""
+    meta = {**OF_A_JOB, **({"creationTimestamp": created} if created else {})}
     said = {"volcano.sh/queue-name": "q", **(labels or {})}
     cluster = ray_cluster(workers(replicas=cpus - 1), name=name, uid=f"uid-{name}", labels=said, meta=meta)
     roles = ["headgroup", *["workers"] * (cpus - 1)]

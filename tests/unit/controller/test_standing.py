@@ -369,7 +369,7 @@ def need(workload: JSON, *pods: JSON) -> Resources:
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
     assert candidate(seen(workload, HELD), {"": 0, "high": 1000}, Mark()) == Candidate(
-        key=KEY, queue="q", priority=1000, since="2026-11-21T10:00:00Z", need=amounts(cpu="3", memory="3Gi")
+        key=KEY, queue="q", priority=1000, since="2026-11-21T10:00:00Z", need=amounts(cpu="3", memory="3Gi"), lasts=True
     )
 
 

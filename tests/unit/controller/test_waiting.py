@@ -26,7 +26,7 @@ async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_re
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert (
-        'there is room, but nobody passes gang "ray-large-pg" here; position 2 of 2'
+        'nobody passes gang "ray-large-pg" here, which waits for cpu of queue "q"; position 2 of 2'
         in (world.annotations(SMALL)[MESSAGE])
     )
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)
@@ -76,21 +76,23 @@ async def test_in_a_strict_queue_there_is_no_bypass() -> None:
     assert PASSED_SINCE not in world.annotations(LARGE)
 
 
-async def test_growth_waits_behind_a_gang_that_nobody_may_bypass() -> None:
+@pytest.mark.parametrize("since", ["08:00", "10:00"], ids=["first", "younger than the one that grows"])
+async def test_growth_waits_behind_a_gang_that_nobody_may_bypass(since: str) -> None:
     """The surplus of a running gang is like a small gang: it passes until the other's patience is over."""
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
-    urgent = gang("large", 3, created="2026-11-21T08:00:00Z")
+    urgent = gang("large", 3, created=f"2026-11-21T{since}:00Z")
     world = harness((first[0], [*first[1], more]), urgent, groups=[group, passed()])
     await world.settle()
     assert "runs-2" not in world.open_pods()
     assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]
 
 
-async def test_growth_that_bypasses_a_waiting_gang_says_so_on_it() -> None:
+@pytest.mark.parametrize("since", ["08:00", "10:00"], ids=["first", "younger than the one that grows"])
+async def test_growth_that_bypasses_a_waiting_gang_says_so_on_it(since: str) -> None:
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
-    world = harness((first[0], [*first[1], more]), gang("large", 3, created="2026-11-21T08:00:00Z"), groups=[group])
+    world = harness((first[0], [*first[1], more]), gang("large", 3, created=f"2026-11-21T{since}:00Z"), groups=[group])
     await world.settle()
     assert "runs-2" in world.open_pods()
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)

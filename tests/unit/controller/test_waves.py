@@ -11,6 +11,7 @@ from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MESSAGE, PASSED_IN, P
 from muster.times import text_of
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import (
@@ -88,7 +89,7 @@ async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_w
 
 def cluster(name: str, cpu: str) -> tuple[JSON, JSON]:
     """A RayCluster of one pod, younger than any JobSet here, and its pod."""
-    meta = {"creationTimestamp": "2026-11-21T11:00:00Z"}
+    meta = {**OF_A_JOB, "creationTimestamp": "2026-11-21T11:00:00Z"}
     uid, head = f"uid-{name}", template(cpu)
     pod_ = ray_pod(name, "headgroup", cluster=name, owner_uid=uid, **head["spec"])
     return ray_cluster(workers(replicas=0), name=name, uid=uid, head=head, meta=meta), pod_

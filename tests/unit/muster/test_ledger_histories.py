@@ -62,6 +62,8 @@ candidates = st.builds(
     st.sampled_from([None, None, NOW - 700, NOW - 100, NOW]),
     st.sampled_from([None, None, None, NOW + 50, NOW + 500]),
     st.sampled_from([False, False, True]),
+    st.sampled_from([False, False, True]),
+    st.sampled_from([False, False, False, True]),
 )
 
 
@@ -79,6 +81,7 @@ class Holder(NamedTuple):
     since: str
     soft: Resources
     idle: bool
+    lasts: bool = False
 
 
 @st.composite
@@ -92,6 +95,7 @@ def holders(draw: st.DrawFn) -> Holder:
         draw(st.sampled_from(["09:00", "10:00"])),
         soft,
         idle=bool(soft) and draw(st.booleans()),
+        lasts=draw(st.booleans()),
     )
 
 
@@ -110,13 +114,24 @@ class World:
         tree.bound(self.nodes)
         return tree
 
-    def used(self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None) -> Resources:
-        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted."""
+    def used(
+        self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None, lasting: bool = False
+    ) -> Resources:
+        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
+
+        Of all, or of those alone that do not end by themselves.
+        """
         soft = self.softened(tree)
-        used = total(self._counts(tree, queue, gang, soft) for gang in self.held)
+        used = total(
+            self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
+        )
         if but_below:
             of_queue, priority = but_below
-            spared = [one for one in self.held.values() if one.queue == of_queue and one.priority < priority]
+            spared = [
+                one
+                for one in self.held.values()
+                if one.queue == of_queue and one.priority < priority and (one.lasts or not lasting)
+            ]
             return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
         return used
 
@@ -160,42 +175,69 @@ class World:
         tree = self.tree()
         fitting: dict[GangKey, Candidate] = {}
         first_behind: set[str] = set()
+        barred: set[str] = set()
+        barring: list[Candidate] = []
+        kept: dict[str, Resources] = {}
         for candidate in sorted(self.waits.values(), key=lambda one: one.order):
             place = tree.place(candidate.queue)
-            if place is None or not place.view.open or not place.leaf:
+            if place is None or not self._can_start(tree, candidate, now):
                 continue
             path, need = tree.path(candidate.queue), candidate.need
-            if any(need.get(what, ZERO) > most for one in path for what, most in tree.limit(one).items()):
-                continue
-            if candidate.deadline is not None and candidate.deadline <= now:
-                continue
             if first_behind.intersection(path) and not candidate.begun:
                 continue
             victims = (candidate.queue, candidate.priority) if place.view.preempts else None
-            short = [
-                one
-                for one in path
-                if any(
-                    need.get(what) and together.get(what, ZERO) > most
-                    for together in [
-                        total(
-                            [
-                                self.used(tree, one, but_below=victims),
-                                need,
-                                *(other.need for other in fitting.values() if one in tree.path(other.queue)),
-                            ]
-                        )
-                    ]
-                    for what, most in tree.limit(one).items()
-                )
-            ]
+            starting = [*fitting.values()]
+            short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
             if not short:
                 fitting[candidate.key] = candidate
                 continue
+            if candidate.follows:
+                continue
             first_behind |= {one for one in path if (view := self.queues.get(one)) and view.strict}
-            if candidate.passed_since is not None and candidate.passed_since + place.view.patience <= now:
-                first_behind |= set(short)
+            if self._patience_is_over(candidate, now):
+                staying = [one for one in starting + barring if one.lasts]
+                in_vain = self.short(tree, candidate, victims, staying, {}, lasting=True)
+                if not in_vain and short[0] not in barred:
+                    barred.add(short[0])
+                    barring.append(candidate)
+                    for one in path[: path.index(short[0]) + 1]:
+                        kept[one] = total([kept.get(one, {}), need])
         return fitting
+
+    def _can_start(self, tree: QueueTree, candidate: Candidate, now: float) -> bool:
+        view, need = self.queues[candidate.queue], candidate.need
+        limits = [tree.limit(one) for one in tree.path(candidate.queue)]
+        fits = all(need.get(what, ZERO) <= most for limit in limits for what, most in limit.items())
+        late = candidate.deadline is not None and candidate.deadline <= now
+        return view.open and tree.leaf(candidate.queue) and fits and not late
+
+    def _patience_is_over(self, candidate: Candidate, now: float) -> bool:
+        since = candidate.passed_since
+        return since is not None and since + self.queues[candidate.queue].patience <= now
+
+    def short(
+        self,
+        tree: QueueTree,
+        candidate: Candidate,
+        victims: tuple[str, int] | None,
+        beside: list[Candidate],
+        kept: dict[str, Resources],
+        *,
+        lasting: bool = False,
+    ) -> list[str]:
+        """Where there is no room for it, beside what is held, those that start, and what is kept for others."""
+        short = []
+        for one in tree.path(candidate.queue):
+            parts = [
+                self.used(tree, one, but_below=victims, lasting=lasting),
+                candidate.need,
+                kept.get(one, {}),
+                *(other.need for other in beside if one in tree.path(other.queue)),
+            ]
+            together = total(parts)
+            if any(candidate.need.get(what) and together[what] > most for what, most in tree.limit(one).items()):
+                short.append(one)
+        return short
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -257,6 +299,7 @@ class AnyHistory(RuleBasedStateMachine):
             since=holder.since,
             soft=holder.soft,
             idle=holder.idle,
+            lasts=holder.lasts,
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -273,7 +316,15 @@ class AnyHistory(RuleBasedStateMachine):
         found = self.ledger.decide(key(name), self.now)
         if found is not None and found.fits:
             candidate = self.world.waits.pop(key(name))
-            holder = Holder(candidate.queue, candidate.need, candidate.priority, candidate.since, {}, idle=False)
+            holder = Holder(
+                candidate.queue,
+                candidate.need,
+                candidate.priority,
+                candidate.since,
+                {},
+                idle=False,
+                lasts=candidate.lasts,
+            )
             self._hold(self.ledger, key(name), holder)
             self.world.held[key(name)] = holder
 
@@ -331,6 +382,7 @@ class AnyHistory(RuleBasedStateMachine):
                 one
                 for one in below
                 if not self._fits(one.key)
+                and not one.follows
                 and (found := self.ledger.decide(one.key, self.now))
                 and found.state == "WaitingForQuota"
             ]

@@ -99,6 +99,8 @@ class History:
             passed_since=chance.choice([None, None, self.now - chance.randrange(60)]),
             deadline=chance.choice([None, None, self.now + chance.randrange(20)]),
             begun=chance.random() < 0.1,
+            lasts=chance.random() < 0.3,
+            follows=chance.random() < 0.05,
         )
         self.ledger.wait(candidate)
         self.waits[key] = candidate
@@ -114,7 +116,8 @@ class History:
         found = self.ledger.decide(key, self.now)
         assert found is not None
         assert found.fits
-        self._hold(key, candidate.queue, candidate.need, priority=candidate.priority, since=candidate.since)
+        rest = {"priority": candidate.priority, "since": candidate.since, "lasts": candidate.lasts}
+        self._hold(key, candidate.queue, candidate.need, **rest)
 
     def change(self) -> None:
         """A claim turns soft or hard, or is of another size."""
