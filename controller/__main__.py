@@ -155,7 +155,7 @@ async def _lead(parts: _Parts) -> None:
     parts.term.begins(parts.queue, announcer)
     cluster.subscribe(gang=parts.queue.add, queue=reconciler.queue_changed)
     reconciler.prime(await cluster.list_pod_groups(parts.client))
-    nodes = NodeWatch(parts.client)
+    nodes = NodeWatch(parts.client, cluster)
     try:
         # Nothing is decided before it is known how much there is.
         await _bound(reconciler, nodes, always=parts.bound_by_nodes)

@@ -76,6 +76,7 @@ class Cluster:
             self._workloads[kind].index("gang", _gang_of_workload(kind))
             self._workloads[kind].index("maker", _maker)
         self.pods.index("gang", _gangs_of_pod)
+        self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
         self.pods.subscribe(self._forget_requests)
 
@@ -206,6 +207,10 @@ class Cluster:
     def pods_of(self, key: GangKey) -> list[Pod]:
         """The pods that are bound to the PodGroup, whoever bound them."""
         return self.pods.by_index("gang", key)
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """The scheduler's pods that have this node."""
+        return self.pods.by_index("node", node)
 
     def requests_of(self, pod: Pod) -> Resources:
         """What a pod of the store asks for; raises InvalidObjectError.

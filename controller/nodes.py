@@ -1,7 +1,9 @@
 """What the nodes can give to gangs, for clusters that are bound by them (`muster.dev/bound: nodes`).
 
-The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. It is a
-sum: that a gang fits in it does not mean that its pods fit on the nodes one by one; the scheduler sees to that.
+The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. What pods
+of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
+together with what runs on it. It is a sum: that a gang fits in it does not mean that its pods fit on the nodes one by
+one; the scheduler sees to that.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from controller.leaving import requests_of
 from muster.intent import Defaults
 from muster.kube.reflector import Reflector
-from muster.kube.resource import NODES, PODS
+from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.objects import InvalidObjectError, Node, Pod
 from muster.requests import pod_requests
 from muster.resources import Resources, minus, parse_resources, total
 
 if TYPE_CHECKING:
+    from controller.cluster import Cluster
     from muster.kube.client import Client
     from muster.kube.store import Change
 
@@ -32,10 +36,11 @@ OTHERS = f"spec.schedulerName!={Defaults().scheduler},spec.nodeName!="
 
 
 class NodeRoom:
-    """Nodes and the pods of other schedulers on them; the stores are kept up to date from outside."""
+    """Nodes, our pods on them (both of `cluster`), and those of other schedulers; kept up to date from outside."""
 
-    def __init__(self) -> None:
-        self.nodes: Store[Node] = Store()
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.nodes: Store[Node] = cluster.nodes
         self.others: Store[Pod] = Store()
         self._held: dict[str, dict[str, Resources]] = {}
         self.others.subscribe(self._pod_changed)
@@ -47,7 +52,11 @@ class NodeRoom:
 
     def free(self) -> Resources:
         """What all gangs together may hold; a resource that no node has bounds nothing, an autoscaler may bring it."""
-        return total(self._free(node) for node in self.nodes if node.takes_pods)
+        return total(self._free(node) if node.takes_pods else self._ours(node) for node in self.nodes)
+
+    def _ours(self, node: Node) -> Resources:
+        """What is claimed of all nodes and stands on one that takes nobody new."""
+        return requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
 
     def _free(self, node: Node) -> Resources:
         try:
@@ -72,10 +81,11 @@ class NodeRoom:
 
 
 class NodeWatch:
-    """Watches the nodes for as long as somebody asks for them, and not at all before: a cluster has many pods."""
+    """Watches what others have on nodes as long as somebody asks for that, and not before: a cluster has many pods."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, cluster: Cluster) -> None:
         self._client = client
+        self._cluster = cluster
         self._room: NodeRoom | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -85,11 +95,9 @@ class NodeWatch:
             await self.stop()
             return None
         if self._room is None:
-            self._room = NodeRoom()
-            self._tasks = [
-                asyncio.create_task(Reflector(self._client, NODES, Node, self._room.nodes).run()),
-                asyncio.create_task(Reflector(self._client, PODS, Pod, self._room.others, field_selector=OTHERS).run()),
-            ]
+            self._room = NodeRoom(self._cluster)
+            reflector = Reflector(self._client, PODS, Pod, self._room.others, field_selector=OTHERS)
+            self._tasks = [asyncio.create_task(reflector.run())]
         while not self._room.synced:  # noqa: ASYNC110 - two stores, once
             await asyncio.sleep(0.05)
         return self._room.free()

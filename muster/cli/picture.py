@@ -158,7 +158,7 @@ async def _one_namespace(client: Client, name: str, picture: Picture) -> bool:
 
 
 async def _nodes(client: Client, picture: Picture) -> Resources | None:
-    room = NodeRoom()
+    room = NodeRoom(picture.cluster)
     try:
         room.nodes.replace_all(await list_objects(client, NODES, Node))
         room.others.replace_all(await list_objects(client, PODS, Pod, field_selector=OTHERS))

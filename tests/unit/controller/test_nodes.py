@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from controller.cluster import Cluster
 from controller.nodes import NodeRoom, NodeWatch
+from muster.ledger import Candidate, GangKey, Ledger
 from muster.objects import Node, Pod
+from muster.queues import QueueView
 from muster.resources import as_text
-from tests.support.faults.apiserver import FaultyApiserver, hang, listing, manifest, only, reply, stream
+from tests.support.faults.apiserver import FaultyApiserver, hang, listing, reply, stream
 from tests.support.manifests.observed import amounts, made, pod
 
 if TYPE_CHECKING:
@@ -34,8 +37,10 @@ def other(name: str, cpu: str, *, on: str = "n", phase: str = "Running") -> Pod:
     return made(Pod, pod(name, phase=phase, containers=[container], nodeName=on, schedulerName="default-scheduler"))
 
 
-def room(*nodes: Node, others: tuple[Pod, ...] = ()) -> NodeRoom:
-    kept = NodeRoom()
+def room(*nodes: Node, others: tuple[Pod, ...] = (), ours: tuple[Pod, ...] = ()) -> NodeRoom:
+    cluster = Cluster()
+    cluster.pods.replace_all(ours)
+    kept = NodeRoom(cluster)
     kept.nodes.replace_all(nodes)
     kept.others.replace_all(others)
     return kept
@@ -74,19 +79,52 @@ def test_a_crowded_node_takes_nothing_from_another() -> None:
     assert free(room(node(), node("m"), others=(other("a", "9"),)))["cpu"] == "4"
 
 
-async def test_nodes_are_watched_only_while_somebody_asks_for_them() -> None:
-    """With one watch of each kind, however often they are asked for."""
-    of_node = manifest(
-        "n", 1, status={"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}
-    )
+async def test_pods_of_others_are_watched_only_while_somebody_asks_for_the_nodes_room() -> None:
+    """With one watch, however often they are asked for; the nodes themselves are watched anyway."""
     async with FaultyApiserver.serving() as server, server.client() as client, asyncio.timeout(60):
-        server.on("LIST", only("/api/v1/nodes", reply(listing(1, of_node)), reply(listing(1))))
+        server.on("LIST", reply(listing(1)))
         server.on("WATCH", stream(then=hang))
-        watch = NodeWatch(client)
+        cluster = Cluster()
+        cluster.nodes.replace_all([node()])
+        watch = NodeWatch(client, cluster)
         assert await watch.room(wanted=False) is None
         assert server.requests == []
         for _ in range(2):
-            assert await watch.room(wanted=True) == amounts(cpu="4")
-        assert len(server.seen("LIST")) == 2
+            assert await watch.room(wanted=True) == amounts(cpu="4", memory="8Gi")
+        assert len(server.seen("LIST")) == 1
         assert await watch.room(wanted=False) is None
         assert watch._tasks == []
+
+
+def ours(name: str, cpu: str, *, on: str = "n", phase: str = "Running") -> Pod:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return made(Pod, pod(name, phase=phase, containers=[container], nodeName=on))
+
+
+@pytest.mark.parametrize("kind", ["cordoned", "not Ready"])
+def test_a_node_leaves_together_with_what_runs_on_it(kind: str) -> None:
+    """Its gangs' claims count like all others; a rolling upgrade would stop the cluster."""
+    away = node("m", cpu="8", unschedulable=kind == "cordoned", ready="True" if kind == "cordoned" else "Unknown")
+    running = (ours("a", "3"), ours("b", "5", on="m"), ours("ended", "1", on="m", phase="Succeeded"))
+    assert free(room(node(cpu="4"), away, ours=running))["cpu"] == "9"
+
+
+def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -> None:
+    nodes = [node(f"n{number}", cpu="8") for number in range(4)]
+    pods = tuple(ours(f"p{number}", "8", on=f"n{number}") for number in range(4))
+    kept = room(*nodes, ours=pods)
+    books = Ledger()
+    books.set_queue(QueueView("q", "Open", {}))
+    books.bound(kept.free())
+    for number in range(4):
+        books.hold(GangKey("team", f"g{number}"), "q", amounts(cpu="8"))
+    kept.nodes.replace_all([node(f"n{number}", cpu="8", unschedulable=number < 2) for number in range(4)])
+    books.forget(GangKey("team", "g3"))
+    kept._cluster.pods.replace_all(pods[:3])
+    books.bound(kept.free())
+    next_ = Candidate(GangKey("team", "next"), "q", 0, "10:00", amounts(cpu="8"))
+    books.wait(next_)
+    assert books.startable("q", 0.0) == [next_.key]
+    books.hold(next_.key, "q", next_.need)
+    books.wait(Candidate(GangKey("team", "more"), "q", 0, "11:00", amounts(cpu="1")))
+    assert books.startable("q", 0.0) == []
