@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controller.podgroups import Repairs
-from controller.standing import passed_since
-from controller.terms import admitted_for
+from controller.standing import candidate, passed_since
+from controller.terms import admitted_for, with_need
 from controller.view import Mark
 from muster.times import seconds_of, text_of
 
@@ -100,6 +100,13 @@ class Memory:
         elif self.unplaced_since == float("inf"):
             self.unplaced_since = now
         return former
+
+    def granted(self, view: View, now: float) -> View:
+        """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
+        if self.terms is not None:
+            self.terms = with_need(self.terms, candidate(view, {}, self.mark).need)
+        self.mark, self.said = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms)), ("", "")
+        return replace(view, terms=self.terms)
 
     def admitted(self, view: View, wave: Candidate | None, now: float) -> Mark:
         """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.

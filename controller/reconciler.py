@@ -25,7 +25,7 @@ from controller.podgroups import RESERVING, deferred, desired, lenient, unreserv
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced, leaving
 from controller.standing import Look, Standing, queue_held, waits_for_a_node
-from controller.terms import admitted_for
+from controller.terms import carried, terms_of
 from controller.view import Mark, Member, View, observe
 from muster.kube.errors import ApiError
 from muster.ledger import GangKey, queue_not_found
@@ -201,8 +201,9 @@ class Reconciler:
         if view.pod_group is None and not self._may_have_pod_group(view, standing):
             return
         try:
-            wanted = standing.wanted or desired(view, admitted=standing.phase is Phase.ADMITTED)
-            memory.terms = wanted.group.spec
+            admitted = standing.phase is Phase.ADMITTED
+            wanted = standing.wanted or desired(view, admitted=admitted)
+            memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
             if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= _ASSEMBLING_SILENCE:
                 wanted = unreserved(view, wanted)
             view = await self._keeper.ensure(replace(view, terms=memory.terms), memory, wanted)
@@ -294,8 +295,7 @@ class Reconciler:
             return
         passed = self._passing.by(view.key, now)
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
-        mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(memory.terms))
-        before, memory.mark, memory.said = memory.mark, mark, ("", "")
+        before, view = memory.mark, memory.granted(view, now)
         standing = self._stand(view)
         try:
             memory.written = await self._reporter.mark(view, memory.mark, State.ADMITTED, decision.message)

@@ -13,7 +13,7 @@ from controller.ends import lasts
 from controller.gates import minimum_of, plan_opening, plan_pause
 from controller.phases import Phase, phase_of
 from controller.podgroups import claim_of, desired, of_what_is_open, outgrown, own_claim
-from controller.terms import terms_of
+from controller.terms import carried, granted, terms_of
 from controller.unplaced import unplaced
 from controller.view import Mark
 from muster.gang import Gang, priority_value
@@ -180,7 +180,7 @@ def _left_over(view: View, phase: Phase, marked: str) -> Resources:
     running = total(member.requests for member in view.open)
     if group is not None and _keeps_its_place(view, phase, marked):
         said = terms_of(view)
-        return largest(own_claim(group) if said is None else claim_of(said), running)
+        return largest(own_claim(group) if said is None else granted(said), running)
     # Pods outlive a workload that is gone, suspended or ended until somebody has deleted them; they use what they use.
     return running
 
@@ -278,7 +278,7 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     # What stands in the PodGroup may be anybody's: of that only what muster wrote counts, and what the workload says.
     asked = unmarked or (view.terms is None and view.pod_group is not None)
     wanted = desired(view, admitted=True) if asked else None
-    grant = _grant(view, wanted.group.spec if wanted is not None else view.terms)
+    grant = _grant(view, carried(wanted.group.spec, terms_of(view)) if wanted is not None else view.terms)
     queue, now = grant.queue, look.now
     lost = not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=False)
@@ -363,7 +363,7 @@ def _grant(view: View, said: PodGroupSpec | None) -> _Grant:
     # It was admitted for these minimums; what the workload has come to want since is growth, and growth needs room.
     owed = said.min_task_member
     roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in gang.roles)
-    return _Grant(said.queue, claim_of(said), said.priority_class_name, roles, outgrown(view, said))
+    return _Grant(said.queue, granted(said), said.priority_class_name, roles, outgrown(view, said))
 
 
 def _known(view: View) -> tuple[Gang, Intent]:

@@ -13,6 +13,7 @@ from controller.behind import age, belongs, owned, rivals_of, workload_behind
 from controller.ends import follows
 from controller.leaving import leaving, requests_of
 from controller.podgroups import newer
+from controller.terms import granted, terms_of
 from muster.additions import NOTHING_ADDED
 from muster.gang import Gang, gang_of
 from muster.intent import Defaults, Intent, find_intent, speaks
@@ -33,7 +34,7 @@ from muster.names import (
 )
 from muster.objects import InvalidObjectError, Pod, PodGroup
 from muster.queues import labels_of
-from muster.resources import total
+from muster.resources import largest, total
 from muster.times import duration_of, seconds_of
 from muster.workloads import PLAIN_POD, owner_of
 
@@ -335,9 +336,11 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
     except InvalidObjectError as problem:
         return replace(view, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
-        # They need not be alike: what those ask for that are there says more than one of them.
         first = sorted(view.members, key=lambda member: age(member.pod))[: gang.min_member]
-        gang = replace(gang, min_resources=total(member.requests for member in first))
+        # They need not be alike: what those ask for that are there says more than one of them; of those that crashed
+        # it says nothing, and their places are kept.
+        kept = granted(said) if (said := terms_of(view)) else {}
+        gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
     return replace(view, workload=workload, intent=intent, gang=gang)
 
 

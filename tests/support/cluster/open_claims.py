@@ -4,10 +4,12 @@ Volcano by itself never places more than a queue's capability, so that pods with
 own acts are judged: that it marks a gang as admitted, and that it takes a gate off. The rule is today's, and stands
 here and nowhere else in the tests:
 
-- A gang claims the larger of what its opened pods ask for and of what it was admitted for, that from the mark on until
-  the mark is gone, or its workload has ended or is being deleted. A pod that is being deleted counts until it is gone,
-  if it has a node, but not against those that come in its place: an act of its own gang. Plain pods, which have no
-  workload, claim no more than all that live ask for, held ones included.
+- A gang claims the larger of what its opened pods ask for and of what it was admitted for (its minResources, or what
+its
+  pods really asked for), that from the mark on until the mark is gone, or its workload has ended or is being deleted. A
+  pod that is being deleted counts until it is gone, if it has a node, but not against those that come in its place: an
+  act of its own gang. Plain pods, which have no workload, claim what they were admitted for as long as one of them
+  lives.
 - A gang of which nothing has had a node for as long as its queue says (`muster.dev/unplaced-after`, five minutes) is
   soft: in its own queue its claim counts for nothing until one has, and in those above as well where none of its pods
   is open. Pods beyond what it was admitted for that have had no node for so long are soft in the same way. What is soft
@@ -200,11 +202,10 @@ class _Record:
     def _granted(self, gang: _Gang) -> Amounts:
         if not gang.group or not admitted(gang.group) or self._ended(gang):
             return {}
-        granted = _amounts(gang.terms.get("minResources", {}))
-        if gang.owner:
-            return granted
-        living = _total(map(_asked, gang.members.values()))
-        return {one: min(amount, living.get(one, 0)) for one, amount in granted.items()}
+        if not gang.owner and not gang.members:
+            return {}
+        said, needs = _amounts(gang.terms.get("minResources", {})), _amounts(gang.terms.get("needs", {}))
+        return {one: max(said.get(one, 0), needs.get(one, 0)) for one in {*said, *needs}}
 
     def _soft(self, gang: _Gang, queue: str, at: float) -> Amounts:
         """What of the claim may count for nothing in this queue."""

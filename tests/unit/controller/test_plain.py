@@ -83,3 +83,27 @@ def test_the_oldest_living_pod_speaks_for_the_gang() -> None:
     view = observe(KEY, filled(pods=pods), DEFAULTS)
     assert view.decoded is not None
     assert view.decoded.metadata.name == "b"
+
+
+async def test_the_place_of_a_member_that_crashed_is_kept() -> None:
+    """Its Job makes it anew, or somebody does by hand; also with a leader that comes in between."""
+    harness = Harness(pods=[member("a"), member("b", second=1)], queues=[queue(cpu="2")])
+    await harness.settle()
+    del harness.client.pods["b"]
+    rival = {"muster.dev/gang": "rival", "volcano.sh/queue-name": "q"}
+    bound = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "rival"}
+    harness.client.pods["r"] = member("r", second=2)
+    harness.client.pods["r"]["metadata"] |= {"labels": rival, "annotations": bound}
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a"]
+    harness.restart()
+    await harness.settle()
+    harness.client.pods["c"] = member("c", second=3)
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a", "c"]
+    del harness.client.pods["a"], harness.client.pods["c"]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["r"]

@@ -46,7 +46,9 @@ def test_what_no_annotation_can_hold_is_left_out() -> None:
 def test_they_are_believed_with_the_mark_of_this_workload(admitted: str, text: str, known: bool) -> None:  # noqa: FBT001
     group = pod_group(admitted=admitted, annotations={ADMITTED_FOR: text}, minMember=9)
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
-    assert terms_of(view) == (SPEC if known else None)
+    said = terms_of(view)
+    assert admitted_for(said) == (TEXT if known else "")
+    assert (said is None) is not known
 
 
 def test_what_this_leader_said_itself_comes_first() -> None:

@@ -34,9 +34,9 @@ class Record:
         """Its workload, a RayCluster to the record."""
         self.note(RAY_CLUSTERS, name, {"metadata": {"uid": name}, "status": status})
 
-    def group(self, name: str, cpu: int = 0, queue: str = "q", *, owned: bool = True) -> None:
-        """Its PodGroup, with the mark where it is admitted for so much cpu."""
-        terms = {"minResources": {"cpu": str(cpu)}, "queue": queue}
+    def group(self, name: str, cpu: int = 0, queue: str = "q", *, owned: bool = True, needs: int = 0) -> None:
+        """Its PodGroup, with the mark where it is admitted for so much cpu; its pods may need more."""
+        terms = {"minResources": {"cpu": str(cpu)}, "queue": queue, "needs": {"cpu": str(needs)}}
         marks = {ADMITTED: name, ADMITTED_FOR: json.dumps(terms)} if cpu else {}
         meta = {
             "name": name,
@@ -269,13 +269,26 @@ def test_what_was_done_while_nobody_looked_is_not_judged(*, after_a_gap: bool, f
     assert len(opened_above(states)[0]) == finds
 
 
-def test_plain_pods_claim_what_lives_of_them() -> None:
+def test_plain_pods_claim_what_they_were_admitted_for_as_long_as_one_of_them_lives() -> None:
     record = Record()
     for number in range(3):
         record.pod("a", number, held=True)
     record.group("a", 3, owned=False)
     record.gone(PODS, "a-0")
-    _started(record, "b", 2)
+    _started(record, "b", 1)
     assert opened_above(record.states) == ([], 2)
     _started(record, "c", 1)
     assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
+    record.gone(PODS, "a-1")
+    record.gone(PODS, "a-2")
+    _started(record, "d", 1)
+    assert len(opened_above(record.states)[0]) == 1
+
+
+def test_what_pods_really_ask_for_is_claimed_when_they_have_crashed() -> None:
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.group("a", 2, needs=3)
+    _started(record, "b", 2)
+    assert opened_above(record.states)[0] == ['at version 7 b opened: cpu 5 of the 4 that queue "q" has']

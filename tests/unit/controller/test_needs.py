@@ -1,0 +1,84 @@
+"""What a gang was admitted for where its pods ask for more than its templates: somebody adds containers to them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller.terms import Terms, carried, granted
+from muster.names import ADMITTED_FOR, MESSAGE, STATE
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
+
+if TYPE_CHECKING:
+    from muster.objects import PodGroupSpec
+
+
+def member(name: str, role: str = "workers") -> JSON:
+    """A pod of 1 cpu, and another one for a sidecar."""
+    pod = ray_pod(name, role)
+    pod["spec"]["containers"].append({"name": "sidecar", "resources": {"requests": {"cpu": "1"}}})
+    return pod
+
+
+def cluster(replicas: int = 1) -> JSON:
+    return ray_cluster(workers(replicas=replicas))
+
+
+async def crashed(replicas: int = 1) -> Harness:
+    """A queue of 5, in which a gang of 4 has started, and lost all of its pods at once; another one waits for 2."""
+    rival = ray_cluster(workers(replicas=1), name="b", uid="uid-b", meta={"creationTimestamp": "2026-11-21T11:00:00Z"})
+    pods = [member("h", "headgroup"), member("w")]
+    others = [
+        ray_pod("b-h", "headgroup", cluster="b", owner_uid="uid-b"),
+        ray_pod("b-w", cluster="b", owner_uid="uid-b"),
+    ]
+    world = Harness(workloads=[cluster(replicas), rival], pods=[*pods, *others], queues=[queue(cpu="5")])
+    await world.settle()
+    for name in ("h", "w"):
+        world.client.pods[name]["spec"]["nodeName"] = "n"
+    world.watch()
+    await world.settle()
+    assert world.annotations("ray-b-pg")[STATE] == "WaitingForQuota"
+    for name in ("h", "w"):
+        del world.client.pods[name]
+    world.watch()
+    await world.settle()
+    return world
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_the_places_of_crashed_pods_are_as_large_as_they_were(*, restart: bool) -> None:
+    world = await crashed()
+    if restart:
+        world.restart()
+        await world.settle()
+    assert "cpu 1 free of cpu 5" in world.annotations("ray-b-pg")[MESSAGE]
+    assert json.loads(world.annotations(GROUP)[ADMITTED_FOR])["needs"] == {"cpu": "4", "memory": "2Gi"}
+    assert world.client.groups[GROUP]["spec"]["minResources"] == {"cpu": "2", "memory": "2Gi"}, "as the workload says"
+    world.client.pods |= {"h2": member("h2", "headgroup"), "w2": member("w2")}
+    world.watch()
+    await world.settle()
+    assert world.open_pods() == ["h2", "w2"]
+
+
+def spec(pods: int, cpu: str, needs: str = "") -> PodGroupSpec:
+    return Terms(min_task_member={"workers": pods}, min_resources={"cpu": cpu}, needs={"cpu": needs} if needs else {})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [
+        pytest.param(spec(4, "4", "8"), spec(4, "4"), "8", id="nothing has changed"),
+        pytest.param(spec(4, "4", "8"), spec(2, "2"), "4", id="half of the pods"),
+        pytest.param(spec(4, "4"), spec(4, "4"), "4", id="nothing beyond the templates"),
+        pytest.param(None, spec(4, "4"), "4", id="an older muster"),
+        pytest.param(spec(4, "4", "many"), spec(4, "4"), "4", id="unreadable"),
+    ],
+)
+def test_what_is_needed_beyond_the_templates_goes_with_the_pods(
+    before: PodGroupSpec | None, now: PodGroupSpec, kept: str
+) -> None:
+    assert granted(carried(now, before)) == amounts(cpu=kept)
