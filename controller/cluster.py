@@ -22,6 +22,7 @@ from muster.kube.resource import (
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
 from muster.kube.store import Change, Store
@@ -30,6 +31,7 @@ from muster.ledger import GangKey
 from muster.limits import LimitRange
 from muster.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
 from muster.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.quotas import ResourceQuota
 from muster.requests import pod_requests
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 
@@ -91,6 +93,7 @@ class Cluster:
             Watched(NAMESPACES, Namespace, self.namespaces),
             Watched(LIMIT_RANGES, LimitRange, self.added.ranges),
             Watched(RUNTIME_CLASSES, RuntimeClass, self.added.runtimes),
+            Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
             *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
             *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
             *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.outsiders.stores.items()),

@@ -152,6 +152,13 @@ class Nudges:
         wait = self._turns.wait(view.key, self._clock())
         if wait > 0:
             return wait
+        await self.touch(view)
+        return self._turns.wait(view.key, self._clock())
+
+    async def touch(self, view: View) -> None:
+        """Touch the workload at once, where its operator hears that. Raises NotLeaderError."""
+        if view.kind is None or view.decoded is None or not view.kind.hears_touches:
+            return
         logger.info("%s lacks pods, its operator is nudged", view.key)
         try:
             said = {NUDGE: text_of(self._wall())}
@@ -162,7 +169,6 @@ class Nudges:
         except ApiError as error:
             # The operator tries again by itself, later.
             logger.warning("%s: not nudged: %s", view.key, error)
-        return self._turns.wait(view.key, self._clock())
 
     async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
         """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing."""

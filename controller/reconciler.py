@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller import words
+from controller.assembling import SILENCE, Assembling
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import open_gates
@@ -51,8 +52,6 @@ __all__ = ["Reconciler"]
 
 logger = logging.getLogger(__name__)
 
-# Seconds for which a gang may lack pods before it is said.
-_ASSEMBLING_SILENCE = 5.0
 _WANTS_PODS = frozenset({Phase.ASSEMBLING, Phase.WAITING, Phase.ADMITTED})
 
 
@@ -87,6 +86,13 @@ class Reconciler:
         self._passing = Passing(self._ledger, self._memory, queue.add)
         self._deadlines = Deadlines(self._line, self._reporter, queue.add_after)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
+        self._assembling = Assembling(
+            *(writer, cluster, self._reporter, self._keeper, self._nudges),
+            look_again=queue.add_after,
+            see=self._observe,
+            clock=clock,
+            wall=wall,
+        )
         self._evictions = Evictions(clock)
         cluster.pods.subscribe(self._evictions.note)
 
@@ -146,7 +152,7 @@ class Reconciler:
         if standing.changed:
             self._line.give_turn(key)
         if standing.phase is not Phase.ASSEMBLING:
-            memory.assembling_since = None
+            self._assembling.over(key, memory)
         self._reporter.tell_rivals(view, self._clock())
         if self._reporter.tell_aside(view, memory):
             self._line.give_turn(key)
@@ -204,7 +210,7 @@ class Reconciler:
             admitted = standing.phase is Phase.ADMITTED
             wanted = standing.wanted or desired(view, admitted=admitted)
             memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
-            if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= _ASSEMBLING_SILENCE:
+            if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= SILENCE:
                 wanted = unreserved(view, wanted)
             view = await self._keeper.ensure(replace(view, terms=memory.terms), memory, wanted)
         except ApiError as error:
@@ -217,7 +223,7 @@ class Reconciler:
         if view.pod_group is None:
             return
         if standing.phase is Phase.ASSEMBLING:
-            await self._assemble(view, memory)
+            await self._assembling.wait(view, memory, self._look(view.key))
         elif standing.phase is Phase.WAITING:
             await self._decide(view, standing, memory)
         elif standing.phase is Phase.REQUEUED:
@@ -267,18 +273,6 @@ class Reconciler:
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
             await self._keeper.report(view, memory, mark, state, message)
-
-    async def _assemble(self, view: View, memory: Memory) -> None:
-        """Say which pods are missing, but not in the moment in which an operator makes them one by one."""
-        now = self._clock()
-        if memory.assembling_since is None:
-            memory.assembling_since = now
-        wait = _ASSEMBLING_SILENCE - memory.assembling_for(now)
-        if wait > 0:
-            self._queue.add_after(view.key, wait)
-            return
-        said = words.lacking(view) + memory.aside
-        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, said)
 
     async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
         """Admit the gang if it may start, else write down why it waits."""

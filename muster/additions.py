@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from muster.limits import LimitRange
     from muster.objects import PodSpec
+    from muster.quotas import ResourceQuota
 
 __all__ = ["NOTHING_ADDED", "Additions", "Overhead", "RuntimeClass"]
 
@@ -41,11 +42,13 @@ class RuntimeClass(LocalObject, frozen=True):
 class Additions:
     """What pods of one namespace get: `ranges` are its LimitRanges, `runtimes` the cluster's RuntimeClasses by name.
 
-    `runtimes` is None where no RuntimeClass is known at all; then none is missing either.
+    `runtimes` is None where no RuntimeClass is known at all; then none is missing either. `quotas` are the namespace's
+    ResourceQuotas, to which the pods are charged.
     """
 
     ranges: Sequence[LimitRange] = ()
     runtimes: Mapping[str, RuntimeClass] | None = None
+    quotas: Sequence[ResourceQuota] = ()
 
     def completed(self, spec: PodSpec, *, path: str = "spec") -> PodSpec:
         """The specification of a pod as it stands once the apiserver has taken it.

@@ -16,12 +16,13 @@ from muster.modes import GateMode, gate_mode
 from muster.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.objects import InvalidObjectError
 from muster.queues import Place, exceeding
+from muster.quotas import limits
 from muster.schedulers import SCHEDULERS
 from muster.surprises import Case, surprises
 from muster.workloads import Voice, kind_of_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from muster.objects import ObjectMeta
     from muster.resources import Resources
@@ -134,6 +135,7 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
     """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
+        *_quota_findings(gang, context),
         *_priority_findings(workload, intent, context),
     )
 
@@ -216,6 +218,23 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
             )
             return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
     return ()
+
+
+def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
+    """What the namespace's quotas never hold: the last pods of such a gang are never made."""
+    need = gang.charged if gang is not None and context.additions.quotas else {}
+    for quota in context.additions.quotas:
+        try:
+            over = exceeding(need, limits(quota)) if quota.counts_all else None
+        except InvalidObjectError:
+            # It was said when it was learnt; the apiserver takes none.
+            continue
+        if over is not None and gang is not None:
+            message = (
+                f'spec: gang "{gang.name}" needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
+                "lower the replicas or have the quota raised"
+            )
+            yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:

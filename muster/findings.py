@@ -32,6 +32,7 @@ class Reason(StrEnum):
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
+    EXCEEDS_RESOURCE_QUOTA = "ExceedsResourceQuota"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
     TRAINING_RUNTIME_NOT_FOUND = "TrainingRuntimeNotFound"
 
@@ -109,6 +110,12 @@ ABOUT: Mapping[Reason, About] = {
         Severity.DENY,
         "What the gang cannot start without is more than its queue, or one above it, may ever hold.",
         "Lower the replicas or the requests, use a larger queue, or have its capability raised.",
+    ),
+    Reason.EXCEEDS_RESOURCE_QUOTA: About(
+        Severity.DENY,
+        "A ResourceQuota of the namespace never holds all pods that the gang cannot start without: pods are charged "
+        "while they wait, too, and the last of them would never be made.",
+        "Lower the replicas or what the pods ask for, or have the quota raised first.",
     ),
     Reason.UNKNOWN_PRIORITY_CLASS: About(
         Severity.DENY,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from muster.additions import NOTHING_ADDED
 from muster.names import LONGEST_NAME, label_value
 from muster.objects import InvalidObjectError
+from muster.quotas import charge
 from muster.requests import pod_requests
 from muster.resources import Resources, parse_resources, times, total
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from muster.additions import Additions
     from muster.intent import Intent
     from muster.objects import PriorityClass
+    from muster.quantity import Quantity
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
@@ -85,6 +87,12 @@ class Gang:
     def min_task_member(self) -> dict[str, int]:
         """How many pods of each role the gang cannot start without."""
         return {role.name: role.minimum for role in self.roles if role.minimum}
+
+    @property
+    def charged(self) -> dict[str, Quantity]:
+        """What quotas are charged at least when it runs: its minimum, and those that come with it (`quotas.PODS`)."""
+        counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
+        return charge(total(times(requests, count) for requests, count in counts if count), sum(n for _, n in counts))
 
     @property
     def exceeds(self) -> bool:

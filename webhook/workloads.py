@@ -63,6 +63,10 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
         return same_queue and all(
             amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items()
         )
+    if refusal.reason is Reason.EXCEEDS_RESOURCE_QUOTA and old.gang and new.gang:
+        before, now = old.gang.charged, new.gang.charged
+        had = any(fault.reason is Reason.EXCEEDS_RESOURCE_QUOTA for fault in old.refusals)
+        return had and all(amount <= before.get(name, ZERO) for name, amount in now.items())
     return refusal in old.refusals
 
 

@@ -62,8 +62,8 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "plan",
         help="show, without a cluster, what muster makes of manifests",
         description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
-        "Queues, PriorityClasses, Namespaces, LimitRanges, RuntimeClasses and the TrainJobs' runtimes in the input are "
-        "taken into account; without any Queue nothing is judged by room.",
+        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and the TrainJobs' "
+        "runtimes in the input are taken into account; without any Queue nothing is judged by room.",
     )
     parser.add_argument(
         "-f",

@@ -1,4 +1,4 @@
-"""What a plan knows beside the workloads (queues, classes, namespaces, LimitRanges), of the input or of a cluster."""
+"""What a plan knows beside the workloads (queues, classes, namespaces, quotas), of the input or of a cluster."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from muster.intent import Defaults, Surroundings
 from muster.limits import LimitRange
 from muster.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
 from muster.queues import QueueTree, labels_of, read_queue
+from muster.quotas import ResourceQuota
+from muster.quotas import limits as limits_of
 from muster.resources import parse_resources
 from muster.workloads import SOURCES, Reference
 
@@ -32,6 +34,7 @@ class Known:
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     namespaces: dict[str, ObjectMeta] = field(default_factory=dict)
     ranges: dict[str, dict[str, LimitRange]] = field(default_factory=dict)
+    quotas: dict[str, dict[str, ResourceQuota]] = field(default_factory=dict)
     runtimes: dict[str, RuntimeClass] = field(default_factory=dict)
     origins: dict[Reference, Any] = field(default_factory=dict)
 
@@ -53,6 +56,10 @@ class Known:
                     _check(limits)
                     of_namespace = self.ranges.setdefault(limits.metadata.namespace or "default", {})
                     of_namespace[limits.metadata.name] = limits
+                case "", "ResourceQuota":
+                    quota = convert(document.manifest, ResourceQuota)
+                    limits_of(quota)
+                    self.quotas.setdefault(quota.metadata.namespace or "default", {})[quota.metadata.name] = quota
                 case "node.k8s.io", "RuntimeClass":
                     runtime = convert(document.manifest, RuntimeClass)
                     parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
@@ -80,7 +87,11 @@ class Known:
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
             around=Surroundings(namespace=around),
-            additions=Additions(tuple(self.ranges.get(namespace, {}).values()), self.runtimes or None),
+            additions=Additions(
+                tuple(self.ranges.get(namespace, {}).values()),
+                self.runtimes or None,
+                tuple(self.quotas.get(namespace, {}).values()),
+            ),
             origin=self.origins.get,
         )
 

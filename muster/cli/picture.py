@@ -34,6 +34,7 @@ _CONSEQUENCES = {
     "queues.scheduling.volcano.sh": "limits, and what is free, are unknown",
     "priorityclasses.scheduling.k8s.io": "priorities count as 0, so that positions may be wrong",
     "limitranges": "what they give to containers that ask for nothing is unknown",
+    "resourcequotas": "what they still allow is unknown",
     "runtimeclasses.node.k8s.io": "what pods take beside their containers (overhead) is unknown",
     "namespaces": "what the namespace says of its gangs (a queue, opting in or out) is unknown",
 }

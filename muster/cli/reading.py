@@ -14,6 +14,7 @@ from muster.kube.resource import (
     NAMESPACES,
     PRIORITY_CLASSES,
     QUEUES,
+    RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
 from muster.kube.workloads import resource_of_source
@@ -45,7 +46,7 @@ async def learn_all(
     ends it.
     """
     sources = [resource_of_source(source) for source in SOURCES]
-    for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RUNTIME_CLASSES, *sources):
+    for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *sources):
 
         def read(raw: bytes, resource: Resource = resource) -> None:
             item: dict[str, Any] = msgspec.json.decode(raw)

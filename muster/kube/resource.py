@@ -23,6 +23,7 @@ __all__ = [
     "POD_GROUPS",
     "PRIORITY_CLASSES",
     "QUEUES",
+    "RESOURCE_QUOTAS",
     "RUNTIME_CLASSES",
     "SECRETS",
     "VALIDATING_WEBHOOKS",
@@ -79,6 +80,7 @@ def _segment(text: str) -> str:
 PODS = Resource("", "v1", "pods", "Pod")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")

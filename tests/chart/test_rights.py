@@ -65,6 +65,7 @@ def test_rights_of_the_webhook_in_the_cluster(default: Rendered) -> None:
     assert default.rules("ClusterRole", "muster-webhook") == sorted(
         [
             ("", "limitranges", (), tuple(READ)),
+            ("", "resourcequotas", (), tuple(READ)),
             ("", "namespaces", (), tuple(READ)),
             ("", "pods", (), tuple(READ)),
             ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("muster",), bundle),
@@ -90,6 +91,7 @@ def test_rights_of_the_controller_in_the_cluster(default: Rendered) -> None:
     assert default.rules("ClusterRole", "muster-controller") == sorted(
         [
             ("", "limitranges", (), tuple(READ)),
+            ("", "resourcequotas", (), tuple(READ)),
             ("", "namespaces", (), tuple(READ)),
             ("", "nodes", (), tuple(READ)),
             ("", "pods", (), (*READ, "patch", "delete")),

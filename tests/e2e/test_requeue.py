@@ -8,6 +8,7 @@ import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
+from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, node_of, state
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 
@@ -71,3 +72,33 @@ def _too_large(kind: str, queue: str) -> tuple[str, RayCluster | PyTorchJob]:
         return "ray-stuck-pg", cluster.annotate(REQUEUE_AFTER, "5s")
     job = pytorch_job("stuck").policy(queue=queue).workers(1, cpu="99999")
     return "stuck", job.annotate(REQUEUE_AFTER, "5s")
+
+
+def test_of_two_halves_under_one_quota_the_younger_makes_room_for_the_older(scene: Scene) -> None:
+    """Held pods are charged: neither would ever get its third."""
+    queue = scene.queue(cpu="4")
+    hard = {"requests.cpu": "7"}
+    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": hard}})
+
+    def cluster(name: str, workers: int = 1) -> RayCluster:
+        return ray_cluster(name).label(QUEUE_LABEL, queue).workers(workers)
+
+    refused = 'ResourceQuota "team" has hard cpu 7'
+    scene.wait("the quota to be known", lambda: any(refused in one for one in scene.told(cluster("large", 7))))
+    scene.create(cluster("runs", 2))
+    scene.await_running("ray-runs-pg", 3)
+    scene.create(cluster("older"))
+    scene.await_gated("ray-older-pg", 2)
+    scene.create(cluster("younger").annotate(REQUEUE_AFTER, "12s"))
+    scene.await_gated("ray-younger-pg", 2)
+    for name in ("older", "younger"):
+        groups = cluster(name, 2).manifest()["spec"]["workerGroupSpecs"]
+        scene.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
+    assert 'of ResourceQuota "team" is given back to gang "ray-older-pg"' in scene.await_event("younger", "Requeued")
+    scene.await_gated("ray-older-pg", 3)
+    scene.await_state("ray-older-pg", "WaitingForQuota")
+    assert 'ResourceQuota "team" refuses the next one' in scene.await_event("younger", "Assembling")
+
+    scene.delete(RAY_CLUSTERS, "runs")
+    scene.await_running("ray-older-pg", 3)
+    scene.assert_started_together("ray-older-pg", 3)

@@ -88,6 +88,7 @@ def _common() -> Iterator[Right]:
     yield from _rights(_READ, _VOLCANO, "queues")
     yield from _rights(_READ, "scheduling.k8s.io", "priorityclasses")
     yield from _rights(_READ, "", "limitranges")
+    yield from _rights(_READ, "", "resourcequotas")
     yield from _rights(_READ, "node.k8s.io", "runtimeclasses")
     yield from _rights(_READ, "", "namespaces")
 

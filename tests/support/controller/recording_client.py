@@ -224,6 +224,7 @@ class Harness:
         queues: Iterable[JSON] = (),
         classes: Iterable[JSON] = (),
         namespaces: Iterable[JSON] = (),
+        quotas: Iterable[JSON] = (),
     ) -> None:
         # The names of the Jobs that lack pods, by the label selector that finds them.
         self.short_jobs: dict[str, list[str]] = {}
@@ -240,6 +241,7 @@ class Harness:
             queues=queues,
             classes=classes,
             namespaces=namespaces,
+            quotas=quotas,
         )
         self.now = 1000.0
         self.budget = 60.0

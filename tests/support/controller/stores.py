@@ -9,6 +9,7 @@ from muster.additions import RuntimeClass
 from muster.limits import LimitRange
 from muster.names import GANG
 from muster.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
+from muster.quotas import ResourceQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.manifests.observed import JSON, made
 
@@ -33,6 +34,7 @@ def filled(
     namespaces: Iterable[JSON] = (),
     ranges: Iterable[JSON] = (),
     runtimes: Iterable[JSON] = (),
+    quotas: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects."""
     cluster = Cluster()
@@ -41,7 +43,7 @@ def filled(
     cluster.queues.replace_all([made(Queue, item) for item in queues])
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
-    fill_added(cluster.added, ranges, runtimes)
+    fill_added(cluster.added, ranges, runtimes, quotas)
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:
@@ -52,8 +54,9 @@ def filled(
     return cluster
 
 
-def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON]) -> None:
-    """Show the stores of what the cluster adds to pods these objects."""
+def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON], quotas: Iterable[JSON] = ()) -> None:
+    """Show the stores of what the cluster does to pods these objects."""
+    added.quotas.replace_all([made(ResourceQuota, item) for item in quotas])
     added.ranges.replace_all([made(LimitRange, item) for item in ranges])
     added.runtimes.replace_all([made(RuntimeClass, item) for item in runtimes])
 

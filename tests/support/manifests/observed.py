@@ -50,6 +50,7 @@ __all__ = [
     "ray_owner",
     "ray_pod",
     "read",
+    "resource_quota",
     "runtime_class",
     "template",
     "workers",
@@ -296,6 +297,12 @@ def limit_range(name: str = "usual", namespace: str = NAMESPACE, **default_reque
     """A LimitRange that gives these requests to containers without."""
     item = {"type": "Container", "defaultRequest": default_request}
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"limits": [item]}}
+
+
+def resource_quota(hard: Mapping[str, str], *, used: Mapping[str, str] | None = None, name: str = "quota") -> JSON:
+    """A ResourceQuota of the namespace for every pod; `used` is what is charged to it, 0 where that is not said."""
+    status = {"hard": dict(hard), "used": {**dict.fromkeys(hard, "0"), **(used or {})}}
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"hard": dict(hard)}, "status": status}
 
 
 def runtime_class(name: str, **overhead: str) -> JSON:

@@ -15,6 +15,7 @@ from muster.findings import ABOUT, Finding, Reason, Severity
 from muster.objects import Queue
 from muster.queue_admission import faults, left_outside
 from muster.queues import QueueTree, QueueView, read_queue
+from muster.quotas import ResourceQuota
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
@@ -24,6 +25,7 @@ from tests.support.manifests.observed import (
     made,
     pytorch_job,
     ray_cluster,
+    resource_quota,
     template,
     workers,
 )
@@ -59,6 +61,8 @@ _SMALL = QueueView("q", "Open", amounts(cpu="4", memory="6Gi"))
 _BELOW = QueueView("below", "Open", {}, parent="q")
 _NONE = {"replicas": 0, "template": template()}
 _KATA = {"kata": made(RuntimeClass, {"metadata": {"name": "kata"}, "overhead": {"podFixed": {"cpu": "250m"}}})}
+
+_TWO = made(ResourceQuota, resource_quota({"requests.cpu": "2", "pods": "2"}, name="team"))
 
 
 def _found(manifest: JSON, *queues: QueueView, **known: object) -> Iterable[Finding]:
@@ -145,6 +149,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.QUEUE_CLOSED: lambda: _found(ray_cluster(), QueueView("q", "Closed", {})),
     Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
+    Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), additions=Additions(quotas=[_TWO])),
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
     Reason.TRAINING_RUNTIME_NOT_FOUND: _without_runtime,
     Reason.QUEUE_HIERARCHY: lambda: faults(_queue(cpu="8", parent="q"), QueueTree([_SMALL])),

@@ -64,6 +64,7 @@ def knowing(
     pods: Iterable[JSON] = (),
     ranges: Iterable[JSON] = (),
     runtimes: Iterable[JSON] = (),
+    quotas: Iterable[JSON] = (),
     defaults: Defaults = DEFAULTS,
 ) -> Knowledge:
     """Knowledge whose watches have seen exactly these objects; anything else is read through `reader`."""
@@ -79,7 +80,7 @@ def knowing(
     knowledge._priorities.replace_all([made(PriorityClass, item) for item in classes])
     seen = [namespace()] if namespaces is None else namespaces
     knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])
-    fill_added(knowledge._added, ranges, runtimes)
+    fill_added(knowledge._added, ranges, runtimes, quotas)
     fill_outsiders(knowledge.outsiders, [made(Pod, item) for item in pods])
     return knowledge
 

@@ -18,6 +18,7 @@ from tests.support.manifests.observed import (
     pytorch_job,
     queue,
     ray_cluster,
+    resource_quota,
     runtime_class,
     template,
     workers,
@@ -233,3 +234,21 @@ async def test_a_runtime_class_that_is_missing_is_warned_of() -> None:
     job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 1, "template": BARE}})
     response = await created(job, knowing(queues=[queue()], runtimes=[runtime_class("gvisor")]))
     assert 'RuntimeClass "kata" does not exist' in response["warnings"][0]
+
+
+async def test_a_gang_that_a_quota_of_its_namespace_never_holds_is_refused() -> None:
+    here, elsewhere = resource_quota({"cpu": "2"}), resource_quota({"cpu": "1"})
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    refused = await created(ray_cluster(), knowing(queues=[queue()], quotas=[here]))
+    assert refused["status"]["reason"] == "ExceedsResourceQuota"
+    assert (await created(ray_cluster(), knowing(queues=[queue()], quotas=[elsewhere])))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "allowed"), [pytest.param(3, True, id="smaller"), pytest.param(6, False, id="larger")]
+)
+async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, allowed: bool) -> None:  # noqa: FBT001
+    """The quota was lowered when it was there: it is put right in steps."""
+    before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
+    knowledge = knowing(queues=[queue(cpu="99", memory="99Gi")], quotas=[resource_quota({"cpu": "2"})])
+    assert (await updated(before, now, knowledge))["allowed"] is allowed

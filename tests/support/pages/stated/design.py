@@ -20,7 +20,7 @@ ROWS = (
     Row(_NOTES, "its claim is soft after «five minutes»", ("muster.queues:UNPLACED",)),
     Row(_NOTES, "is hard at once, and for «five minutes»", ("muster.queues:UNPLACED",)),
     Row(_NOTES, "no pod of the gang has a node for «five minutes»", ("muster.queues:UNPLACED",)),
-    Row(_NOTES, "`Assembling` is said only after «5 seconds»", ("controller.reconciler:_ASSEMBLING_SILENCE",)),
+    Row(_NOTES, "`Assembling` is said only after «5 seconds»", ("controller.assembling:SILENCE",)),
     Row(_NOTES, "the first «ten» of each line within seconds", ("controller.rounds:_HEAD",)),
     Row(_NOTES, "in rounds, «twenty» a second of all queues", ("controller.rounds:_BEHIND_AT_ONCE",)),
     Row(_NOTES, "a queue's next round begins «30 seconds» after", ("controller.rounds:_ROUND",)),

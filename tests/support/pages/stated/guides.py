@@ -26,7 +26,7 @@ _STATES = (
     Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.rounds:_HEAD",)),
     Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.rounds:_BEHIND_AT_ONCE",)),
     Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.names:_LONGEST_LABEL",)),
-    Row(_REASONS, "Said only after «5 seconds» |", ("controller.reconciler:_ASSEMBLING_SILENCE",)),
+    Row(_REASONS, "Said only after «5 seconds» |", ("controller.assembling:SILENCE",)),
     Row(
         _REASONS,
         "the «last tenth» of the workload's own time limit",

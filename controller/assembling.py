@@ -1,0 +1,150 @@
+"""A gang that lacks pods: it is said which, and why where muster knows, and who may give its own back for another's.
+
+Pods are deleted only where the workload asks for that (`muster.dev/requeue-after`), and only of a gang without which
+another one, before it in line, would be whole. They come again, and a part of them before the other's do: so it is done
+again, later and later, and what the other one has it keeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from controller.requeue import delete_unplaced
+from controller.shares import Shares
+from controller.standing import candidate
+from controller.view import Mark
+from controller.words import lacking
+from muster.reasons import State
+from muster.times import text_of
+from muster.workloads import PLAIN_POD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.cluster import Cluster
+    from controller.keeper import Keeper
+    from controller.memory import Memory
+    from controller.nudges import Nudges
+    from controller.reports import Reporter
+    from controller.shares import Shortage
+    from controller.standing import Look
+    from controller.view import View
+    from controller.writer import Writer
+    from muster.ledger import GangKey
+
+__all__ = ["SILENCE", "Assembling"]
+
+SILENCE = 5.0
+"""Seconds for which a gang may lack pods before it is said."""
+
+# What a quota has left changes with every pod, of which gangs are not told: they look again after so many seconds.
+_LOOK_AGAIN = 15.0
+# Pods that were given back and came again before the other gang had its own are deleted again after so many seconds,
+# then after twice as many, and so on, but no later than at first.
+_AGAIN = 15.0
+
+
+@dataclass(slots=True)
+class _Given:
+    """How often a gang has given its pods back, and when it may do so again."""
+
+    times: int = 0
+    next: float = 0.0
+
+
+class Assembling:
+    """Says what gangs lack, and has them give back what they cannot use.
+
+    `look_again` is called with a gang and the seconds until it is due, `see` gives a gang as it stands now. `clock`
+    never goes back, `wall` is the time of day.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        cluster: Cluster,
+        reporter: Reporter,
+        keeper: Keeper,
+        nudges: Nudges,
+        *,
+        look_again: Callable[[GangKey, float], None],
+        see: Callable[[GangKey], View],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._writer = writer
+        self._cluster = cluster
+        self._reporter = reporter
+        self._keeper = keeper
+        self._nudges = nudges
+        self._look_again = look_again
+        self._see = see
+        self._clock = clock
+        self._wall = wall
+        self._shares = Shares()
+        self._given: dict[GangKey, _Given] = {}
+
+    def over(self, key: GangKey, memory: Memory) -> None:
+        """The gang has its pods, or wants none."""
+        memory.assembling_since = None
+        self._shares.forget(key)
+        self._given.pop(key, None)
+
+    async def wait(self, view: View, memory: Memory, look: Look) -> None:
+        """Say which pods are missing, but not in the moment in which an operator makes them one by one.
+
+        Raises ApiError, and NotLeaderError.
+        """
+        now = self._clock()
+        if memory.assembling_since is None:
+            memory.assembling_since = now
+        wait = SILENCE - memory.assembling_for(now)
+        if wait > 0:
+            self._look_again(view.key, wait)
+            return
+        quotas, gives = self._cluster.added.of(view.key.namespace).quotas, _gives(view)
+        shortage = None
+        if quotas and view.gang is not None and view.intent is not None:
+            order = candidate(view, look.priorities, look.mark).order
+            shortage = self._shares.look(view, quotas, order, gives=gives)
+        words = lacking(view)
+        if shortage is not None:
+            words = f"{words}; {shortage.words}"
+            self._look_again(view.key, _LOOK_AGAIN)
+        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, words + memory.aside)
+        if shortage is not None and shortage.yields is not None and view.members:
+            await self._give_back(view, memory, shortage)
+
+    async def _give_back(self, view: View, memory: Memory, shortage: Shortage) -> None:
+        """Delete the gang's pods when it is time, and have those made that the other gang lacks."""
+        now, after = self._clock(), view.requeue_after or 0.0
+        given = self._given.setdefault(view.key, _Given(next=now + after - memory.assembling_for(now)))
+        if given.next > now:
+            self._look_again(view.key, given.next - now)
+            return
+        given.times += 1
+        given.next = now + min(_AGAIN * 2 ** (given.times - 1), max(after, _AGAIN))
+        first = shortage.yields
+        if given.times == 1:
+            message = (
+                f"it has lacked pods for {int(memory.assembling_for(now))} s; what it holds of ResourceQuota "
+                f'"{shortage.quota}" is given back to gang "{first.name if first else ""}"'
+            )
+            mark = Mark(requeued_at=text_of(self._wall()))
+            memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
+            memory.mark = mark
+            self._reporter.tell(replace(view, pod_group=memory.written), State.REQUEUED, message, now)
+        await delete_unplaced(self._writer, view.members)
+        if first is not None:
+            await self._nudges.touch(self._see(first))
+        self._look_again(view.key, given.next - now)
+
+
+def _gives(view: View) -> bool:
+    """Whether its workload asks to give back what the gang cannot use, and whoever makes its pods makes them again.
+
+    To a Job a pod that is deleted is one that failed.
+    """
+    again = view.kind is not None and view.kind is not PLAIN_POD and not view.kind.pods_of_jobs
+    return again and view.requeue_after is not None
