@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from tests.support.manifests.observed import JSON, limit_range, priority_class, queue, runtime_class
+from tests.support.manifests.observed import (
+    JSON,
+    NAMESPACE,
+    limit_range,
+    priority_class,
+    queue,
+    resource_quota,
+    runtime_class,
+)
 
-__all__ = ["CLASSES", "GROUPS", "QUEUES", "RANGES", "RUNTIMES"]
+__all__ = ["CLASSES", "GROUPS", "QUEUES", "QUOTAS", "RANGES", "RUNTIMES"]
 
 QUEUES = (
     queue(),
@@ -31,5 +39,10 @@ GROUPS: tuple[JSON, ...] = (
     ),
 )
 RANGES = (limit_range(memory="1Gi"),)
+QUOTAS = (
+    resource_quota({"requests.cpu": "4", "requests.nvidia.com/gpu": "1", "limits.cpu": "1", "count/pods": "9"}),
+    {"metadata": {"name": "odd", "namespace": NAMESPACE}, "spec": {"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}},
+    {"metadata": {"name": "broken", "namespace": NAMESPACE}, "spec": {"hard": {"cpu": "many"}}},
+)
 RUNTIMES = (runtime_class("kata", cpu="100m"),)
 CLASSES = (priority_class("high", 10), priority_class("low", -1), priority_class("usual", 1, default=True))

@@ -16,7 +16,7 @@ from muster.validation import read_validation
 from muster.workloads import SOURCES, kind_of
 from tests.fuzz.growth import grown
 from tests.fuzz.mutation import mutated, spoilt
-from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, RANGES, RUNTIMES
+from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, QUOTAS, RANGES, RUNTIMES
 from tests.fuzz.spice import spiced
 from tests.support.manifests.generators import EXTRAS, KINDS
 from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
@@ -108,7 +108,7 @@ _ROLES: Mapping[str, Sequence[str]] = {
 class World:
     """What a webhook knows: by its watches (`seen`), and by reading (`reads`, by `plural/name`; PodGroups or none).
 
-    `ranged`: the namespace's LimitRange gives memory to containers that ask for none.
+    `ranged`: the namespace's LimitRange gives memory to containers that ask for none, and it has ResourceQuotas.
     """
 
     defaults: Defaults
@@ -130,6 +130,7 @@ class World:
             pods=self.outsiders,
             ranges=RANGES if self.ranged else (),
             runtimes=RUNTIMES,
+            quotas=QUOTAS if self.ranged else (),
             defaults=self.defaults,
         )
 
