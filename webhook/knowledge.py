@@ -186,6 +186,11 @@ class Knowledge:
             return await self._of_uid(resource_of(kind), owner, kind.decoded, namespace)
         return Found(known)
 
+    async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
+        """The workload of that name as it is now; raises ApiError, and Refused as `Reads.read`."""
+        found: Decoded | None = await self._read(resource_of(kind), name, kind.decoded, namespace)
+        return found
+
     async def _of_uid(
         self, resource: Resource, owner: OwnerReference, type_: type[Named], namespace: str
     ) -> Found[Named]:

@@ -59,6 +59,14 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
+class GroupVersionResource(msgspec.Struct, frozen=True):
+    """The resource that the request is about, whatever the object under review is."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
 class Asked(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What the apiserver asks, whatever it is about."""
 
@@ -73,6 +81,7 @@ class Asked(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 class Request(Asked, frozen=True):
     """What it asks about an object: `object` and `old_object` are left as they came."""
 
+    resource: GroupVersionResource = GroupVersionResource()
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 

@@ -33,7 +33,7 @@ from webhook.review import (
     decode_review,
     encode_answer,
 )
-from webhook.workloads import review_workload
+from webhook.workloads import review_scale, review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,6 +75,7 @@ def make_handler(
     paths: dict[str, _Path[Any]] = {
         "/mutate/pods": path("pods", read_pod, review_pod),
         "/validate/workloads": path("workloads", decode_review, review_workload),
+        "/validate/scale": path("scale", decode_review, review_scale),
         "/validate/queues": path("queues", decode_review, review_queue),
         "/validate/podgroups": path("podgroups", decode_review, review_pod_group),
         "/validate/pods": path("queues-of-pods", decode_review, review_named_queue),

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from muster.admission import Verdict, is_judged, judge
 from muster.findings import Finding, Reason, Severity
 from muster.intent import find_intent, speaks
-from muster.objects import InvalidObjectError, decode
+from muster.objects import InvalidObjectError, LocalObject, decode
 from muster.quantity import ZERO
-from muster.workloads import Decoded, Kind, kind_of
+from muster.workloads import KINDS, Decoded, Kind, kind_of
 from webhook.beside import beside
 from webhook.review import Answer, allow, deny
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from muster.intent import Defaults, Intent, Surroundings
     from webhook.knowledge import Knowledge
     from webhook.review import Request
@@ -32,19 +36,53 @@ async def review_workload(request: Request, knowledge: Knowledge, defaults: Defa
         return allow()
     around = await knowledge.around(request.namespace)
     around = replace(around, owners=await knowledge.owners(decoded.metadata))
-    new = request.operation == "CREATE"
-    verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=new)
+    if request.operation == "UPDATE":
+        old = request.old_object
+        return await _changed(kind, old, decoded, lambda one: _verdict(kind, one, around, knowledge, defaults))
+    verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=request.operation == "CREATE")
+    return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals)
+
+
+class _ScaleSpec(LocalObject, frozen=True):
+    replicas: int = 0
+
+
+class _Scale(LocalObject, frozen=True):
+    """What stands under `/scale` of a workload, all that a review of it shows."""
+
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+async def review_scale(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for another number of pods, by `kubectl scale` or an autoscaler; raises ApiError as `review_workload`.
+
+    It is judged as the same change of the workload itself, which is read now: of a watch nobody knows how late it is.
+    """
+    asked = request.resource.group, request.resource.resource
+    kind = next((one for one in KINDS if (one.group, one.plural) == asked), None)
+    if kind is None or kind.scaled is None or defaults.validation.mode is Severity.OFF:
+        return allow()
+    wanted = await beside(decode, request.object, _Scale)
+    before = await knowledge.workload(kind, request.namespace, request.name)
+    if before is None or not is_judged(before.metadata):
+        return allow()
+    around = await knowledge.around(request.namespace)
+    around = replace(around, owners=await knowledge.owners(before.metadata))
+    after: Decoded = kind.scaled(before, wanted.spec.replicas)
+    return await _changed(kind, before, after, lambda one: _verdict(kind, one, around, knowledge, defaults))
+
+
+async def _changed(
+    kind: Kind, old: msgspec.Raw | Decoded, decoded: Decoded, verdict_on: Callable[[Decoded], Awaitable[Verdict]]
+) -> Answer:
+    """The answer for a change; the old workload is decoded only where it is asked for."""
+    verdict = await verdict_on(decoded)
     if verdict.allowed:
         return allow(warnings=verdict.warnings)
-    refusals = verdict.refusals
-    if request.operation == "UPDATE":
-        # What was wrong before must stay editable, or it could never be put right in steps.
-        before = await beside(decode, request.old_object, kind.decoded)
-        old = await _verdict(kind, before, around, knowledge, defaults)
-        refusals = await beside(_new, refusals, old, verdict)
-    if not refusals:
-        return allow(warnings=[*verdict.refusals, *verdict.warnings])
-    return deny(refusals)
+    # What was wrong before must stay editable, or it could never be put right in steps.
+    before = await beside(decode, old, kind.decoded) if isinstance(old, msgspec.Raw) else old
+    refusals = await beside(_new, verdict.refusals, await verdict_on(before), verdict)
+    return deny(refusals) if refusals else allow(warnings=[*verdict.refusals, *verdict.warnings])
 
 
 def _new(refusals: tuple[Finding, ...], old: Verdict, new: Verdict) -> tuple[Finding, ...]:

@@ -256,6 +256,18 @@ def _needs(spec: _Spec, roles: tuple[RoleSpec, ...], kind: str) -> int:
     return sum(role.replicas if role.name != "worker" or least is None else least for role in roles)
 
 
+def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
+    """The job with that many workers, which is what its scale subresource means."""
+
+    def scaled(job: TrainingJob, replicas: int) -> TrainingJob:
+        specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
+        workers = msgspec.structs.replace(specs.get("Worker", ReplicaSpec()), replicas=replicas)
+        spec = msgspec.structs.replace(job.spec, **{_ATTRIBUTES[field]: {**specs, "Worker": workers}})
+        return msgspec.structs.replace(job, spec=spec)
+
+    return scaled
+
+
 def _kind(kind: str, plural: str, field: str) -> Kind:
     path = "spec." + field
 
@@ -293,6 +305,8 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         read=read,
         role_of=_role_of,
         pod_labels=_pod_labels,
+        # Those of the operator's CRDs (1.9.3) that have the subresource.
+        scaled=_scaled(field) if kind in ("PyTorchJob", "PaddleJob", "JAXJob") else None,
     )
     return made
 

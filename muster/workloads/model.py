@@ -261,6 +261,7 @@ class Kind:
     A kind without a gang of its own (`owns_gang`) makes a workload that has one; `read` gives that workload. A PodGroup
     is owned by its workload, but for gangs that are known by their pods alone (`owns_pod_group`). `pods_of_jobs` tells
     that batch Jobs stand between the workload and some of its pods, whose `pod_label` then has the workload's name.
+    `scaled` is the workload with another number in its scale subresource, for kinds that have one.
     `hears_touches` tells that who makes the pods tries again at once when the workload, or such a Job, is touched.
     `carried_on_by` names the workloads that carry on the work of one without a gang of its own: the first of them that
     is there has its place in the line. `voices` are what speaks for a workload beside its metadata and before its
@@ -282,6 +283,7 @@ class Kind:
     owns_pod_group: bool = True
     pods_of_jobs: bool = False
     hears_touches: bool = True
+    scaled: Callable[[Any, int], Any] | None = None
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()
     voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
     origin: Origin | None = None

@@ -168,6 +168,26 @@ def test_of_too_many_warnings_each_is_cut_between_words(desk: Desk, lane: str) -
     assert sum(map(len, said)) <= 4096
 
 
+def test_kubectl_scale_is_answered_with_numbers(desk: Desk, calls: Api, webhook: MusterInstall, lane: str) -> None:
+    """The review of a scale shows a number and no workload. Fewer pods make no call."""
+    path = PYTORCH_JOBS.path(lane, "one")
+    calls.done("POST", PYTORCH_JOBS.path(lane), pytorch_job("one").workers(1).policy(queue=lane).manifest())
+    asked = reviews(webhook, "scale")
+    said = desk.testbed.kubectl(
+        "scale", "pytorchjob", "one", "--replicas=4", f"--namespace={lane}", check=False
+    ).stderr.strip()
+    assert said == (
+        'Error from server (ExceedsCapability): admission webhook "scale.workloads.muster.dev" denied the request: '
+        f'spec.runPolicy.schedulingPolicy.queue: gang "one" needs cpu 5, queue "{lane}" has capability cpu 4; '
+        "lower the replicas or use a larger queue"
+    )
+    desk.testbed.kubectl("scale", "pytorchjob", "one", "--replicas=3", f"--namespace={lane}")
+    assert reviews(webhook, "scale") == asked + 2
+    calls.done("PATCH", f"{path}/scale", {"spec": {"replicas": 1}}, patch="merge")
+    assert calls("GET", path).body["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 1
+    assert reviews(webhook, "scale") == asked + 2
+
+
 def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, calls: Api, lane: str) -> None:
     """A workload that is changed may hold that room itself."""
     used = {"status": {"state": "Open", "allocated": {"cpu": "3500m", "memory": "1Gi"}}}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.workloads import GANG_KINDS, WATCHED_KINDS, Kind
+from muster.workloads import GANG_KINDS, KINDS, WATCHED_KINDS, Kind
 from webhook.bundles import CLOSED
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def test_which_webhooks_there_are(default: Rendered) -> None:
         "workloads.muster.dev",
         "namespaces.workloads.muster.dev",
         "jobs.workloads.muster.dev",
+        "scale.workloads.muster.dev",
         "queues.muster.dev",
         "podgroups.muster.dev",
         "queues.pods.muster.dev",
@@ -110,6 +111,14 @@ def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendere
     assert all(kind.versions[0] in versions[kind.group] for kind in WATCHED_KINDS)
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in seen)
     assert not [resource for rule in seen for resource in rule["resources"] if "/" in resource]
+
+
+def test_the_scale_of_every_kind_that_has_one_is_seen_when_it_grows(default: Rendered) -> None:
+    webhook = default.webhooks()["scale.workloads.muster.dev"]
+    (rule,) = webhook["rules"]
+    scaled = [f"{kind.plural}/scale" for kind in KINDS if kind.scaled]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["kubeflow.org"], scaled, ["UPDATE"])
+    assert webhook["matchPolicy"] == "Equivalent"
 
 
 def test_of_jobs_and_stateful_sets_only_those_are_seen_whose_pods_join_a_gang(default: Rendered) -> None:
@@ -231,6 +240,7 @@ def test_the_calls_go_to_the_paths_that_are_served(default: Rendered) -> None:
         "workloads.muster.dev": "/validate/workloads",
         "namespaces.workloads.muster.dev": "/validate/workloads",
         "jobs.workloads.muster.dev": "/validate/workloads",
+        "scale.workloads.muster.dev": "/validate/scale",
         "queues.muster.dev": "/validate/queues",
         "podgroups.muster.dev": "/validate/podgroups",
         "queues.pods.muster.dev": "/validate/pods",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
 from muster.cli.doctor.words import listed
-from muster.workloads import WATCHED_KINDS
+from muster.workloads import KINDS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB
 
@@ -24,6 +24,7 @@ _WRITE = frozenset({"CREATE", "UPDATE"})
 _PODS = (("", "pods"),)
 _PLAIN = tuple((kind.group, kind.plural) for kind in (PLAIN_STATEFUL_SET, PLAIN_JOB))
 _SEEN = tuple(sorted({(kind.group, kind.plural) for kind in (*WATCHED_KINDS, VOLCANO_JOB)}))
+_SCALED = tuple(sorted((kind.group, f"{kind.plural}/scale") for kind in KINDS if kind.scaled))
 
 Things = tuple[tuple[str, str], ...]
 
@@ -36,6 +37,7 @@ ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
         "workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),
         "namespaces.workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),
         "jobs.workloads.muster.dev": ("/validate/workloads", _PLAIN, _WRITE),
+        "scale.workloads.muster.dev": ("/validate/scale", _SCALED, frozenset({"UPDATE"})),
         "reach.muster.dev": ("/validate/reach", (("events.k8s.io", "events"),), _CREATE),
         "queues.muster.dev": ("/validate/queues", (("scheduling.volcano.sh", "queues"),), _WRITE),
         "podgroups.muster.dev": ("/validate/podgroups", (("scheduling.volcano.sh", "podgroups"),), _WRITE),

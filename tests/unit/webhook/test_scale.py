@@ -1,0 +1,78 @@
+"""Another number of pods by the scale subresource: judged as the same change of the workload."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.findings import Severity
+from muster.intent import Defaults
+from muster.validation import Validation
+from muster.workloads import KINDS, Kind
+from tests.support.manifests.families import FAMILIES
+from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pytorch_job, queue
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, review
+from webhook.review import decode_review
+from webhook.workloads import review_scale
+
+
+def _asked(replicas: int, plural: str = "pytorchjobs") -> JSON:
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "train"},
+        "spec": {"replicas": replicas},
+    }
+    asked = review(scale, operation="UPDATE")
+    asked["request"]["name"] = "train"
+    asked["request"]["resource"] = {"group": "kubeflow.org", "version": "v1", "resource": plural}
+    return asked
+
+
+async def _answer(job: JSON | None, asked: JSON, *, cpu: str = "4", defaults: Defaults = DEFAULTS) -> JSON:
+    plural = asked["request"]["resource"]["resource"]
+    reader = Reader({f"{plural}/train": job} if job else {})
+    knowledge = knowing(reader, queues=[queue(cpu=cpu)], defaults=defaults)
+    return answered(await review_scale(decode_review(as_json(asked).encode()), knowledge, defaults))
+
+
+JOB = pytorch_job(policy={"queue": "q"})
+DELETED = {**JOB["metadata"], "deletionTimestamp": "2026-11-21T10:00:00Z"}
+
+
+@pytest.mark.parametrize(("replicas", "allowed"), [(3, True), (4, False)])
+async def test_it_is_refused_beyond_what_the_queue_may_hold_with_numbers(replicas: int, *, allowed: bool) -> None:
+    answer = await _answer(JOB, _asked(replicas))
+    assert answer["allowed"] is allowed
+    if not allowed:
+        assert 'gang "train" needs cpu 5, queue "q" has capability cpu 4' in answer["status"]["message"]
+
+
+async def test_what_was_too_much_before_may_become_less() -> None:
+    answer = await _answer(JOB, _asked(1), cpu="1")
+    assert (answer["allowed"], len(answer["warnings"])) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("job", "plural"),
+    [
+        pytest.param(None, "pytorchjobs", id="it is gone"),
+        pytest.param(pytorch_job(policy={}), "pytorchjobs", id="not muster's"),
+        pytest.param({**JOB, "metadata": DELETED}, "pytorchjobs", id="being deleted"),
+        pytest.param(JOB, "deployments", id="a kind of others"),
+        pytest.param(JOB, "tfjobs", id="a kind without the subresource"),
+    ],
+)
+async def test_what_is_not_judged_is_scaled_as_anybody_likes(job: JSON | None, plural: str) -> None:
+    assert await _answer(job, _asked(99, plural)) == {"uid": "u", "allowed": True}
+
+
+async def test_without_validation_nobody_looks() -> None:
+    defaults = Defaults(validation=Validation(Severity.OFF))
+    assert await _answer(JOB, _asked(99), defaults=defaults) == {"uid": "u", "allowed": True}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.scaled], ids=lambda kind: str(kind.kind))
+async def test_every_kind_that_has_a_scale_is_judged(kind: Kind) -> None:
+    (family,) = [one for one in FAMILIES if one.kind == kind.kind]
+    answer = await _answer(family.manifest(name="train"), _asked(4, kind.plural))
+    assert 'needs cpu 5, queue "q" has capability cpu 4' in answer["status"]["message"]
