@@ -52,6 +52,7 @@ class Reason(StrEnum):
     BOUND_TO_POD_GROUP = "BoundToPodGroup"
     FIELD_DROPPED = "FieldDropped"
     POD_LEVEL_RESOURCES = "PodLevelResources"
+    RESOURCE_CLAIMS = "ResourceClaims"
     REQUESTS_MISSING = "RequestsMissing"
     CAPABILITY_OF_ZERO = "CapabilityOfZero"
     GROWS_BEYOND_CAPABILITY = "GrowsBeyondCapability"
@@ -217,6 +218,13 @@ ABOUT: Mapping[Reason, About] = {
         "Volcano 1.14 counts containers only: what a pod asks for as a whole (`spec.resources`) is nothing to it, and "
         "a node may be given more than it has. muster counts it.",
         "Ask for it in the containers.",
+    ),
+    Reason.RESOURCE_CLAIMS: About(
+        Severity.WARN,
+        "Pods get devices by a ResourceClaim (`spec.resourceClaims`, dynamic resource allocation). No request says how "
+        "many, so that neither muster nor Volcano counts them in any queue. The chart's value `dra: deny` refuses such "
+        "workloads, and pods that come with claims all the same.",
+        "Ask for the devices as an extended resource (`nvidia.com/gpu`), which a DeviceClass can offer, too.",
     ),
     Reason.REQUESTS_MISSING: About(
         Severity.WARN,

@@ -28,6 +28,7 @@ __all__ = [
     "Pod",
     "PodGroup",
     "PodGroupSpec",
+    "PodResourceClaim",
     "PodSpec",
     "PodStatus",
     "PodTemplate",
@@ -137,6 +138,12 @@ class SchedulingGate(LocalObject, frozen=True):
     name: str = ""
 
 
+class PodResourceClaim(LocalObject, frozen=True):
+    """A claim on devices (DRA), of which no request says how much it takes."""
+
+    name: str = ""
+
+
 class PodSpec(LocalObject, frozen=True):
     """The part of a pod's specification that decides when, where and with how much room it runs."""
 
@@ -152,6 +159,7 @@ class PodSpec(LocalObject, frozen=True):
     node_name: str = ""
     restart_policy: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class TemplateMeta(LocalObject, frozen=True):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from muster.resources import Resources
     from muster.workloads import RoleSpec, Workload
 
-__all__ = ["Case", "surprises"]
+__all__ = ["Case", "surprises", "uncounted_claims"]
 
 # How many roles a line names.
 _NAMED = 3
@@ -112,6 +112,9 @@ def _requests(case: Case) -> Iterator[Finding]:
             Reason.NO_PODS, "spec", f'gang "{gang.name}" has no pods; nothing starts until its replicas are raised'
         )
     yield from _missing(case)
+    claiming = [role for role in workload.roles if role.template.spec.resource_claims]
+    if claiming:
+        yield uncounted_claims(claiming[0].path, f"pods of {_names(claiming)}")
     as_a_whole = [role for role in workload.roles if role.replicas and role.template.spec.resources.named]
     if as_a_whole and not scheduler.pod_level:
         rest = (
@@ -119,6 +122,15 @@ def _requests(case: Case) -> Iterator[Finding]:
             "so that a node may be given more than it has; ask for it in the containers"
         )
         yield _finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
+
+
+def uncounted_claims(path: str, who: str) -> Finding:
+    """What is found where pods, whose specification stands at `path`, get devices by ResourceClaims."""
+    rest = (
+        f"{who} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
+        "extended resource"
+    )
+    return _finding(Reason.RESOURCE_CLAIMS, f"{path}.resourceClaims", rest)
 
 
 def _missing(case: Case) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from muster.injection import disown, inject, is_free
 from muster.intent import find_intent, speaks
 from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
 from muster.objects import InvalidObjectError, Pod, decode
+from muster.surprises import uncounted_claims
 from muster.workloads import PLAIN_POD
 from webhook.beside import beside
 from webhook.knowledge import Behind, Common
@@ -102,6 +103,11 @@ async def _decide(
     reference, controller = behind.reference, pod.metadata.controller
     if reference is not None and controller is not None and reference.uid == controller.uid:
         reference = None
+    if pod.spec.resource_claims:
+        # Also where the template has none, and where nobody has looked at the workload.
+        refusals = defaults.validation.refused([uncounted_claims("spec", "this pod")])
+        if refusals:
+            return deny(refusals)
     gate = knowledge.gate(found.intent, around)
     return allow(await beside(inject, pod, member, gate=gate, workload=reference))
 

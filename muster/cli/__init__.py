@@ -75,6 +75,12 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
     _installed(parser)
+    parser.add_argument(
+        "--dra",
+        choices=["deny", "warn"],
+        default="warn",
+        help="as the chart's value dra, for ResourceClaims",
+    )
     parser.add_argument("--cluster", action="store_true", help="take these from the cluster too")
     parser.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
 

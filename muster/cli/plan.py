@@ -13,6 +13,7 @@ from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.table import print_table
+from muster.findings import Reason, Severity
 from muster.injection import inject, is_free, membership
 from muster.intent import Defaults
 from muster.modes import GateMode
@@ -21,6 +22,7 @@ from muster.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, 
 from muster.resources import as_text
 from muster.schedulers import SCHEDULERS
 from muster.texts import printable
+from muster.validation import Validation
 from muster.workloads import Kind, kind_of
 
 if TYPE_CHECKING:
@@ -45,7 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         documents = read_manifests(arguments.filename)
         defaults = Defaults(
-            queue=arguments.default_queue, schedulers=frozenset(SCHEDULERS), gate=GateMode(arguments.gate)
+            queue=arguments.default_queue,
+            schedulers=frozenset(SCHEDULERS),
+            gate=GateMode(arguments.gate),
+            validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
         known = from_cluster(arguments.kubeconfig) if arguments.cluster else Known()
         entries = plan(documents, defaults, known)

@@ -68,4 +68,4 @@ def _size(template: PodTemplate) -> int:
 def _of_pod(spec: PodSpec) -> int:
     resources = (spec.resources, *(one.resources for one in (*spec.containers, *spec.init_containers)))
     amounts = sum(len(one.requests) + len(one.limits) for one in resources)
-    return len(resources) + len(spec.overhead) + len(spec.scheduling_gates) + amounts
+    return len(resources) + sum(map(len, (spec.overhead, spec.scheduling_gates, spec.resource_claims))) + amounts

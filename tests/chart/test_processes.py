@@ -101,6 +101,7 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
         ("validationReasons.QueueNotFound=warn", "webhook", "--validation-reason=QueueNotFound=warn"),
         ("validationReasons.NoPods=off", "webhook", "--validation-reason=NoPods=off"),
         ("validationReasons.NoPods=false", "webhook", "--validation-reason=NoPods=off"),
+        ("dra=deny", "webhook", "--validation-reason=ResourceClaims=deny"),
         ("webhook.logLevel=debug", "webhook", "--log-level=debug"),
         ("controller.logLevel=debug", "controller", "--log-level=debug"),
         ("logFormat=json", "webhook", "--log-format=json"),

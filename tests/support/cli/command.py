@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.support.cli.in_process import muster
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = ["Command", "Said"]
@@ -39,10 +40,10 @@ class Command:
         path.write_text(text)
         return str(path)
 
-    def plan(self, *texts: str, output: str = "json") -> Said:
+    def plan(self, *texts: str, output: str = "json", options: Iterable[str] = ()) -> Said:
         """Plan these texts, given in this order."""
         paths = [self.file(text, f"{number}.yaml") for number, text in enumerate(texts)]
-        return self.run("plan", "-o", output, *(word for path in paths for word in ("-f", path)))
+        return self.run("plan", "-o", output, *options, *(word for path in paths for word in ("-f", path)))
 
     def run(self, *arguments: str) -> Said:
         """Run any command."""

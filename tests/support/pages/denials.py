@@ -168,6 +168,9 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.SCHEDULE_TIMEOUT_IGNORED: lambda: _found(pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60})),
     Reason.BOUND_TO_POD_GROUP: lambda: _found(_bound()),
     Reason.FIELD_DROPPED: lambda: _found({**ray_cluster(workers(numOfHosts=2)), "apiVersion": "ray.io/v1alpha1"}),
+    Reason.RESOURCE_CLAIMS: lambda: _found(
+        _template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}])
+    ),
     Reason.POD_LEVEL_RESOURCES: lambda: _found(_template(resources={"requests": {"cpu": "1"}})),
     Reason.REQUESTS_MISSING: lambda: _found(ray_cluster(head=template(""))),
     Reason.CAPABILITY_OF_ZERO: _zero_gpus,

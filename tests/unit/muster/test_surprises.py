@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from muster.admission import Context
-from muster.findings import Reason
+from muster.findings import Reason, Severity
+from muster.intent import Defaults
 from muster.queues import QueueTree, QueueView
+from muster.validation import Validation
 from tests.support.manifests.families import FAMILIES, Family, each, judged
 from tests.support.manifests.observed import (
     JSON,
@@ -182,6 +184,22 @@ def test_pods_that_take_no_room_are_told_of(limit: dict[str, str], requests: JSO
     pod_template = {"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}
     job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": pod_template}})
     assert told(job, known(QueueView("q", "Open", amounts(**limit)))) == [Reason.REQUESTS_MISSING] * warned
+
+
+_CLAIMING = template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])
+
+
+@pytest.mark.parametrize(("severity", "allowed"), [(Severity.WARN, True), (Severity.DENY, False)])
+def test_devices_that_no_queue_counts_are_told_of_or_refused(severity: Severity, *, allowed: bool) -> None:
+    """A claim goes past every capability, also that of the whole cluster."""
+    defaults = Defaults(validation=Validation(reasons={Reason.RESOURCE_CLAIMS: severity}))
+    verdict = judged(ray_cluster(workers(template=_CLAIMING)), replace(known(), defaults=defaults))
+    assert verdict.allowed is allowed
+    (found,) = verdict.warnings or verdict.refusals
+    assert found.message == (
+        "spec.workerGroupSpecs[0].template.spec.resourceClaims: pods of workers get devices by ResourceClaims, which "
+        "count in no queue, whatever it allows; ask for them as an extended resource"
+    )
 
 
 def test_of_many_roles_a_line_names_three() -> None:

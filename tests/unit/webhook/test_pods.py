@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import jsonpatch
 import pytest
 
+from muster.findings import Reason, Severity
+from muster.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
 from muster.objects import InvalidObjectError
+from muster.validation import Validation
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -49,6 +52,18 @@ def new_pod(role: str | None = "workers", owner: JSON | None = None, **spec: obj
 
 async def reviewed(new: JSON, knowledge: Knowledge | None = None) -> Answer:
     return await review_pod(request(new), knowledge or knowing(workloads=[ray_cluster()]), DEFAULTS)
+
+
+@pytest.mark.parametrize(("severity", "allowed"), [(Severity.WARN, True), (Severity.DENY, False)])
+async def test_a_member_that_comes_with_claims_is_refused_where_those_are(severity: Severity, *, allowed: bool) -> None:
+    """Whoever wrote them there: not the template, of which admission has seen everything."""
+    defaults = Defaults(validation=Validation(reasons={Reason.RESOURCE_CLAIMS: severity}))
+    labels = {"ray.io/cluster": "demo", "ray.io/group": "workers"}
+    claiming = pod(
+        "", owner=ray_owner(controller=True), labels=labels, schedulerName="", resourceClaims=[{"name": "gpu"}]
+    )
+    answer = await review_pod(request(claiming), knowing(workloads=[ray_cluster()], defaults=defaults), defaults)
+    assert (answer.allowed, list(answer.reasons)) == (allowed, [] if allowed else [Reason.RESOURCE_CLAIMS])
 
 
 async def test_a_member_is_bound_pointed_and_held() -> None:

@@ -51,6 +51,14 @@ def test_entries_stand_in_the_order_of_the_input(command: Command) -> None:
     assert [entry["workload"]["name"] for entry in said.entries] == ["b", "a", "d", "c", "e"]
 
 
+@pytest.mark.parametrize(("dra", "code"), [([], 0), (["--dra", "warn"], 0), (["--dra", "deny"], 1)])
+def test_claims_on_devices_are_judged_as_the_chart_will(command: Command, dra: list[str], code: int) -> None:
+    said = command.plan(ray().replace("{containers:", "{resourceClaims: [{name: gpu}], containers:"), options=dra)
+    (entry,) = said.entries
+    assert (said.code, entry["verdict"]["allowed"]) == (code, not code)
+    assert "ResourceClaims" in json.dumps(entry["verdict"])
+
+
 def test_nothing_to_plan_is_an_empty_list(command: Command) -> None:
     assert (command.plan(queue()).entries, command.plan("").entries) == ([], [])
 
