@@ -50,10 +50,12 @@ LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT te
 _WITH_OPERATORS = (
     *("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py", "test_brownfield.py", "test_operator_flag.py"),
     *("test_untouched.py", "test_uninstall.py", "test_chaos.py", "test_volcano_webhooks.py", "test_queue_*.py"),
-    *("test_validation_modes.py", "test_demo.py"),
+    "test_validation_modes.py",
 )
+# Tests of whole clusters that end processes or wait for clocks: they take time, and little of the cores.
+_OF_TIME = ("test_crash.py", "test_deadlines.py", "test_demo.py", "test_nudge.py", "test_release.py", "test_requeue.py")
 # Each has a control plane most of the time: more would only take cores and memory from each other.
-_AT_ONCE = 4
+_AT_ONCE = 5
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
@@ -73,14 +75,16 @@ def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = Tru
     """
     left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
-    with_operators = [path for path in _CLUSTERS.glob("test_*.py") if any(map(path.match, _WITH_OPERATORS))]
-    clusters = set(_CLUSTERS.glob("test_*.py")) - set(with_operators)
+    clusters = {*_CLUSTERS.glob("test_*.py")}
+    with_operators = {path for path in clusters if any(map(path.match, _WITH_OPERATORS))}
+    of_time = {path for path in clusters if path.name in _OF_TIME}
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
-        "clusters": sorted(clusters),
+        "clusters": sorted(clusters - with_operators - of_time),
         "operators": [_TESTBED, *sorted(with_operators)],
         "node": sorted(folders & {_NODE}),
         "apiserver": [_APISERVER],
+        "time": sorted(of_time),
         "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
         "image": [_IMAGE],
@@ -90,8 +94,8 @@ def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = Tru
     options = ["-v", *([] if everything else ["-m", "not long"]), *more]
     # Of these the first answer counts: no cluster, or numbers alone.
     steady = {"conformance", "image", "others"}
-    # Both need the MPI operator.
-    lanes = {"conformance": "operators"}
+    # The first two need the MPI operator, and the other two together take no longer than each of the others.
+    lanes = {"conformance": "operators", "faults": "time"}
     return [
         Part(name, options, [*map(str, paths[name])], steady=name in steady, lane=lanes.get(name, name))
         for name in paths
