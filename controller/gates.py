@@ -64,8 +64,9 @@ def plan_opening(
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
     replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
     are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
-    grow: one by one, or all of a role that starts together. Where pods of a role are made when the first of them have
-    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come.
+    grow: one by one, or all of a role that starts together. They leave alone what the minimum still lacks: the head
+    that died comes again, and is opened then. Where pods of a role are made when the first of them have nodes, the room
+    of the others is held from the moment in which those are opened, and is theirs when they come.
     """
     open_already = [member for member in members if not member.held]
     # Of a role that has begun a pod that comes now is a successor.
@@ -76,9 +77,11 @@ def plan_opening(
     to_come = _to_come((*open_already, *first), roles, ended)
     entitled = total((*(member.requests for member in (*open_already, *first)), *to_come))
     claim = before = largest(base, entitled)
+    missing = tuple(_missing(members, roles, ended))
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
+    in_waves = {role.name for role in roles if role.together}
     batches: dict[str, list[Member]] = {}
     ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
     for uid, member in ordered.items():
@@ -94,7 +97,8 @@ def plan_opening(
             continue
         later = _to_come(batch, [whole[role]], ()) if role in whole else ()
         together = total((entitled, *(member.requests for member in batch), *later))
-        grown = largest(claim, together)
+        # A later wave comes when the one before has what it needs.
+        grown = largest(claim, total((together, *(() if role in in_waves else missing))))
         if grown == claim or may_hold(grown):
             growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together
@@ -111,6 +115,13 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
     held = sorted((member for member in of_role if member.held), key=lambda member: member.pod.metadata.name)
     running = len(of_role) - len(held) + Counter(ended)[role.name]
     return held[: max(role.replicas - running, 0)]
+
+
+def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
+    """What the pods ask for that the minimums of the roles lack, held ones not being lacking."""
+    there = Counter(member.role for member in members) + Counter(ended)
+    for role in roles:
+        yield times(role.requests, max(role.minimum - there[role.name], 0))
 
 
 def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:

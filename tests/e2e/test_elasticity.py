@@ -40,7 +40,10 @@ def test_nobody_takes_a_lost_members_place(scene: Scene) -> None:
 
 
 def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None:
-    """A cluster is scaled up where the queue is full: the newcomer is held and said, and runs when there is room."""
+    """A cluster is scaled up where the queue is full: the newcomer is held and said, and runs when there is room.
+
+    Nor does it take the place of the head, which dies meanwhile.
+    """
     queue = scene.queue(cpu="5")
     cluster = ray_cluster("growing").label(QUEUE_LABEL, queue)
     scene.apply(cluster.workers(2), ray_cluster("neighbour").label(QUEUE_LABEL, queue).workers(1))
@@ -54,6 +57,14 @@ def test_growing_beyond_the_room_waits_while_the_gang_runs(scene: Scene) -> None
     assert sorted(gates(pod) for pod in scene.pods(gang)) == [[], [], [], [GATE]]
     assert sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 3
     assert scene.pod_group(gang)["spec"]["minMember"] == 3, "Volcano would block replacements"
+
+    (newcomer,) = (pod["metadata"]["uid"] for pod in scene.pods(gang) if gates(pod) == [GATE])
+    (lost,) = (pod["metadata"]["name"] for pod in scene.pods(gang) if "-head-" in pod["metadata"]["name"])
+    scene.delete(PODS, lost, wait=False)
+    scene.wait("the head to go", lambda: scene.recorder.get(PODS, lost) is None)
+    scene.wait("another head to run", lambda: sum(phase(pod) == "Running" for pod in scene.pods(gang)) == 3)
+    scene.recorder.settle()
+    assert [pod["metadata"]["uid"] for pod in scene.pods(gang) if gates(pod) == [GATE]] == [newcomer]
 
     scene.delete(RAY_CLUSTERS, "neighbour")
     scene.await_running(gang, 4)

@@ -87,6 +87,22 @@ def test_a_held_newcomer_takes_the_place_of_a_running_member_beyond_the_minimum(
     assert (names(plan.members), plan.claim) == (["d"], amounts(cpu="4"))
 
 
+def test_what_is_beyond_the_minimum_does_not_take_the_place_of_a_head_that_died() -> None:
+    """Its replacement is opened whatever is free, so that both would be more than the queue has (seen in the chaos)."""
+    running = [member("a", held=False), member("b", held=False)]
+    while_it_lacks = plan_opening([*running, member("c")], ROLES, amounts(cpu="3"), never)
+    assert (names(while_it_lacks.members), names(while_it_lacks.surplus)) == ([], ["c"])
+    assert while_it_lacks.claim == amounts(cpu="3")
+    back = plan_opening([*running, member("c"), HEAD], ROLES, amounts(cpu="3"), never)
+    assert (names(back.members), names(back.surplus), back.claim) == (["head"], ["c"], amounts(cpu="3"))
+
+
+def test_what_is_beyond_the_minimum_may_take_the_place_of_one_that_has_ended() -> None:
+    running = [member("head", "headgroup", held=False), member("a", held=False)]
+    plan = plan_opening([*running, member("c"), member("d")], ROLES, amounts(cpu="4"), never, ["workers"])
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["c", "d"], [], amounts(cpu="4"))
+
+
 def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
     """A larger claim that was granted for a surplus member is kept by the members that run."""
     running = [member("head", "headgroup", held=False), *(member(name, held=False) for name in "abc")]
