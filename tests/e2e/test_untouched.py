@@ -93,10 +93,13 @@ def _make_everything(scene: Scene) -> list[Manifest]:
     for kind in (PODS, DEPLOYMENTS, JOBS, RAY_CLUSTERS, PYTORCH_JOBS, VOLCANO_JOBS, POD_GROUPS):
         items = [_same(item, scene.namespace) for item in scene.recorder.now(kind)]
         # A workload's status depends on the moment; its pods have come to rest.
-        specs += sorted(
-            (item if kind == PODS else {**item, "status": None} for item in items),
-            key=lambda item: (item["metadata"]["name"], str(item)),
-        )
+        if kind != PODS:
+            items = [{**item, "status": None} for item in items]
+        if kind == POD_GROUPS:
+            # They have no status subresource: each write of a status is a generation.
+            for item in items:
+                del item["metadata"]["generation"]
+        specs += sorted(items, key=lambda item: (item["metadata"]["name"], str(item)))
     return specs
 
 

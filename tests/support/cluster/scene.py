@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
@@ -114,9 +115,16 @@ class Scene(Verbs):
         self.delete(QUEUES, *self._queues, wait=False, missing_ok=True)
 
     def end(self, gang: str) -> None:
-        """Let every pod of the gang succeed now."""
-        names = [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
-        self.annotate(PODS, *names, **{applied.RUN_SECONDS: "0"})
+        """Let every pod of the gang succeed now.
+
+        The first one may end the workload, whose operator then deletes the others before they are asked to end.
+        """
+        patch = {"metadata": {"annotations": {applied.RUN_SECONDS: "0"}}}
+        for pod in self.pods(gang):
+            if alive(pod):
+                path = self.path(PODS, pod["metadata"]["name"])
+                answer = self.api.asked("PATCH", path, patch, patch="merge")
+                assert answer.ok or answer.status == HTTPStatus.NOT_FOUND, answer
 
     # Looking and waiting
 
