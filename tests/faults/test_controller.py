@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from controller.cluster import Cluster
 from hack.testbed.api import answers
 from hack.testbed.site import kubeconfig_text
-from muster.kube.resource import LEASES, PODS
+from muster.kube.resource import LEASES, NODES, PODS
 from tests.support.faults.apiserver import FaultyApiserver, eventually, only
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
         return str(answer.body.get("spec", {}).get("holderIdentity", "")) if answer.ok else ""
 
     try:
-        paths = {watched.resource.path() for watched in Cluster().watched()}
+        paths = {NODES.path(), *(watched.resource.path() for watched in Cluster().watched())}
         await eventually(lambda: {request.path for request in proxy.seen("LIST")} == paths, PATIENCE)
         await eventually(lambda: len(proxy.statuses) >= len(paths) - 1, PATIENCE)
         while not await answers_on("healthz"):
