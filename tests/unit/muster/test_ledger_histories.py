@@ -438,7 +438,14 @@ def test_admitting_one_after_the_other_never_makes_another_decision_wrong(
     for candidate in turns:
         found = books.decide(candidate.key, NOW)
         if found is not None and found.fits:
-            books.hold(candidate.key, candidate.queue, candidate.need)
+            books.hold(
+                candidate.key,
+                candidate.queue,
+                candidate.need,
+                priority=candidate.priority,
+                since=candidate.since,
+                lasts=candidate.lasts,
+            )
     assert {candidate.key for candidate in all_ if books.holds(candidate.key) is not None} == promised
 
 
