@@ -24,6 +24,7 @@ from muster.health import serve_health
 from muster.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
+from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
 from muster.logs import configure_logging
 from muster.metrics import Watches, new_registry, unread
@@ -153,8 +154,8 @@ async def _lead(parts: _Parts) -> None:
         wall=time.time,
     )
     parts.term.begins(parts.queue, announcer)
-    cluster.subscribe(gang=parts.queue.add, queue=reconciler.queue_changed)
-    reconciler.prime(await cluster.list_pod_groups(parts.client))
+    cluster.subscribe(gang=reconciler.gang_changed, queue=reconciler.queue_changed)
+    await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)
     try:
         # Nothing is decided before it is known how much there is.

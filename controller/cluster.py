@@ -36,7 +36,7 @@ from muster.requests import pod_requests
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
@@ -202,10 +202,17 @@ class Cluster:
 
     def gangs(self) -> set[GangKey]:
         """All gangs of which there is a PodGroup, a pod, or a workload that has neither yet."""
-        keys = {GangKey(group.metadata.namespace, group.metadata.name) for group in self.pod_groups}
+        return set(self.each_gang())
+
+    def each_gang(self) -> Iterator[GangKey]:
+        """As `gangs`, one by one, some of them several times; the stores may change meanwhile."""
+        for group in self.pod_groups.values():
+            yield GangKey(group.metadata.namespace, group.metadata.name)
         for kind in GANG_KINDS:
-            keys |= {key for workload in self._workloads[kind] for key in _gang_of_workload(kind)(workload)}
-        return keys.union(*(_gangs_of_pod(pod) for pod in self.pods))
+            for workload in self._workloads[kind].values():
+                yield from _gang_of_workload(kind)(workload)
+        for pod in self.pods.values():
+            yield from _gangs_of_pod(pod)
 
     def pods_of(self, key: GangKey) -> list[Pod]:
         """The pods that are bound to the PodGroup, whoever bound them."""

@@ -26,6 +26,7 @@ from controller.podgroups import RESERVING, deferred, desired, lenient, unreserv
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced, leaving
 from controller.standing import Look, Standing, queue_held, waits_for_a_node
+from controller.takeover import Takeover
 from controller.terms import carried, terms_of
 from controller.view import Mark, Member, View, observe
 from muster.kube.errors import ApiError
@@ -36,7 +37,7 @@ from muster.resources import describe
 from muster.times import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from controller.cluster import Cluster
     from controller.events import Announcer
@@ -94,22 +95,17 @@ class Reconciler:
             wall=wall,
         )
         self._evictions = Evictions(clock)
+        self._takeover = Takeover(cluster, self._line, self._memory, self._enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
 
-    def prime(self, groups: Iterable[PodGroup] = ()) -> None:
-        """Enter everything that is in the cluster before the first decision, and queue all of it for work.
+    def prime(self, groups: Iterable[PodGroup] = ()) -> Iterator[None]:
+        """The steps, before any decision, that enter all there is; `groups` are listed since the lease is ours."""
+        return self._takeover.steps(groups)
 
-        `groups` are all PodGroups as listed since the lease is ours: the watch may not have shown yet what the leader
-        before us wrote last.
-        """
-        for queue in self._cluster.queues:
-            self._line.set_queue(queue)
-        for group in groups:
-            key = GangKey(group.metadata.namespace, group.metadata.name)
-            self._memory[key] = Memory(written=group)
-        for key in self._cluster.gangs() | self._memory.keys():
-            self._line.enter(self._observe(key), Look(self._wall(), self._cluster.priorities(), grow=False))
-            self._queue.add(key)
+    def gang_changed(self, key: GangKey) -> None:
+        """Work on the gang, of which something has changed."""
+        self._takeover.touched(key)
+        self._queue.add(key)
 
     def tell_who_waits(self) -> None:
         """Have those told anew how they stand for whom the words have changed; to be called about every second."""
@@ -124,12 +120,12 @@ class Reconciler:
             self._metrics.forget(name)
         else:
             changed = self._line.set_queue(change.new)
-        if changed:
+        if changed and not self._takeover.under_way:
             self._line.wake_all()
         if self._line.terms(name) != terms:
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
             for key in self._cluster.gangs():
-                self._queue.add(key)
+                self.gang_changed(key)
 
     @property
     def bound_by_nodes(self) -> bool:
@@ -193,11 +189,13 @@ class Reconciler:
     def _stand(self, view: View) -> Standing:
         lost = view.key in self._line.lost
         standing = self._line.stand(view, self._look(view.key))
-        if lost and not standing.lost:
-            # Its queue is there now, for others too: who is first is decided among all of them.
+        if lost and not standing.lost:  # Its queue is there now, for others too: who is first is decided among all.
             for key in tuple(self._line.lost):
-                self._line.enter(self._observe(key), replace(self._look(key), grow=False))
+                self._enter(key)
         return standing
+
+    def _enter(self, key: GangKey) -> None:
+        self._line.enter(self._observe(key), replace(self._look(key), grow=False))
 
     def _look(self, key: GangKey) -> Look:
         memory = self._memory.get(key) or Memory()

@@ -28,7 +28,7 @@ from tests.support.controller.stores import fill_pods, filled, workload_store
 from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, made
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from muster.kube.events import Regarding
     from muster.kube.resource import Resource
@@ -248,7 +248,12 @@ class Harness:
         self.restart()
 
     def restart(self) -> None:
-        """A new leader with the same stores: nothing is known but what is in the cluster.
+        """A new leader with the same stores: nothing is known but what is in the cluster."""
+        for _ in self.takes_office():
+            pass
+
+    def takes_office(self) -> Iterator[None]:
+        """As `restart`, step by step: nothing may be decided before the last.
 
         As in the cluster it lists the PodGroups when the lease is its own, whatever the watch has shown by then.
         """
@@ -267,8 +272,10 @@ class Harness:
             clock=lambda: self.now,
             wall=lambda: self.now,
         )
-        self.cluster.subscribe(gang=self.queue.add, queue=self.reconciler.queue_changed)
-        self.reconciler.prime([made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()])
+        self.cluster.subscribe(gang=self.reconciler.gang_changed, queue=self.reconciler.queue_changed)
+        return self.reconciler.prime(
+            [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
+        )
 
     async def _jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         names = self.short_jobs.get(selector, ())

@@ -31,6 +31,7 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _BENCH),
     Elsewhere(_OPERATIONS, "| «45 MB», and «1 ms» for a decision; «0.1 ms» where", _SIZING),
     Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _SIZING),
+    Elsewhere(_OPERATIONS, "office | «19 seconds» of a core before it admits again, at most «35 ms» of", _BENCH),
     Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),
     Elsewhere(_OPERATIONS, "reckon with «100 MB», «10 kB» for each pod of a gang and «1 kB» for each gang", _SIZING),
     Elsewhere(_OPERATIONS, "reckon with «90 MB», «100 MB» for giant objects, and «20 kB» for each", _SIZING),

@@ -1,0 +1,77 @@
+"""Taking office: everything that is in the cluster enters the ledger before the first decision.
+
+Tens of thousands of gangs take seconds, in which the lease has to be renewed and the watches go on: it is done step by
+step, and what changes between two steps enters once more. It has ended when nothing is left that the ledger shows
+otherwise than the stores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.memory import Memory
+from muster.ledger import GangKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from controller.cluster import Cluster
+    from controller.line import Line
+    from muster.objects import PodGroup
+
+__all__ = ["Takeover"]
+
+
+class Takeover:
+    """The beginning of a leader's term.
+
+    `enter` enters a gang into the ledger as the stores show it, `look_at` is called for each gang that was entered.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        line: Line,
+        memory: dict[GangKey, Memory],
+        enter: Callable[[GangKey], None],
+        look_at: Callable[[GangKey], None],
+    ) -> None:
+        self._cluster = cluster
+        self._line = line
+        self._memory = memory
+        self._enter = enter
+        self._look_at = look_at
+        # In the order in which they came; a dict, so that each is there once.
+        self._left: dict[GangKey, None] = {}
+        self.under_way = False
+
+    def touched(self, key: GangKey) -> None:
+        """Something has changed about this gang: what was entered of it meanwhile counts no more."""
+        if self.under_way:
+            self._left[key] = None
+
+    def steps(self, groups: Iterable[PodGroup]) -> Iterator[None]:
+        """Enter everything, no more than one gang in a step.
+
+        `groups` are all PodGroups as listed since the lease is ours: the watch may not have shown yet what the leader
+        before us wrote last.
+        """
+        self.under_way = True
+        # In one step: between two the watch may show newer ones.
+        for queue in self._cluster.queues:
+            self._line.set_queue(queue)
+        for group in groups:
+            key = GangKey(group.metadata.namespace, group.metadata.name)
+            self._memory[key] = Memory(written=group)
+            self._left[key] = None
+            yield
+        for key in self._cluster.each_gang():
+            self._left[key] = None
+            yield
+        while self._left:
+            key = next(iter(self._left))
+            del self._left[key]
+            self._enter(key)
+            self._look_at(key)
+            yield
+        self.under_way = False

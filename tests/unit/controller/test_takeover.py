@@ -1,0 +1,123 @@
+"""A leader takes office: all is in the ledger before the first decision, and the loop is never kept meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.slices import in_slices
+from muster.ledger import GangKey
+from muster.names import STATE
+from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import NAMESPACE, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_GANGS = 1_000
+# Seconds of CPU. The DESIGN allows 0.05; one step for all of these gangs takes ten times as much.
+_LONGEST = 0.05
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Python's cycle collector goes through all that the tests have loaded, which is not the leader's work."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def many(count: int) -> Harness:
+    """So many gangs in 20 queues, half of them admitted; no leader has taken office since they are there."""
+    names = [f"g{number:04}" for number in range(count)]
+    pods = [
+        ray_pod(f"{name}-{role}", role, cluster=name, owner_uid=f"uid-{name}", held=bool(number % 2))
+        for number, name in enumerate(names)
+        for role in ("headgroup", "workers")
+    ]
+    groups = [
+        pod_group(
+            f"ray-{name}-pg",
+            owner=ray_owner(name),
+            admitted="" if number % 2 else f"uid-{name}",
+            minMember=2,
+            minResources={"cpu": "2", "memory": "2Gi"},
+        )
+        for number, name in enumerate(names)
+    ]
+    clusters = [
+        ray_cluster(
+            workers(replicas=1), name=name, uid=f"uid-{name}", labels={"volcano.sh/queue-name": f"q{number % 20}"}
+        )
+        for number, name in enumerate(names)
+    ]
+    return Harness(
+        workloads=clusters, pods=pods, groups=groups, queues=[queue(f"q{number}", cpu="10") for number in range(20)]
+    )
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_a_thousand_gangs_never_keep_the_loop() -> None:
+    """Else a leader of tens of thousands could not renew its lease, nor could any after it."""
+    world = many(_GANGS)
+    steps = world.takes_office()
+    turns: list[float] = [time.thread_time()]
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns.append(time.thread_time())
+
+    renewing = asyncio.create_task(renew())
+    await in_slices(steps)
+    turns.append(time.thread_time())
+    renewing.cancel()
+    between = [after - before for before, after in pairwise(turns)]
+    assert max(between) < _LONGEST
+    assert world.queue.statistics().ready == _GANGS
+
+
+def another_runs(world: Harness) -> None:
+    """The watch shows a gang of 2 cpu that the leader before has admitted."""
+    (cluster, pods), group = running("large", 2)
+    world.client.groups[LARGE] = group
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.set_workload(cluster)
+    world.watch()
+
+
+def less_room(world: Harness) -> None:
+    world.set_queue(queue(cpu="3"))
+
+
+@pytest.mark.parametrize("change", [another_runs, less_room])
+@pytest.mark.parametrize("after", range(11))
+async def test_what_changes_meanwhile_is_known_before_the_first_decision(
+    change: Callable[[Harness], None], after: int
+) -> None:
+    """Of a queue of 4 cpu one gang has 2, so that another of 2 would start beside it."""
+    runs, group = running("runs", 2)
+    world = harness(runs, gang("small", 2, created="2026-11-21T11:00:00Z"), groups=[group])
+    steps = world.takes_office()
+    for _ in zip(range(after), steps, strict=False):
+        pass
+    change(world)
+    for _ in steps:
+        pass
+    await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+
+
+async def test_a_step_is_one_gang() -> None:
+    """How long it takes does not depend on how many there are."""
+    world = many(10)
+    entered = [world.queue.statistics().ready for _ in world.takes_office()]
+    assert {after - before for before, after in pairwise(entered)} == {0, 1}
+    assert entered[-1] == 10

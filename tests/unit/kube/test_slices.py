@@ -1,0 +1,48 @@
+"""Long work on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from muster.kube.slices import SLICE, in_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+async def test_others_have_their_turn_whenever_a_slice_is_used_up() -> None:
+    taken: list[str] = []
+    used = 0.0
+
+    def steps() -> Iterator[None]:
+        nonlocal used
+        for number in range(4):
+            taken.append(str(number))
+            used += 0.6 * SLICE
+            yield
+
+    async def other() -> None:
+        while len(taken) < 6:
+            taken.append("other")
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(in_slices(steps(), lambda: used))
+        tasks.create_task(other())
+    assert taken == ["0", "1", "other", "2", "3", "other"]
+
+
+async def test_work_that_is_cancelled_ends_between_two_steps() -> None:
+    taken: list[int] = []
+
+    def steps() -> Iterator[None]:
+        while True:
+            taken.append(len(taken))
+            yield
+
+    task = asyncio.create_task(in_slices(steps(), lambda: float(len(taken))))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    assert (task.cancelled(), taken) == (True, [0])
