@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import muster
+from controller.alive import somebodys
 from controller.cluster import Cluster
 from controller.events import Announcer, maker_of_job
 from controller.metrics import Metrics, Term
@@ -148,6 +149,7 @@ async def _lead(parts: _Parts) -> None:
         parts.queue,
         parts.defaults,
         announcer,
+        alive=partial(somebodys, parts.client),
         jobs=partial(short_jobs, parts.client),
         metrics=parts.metrics,
         clock=time.monotonic,

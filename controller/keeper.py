@@ -12,7 +12,7 @@ from muster.kube.resource import POD_GROUPS
 from muster.objects import PodGroup, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from controller.memory import Memory
     from controller.podgroups import Wanted
@@ -20,17 +20,22 @@ if TYPE_CHECKING:
     from controller.view import Mark, View
     from controller.writer import Writer
     from muster.ledger import GangKey
+    from muster.objects import ObjectMeta
     from muster.reasons import State
 
 __all__ = ["Keeper"]
 
 logger = logging.getLogger(__name__)
 
+# Seconds after which a PodGroup that seemed to be nobody's, and is somebody's, is looked at again.
+_BEHIND = 5.0
+
 
 class Keeper:
     """Keeps the PodGroups as they should be; `look_again` is called with a gang and the seconds until it is due.
 
-    All of it raises ApiError for a write that was not taken, and NotLeaderError. `clock` never goes back.
+    `alive` is asked whether a PodGroup is still somebody's (`controller.alive`). All of it raises ApiError for a write
+    that was not taken, and NotLeaderError. `clock` never goes back.
     """
 
     def __init__(
@@ -39,8 +44,10 @@ class Keeper:
         reporter: Reporter,
         look_again: Callable[[GangKey, float], None],
         *,
+        alive: Callable[[ObjectMeta], Awaitable[bool]],
         clock: Callable[[], float],
     ) -> None:
+        self._alive = alive
         self._writer = writer
         self._reporter = reporter
         self._look_again = look_again
@@ -86,9 +93,13 @@ class Keeper:
         return replace(view, pod_group=memory.written)
 
     async def delete(self, view: View) -> None:
-        """Take away a PodGroup that is nobody's any more; its deletion brings the gang back."""
+        """Take away a PodGroup that is nobody's any more by the apiserver's word; its deletion brings the gang back."""
         if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
             return
         meta = view.pod_group.metadata
+        if await self._alive(meta):
+            # A watch is behind, or another workload has the name as well: whoever it is that runs goes on.
+            self._look_again(view.key, _BEHIND)
+            return
         logger.info("%s: deleting the PodGroup", view.key)
         await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)

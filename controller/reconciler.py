@@ -67,6 +67,7 @@ class Reconciler:
         defaults: Defaults,
         announcer: Announcer,
         *,
+        alive: Callable[[ObjectMeta], Awaitable[bool]],
         jobs: Callable[[str, str], Awaitable[list[ObjectMeta]]],
         metrics: Metrics,
         clock: Callable[[], float],
@@ -82,7 +83,7 @@ class Reconciler:
         self._line = Line(queue.add, clock=clock, wall=wall)
         self._ledger = self._line.ledger
         self._reporter = Reporter(writer, announcer)
-        self._keeper = Keeper(writer, self._reporter, queue.add_after, clock=clock)
+        self._keeper = Keeper(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memory: dict[GangKey, Memory] = {}
         self._passing = Passing(self._ledger, self._memory, queue.add)
         self._deadlines = Deadlines(self._line, self._reporter, queue.add_after)
@@ -167,7 +168,6 @@ class Reconciler:
                 if view.members or (view.outsiders and view.gang is not None):
                     self._reporter.tell(view, *words.in_the_way(view), self._clock())
             case Phase.STALE:
-                logger.info("%s: the PodGroup is of a former workload of this name", view.key)
                 await self._keeper.delete(view)
             case Phase.INVALID:
                 await self._keeper.report(view, memory, view.mark, State.INVALID, view.error)

@@ -137,6 +137,7 @@ def _leader(cluster: Cluster) -> Iterator[None]:
         queue,
         Defaults(),
         Announcer(writer, "bench", nothing),
+        alive=nothing,
         jobs=nothing,
         metrics=Metrics(CollectorRegistry()),
         clock=time.monotonic,

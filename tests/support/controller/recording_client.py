@@ -226,6 +226,8 @@ class Harness:
         namespaces: Iterable[JSON] = (),
         quotas: Iterable[JSON] = (),
     ) -> None:
+        # By the apiserver's word, whatever the watch shows: owners of PodGroups by UID, and PodGroups of plain pods.
+        self.alive: set[str] = set()
         # The names of the Jobs that lack pods, by the label selector that finds them.
         self.short_jobs: dict[str, list[str]] = {}
         # Who controls a Job, by its name.
@@ -267,6 +269,7 @@ class Harness:
             self.queue,
             DEFAULTS,
             self.announcer,
+            alive=self._alive,
             jobs=self._jobs,
             metrics=Metrics(self.registry),
             clock=lambda: self.now,
@@ -276,6 +279,9 @@ class Harness:
         return self.reconciler.prime(
             [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
         )
+
+    async def _alive(self, group: ObjectMeta) -> bool:
+        return (group.controller.uid if group.controller else group.name) in self.alive
 
     async def _jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         names = self.short_jobs.get(selector, ())

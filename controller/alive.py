@@ -1,0 +1,50 @@
+"""Whether a PodGroup is still somebody's, asked of the apiserver before it is deleted.
+
+Each kind has a watch of its own, and one may be behind another: a new leader may see the PodGroup of a workload, and of
+that name the workload before it. A PodGroup that is deleted from under a running gang takes its admission along.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.resource import PODS
+from muster.kube.workloads import resource_of
+from muster.names import GANG, GANG_SIZE, label_value
+from muster.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.workloads import kind_of_owner
+
+if TYPE_CHECKING:
+    from muster.kube.client import Client
+
+__all__ = ["somebodys"]
+
+
+class _Anything(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+async def somebodys(client: Client, group: ObjectMeta) -> bool:
+    """Whether the workload is there that the PodGroup was made for, or, where nobody owns it, a living plain pod.
+
+    Raises ApiError.
+    """
+    owner = group.controller
+    if owner is None:
+        pods = await list_objects(
+            client, PODS, Pod, namespace=group.namespace, label_selector=f"{GANG}={label_value(group.name)}"
+        )
+        return any(pod.living and GANG_SIZE in pod.metadata.annotations for pod in pods)
+    kind = kind_of_owner(owner)
+    if kind is None:
+        return False
+    try:
+        body = await client.get(resource_of(kind), owner.name, group.namespace)
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    found = decode(body, _Anything).metadata
+    return found.uid == owner.uid and not found.deletion_timestamp
