@@ -94,6 +94,9 @@ class Memory:
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
                 self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0
+                if view.kind is None or view.kind.owns_pod_group:
+                    # Not of plain pods: another of them is the oldest now, and the gang is the same.
+                    self.terms, self.assembling_since, self.warned_of = None, None, None
             former, self.workload = self.workload, view.decoded.metadata.uid
         if not view.placed_nowhere:
             self.unplaced_since = float("inf")

@@ -78,3 +78,15 @@ def test_when_a_gang_was_admitted_is_what_can_be_read_or_now(said: str, remember
     group = pod_group(annotations={"muster.dev/admitted-at": said})
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
     assert Memory(mark=Mark("", remembered)).admitted(view, None, NOW).admitted_at == known
+
+
+def test_what_was_said_of_a_former_workload_is_nothing_for_its_successor() -> None:
+    """Else the second is held to the queue and the minMember of the first, where the gate is off."""
+    memory = Memory()
+    memory.notice(seen(), set(), NOW)
+    memory.terms = made(PodGroup, pod_group()).spec
+    memory.assembling_since = memory.warned_of = NOW
+    memory.notice(seen("uid-2"), set(), NOW)
+    after: list[object] = [memory.terms, memory.assembling_since, memory.warned_of]
+    assert after == [None, None, None]
+    assert memory.completed(seen("uid-2")).terms is None

@@ -6,7 +6,7 @@ import pytest
 
 from muster.names import ADMITTED, STATE
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import GROUP, JSON, namespace, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import GROUP, JSON, namespace, queue, ray_cluster, ray_pod, workers
 
 HEAD = ray_pod("head", "headgroup")
 
@@ -141,3 +141,25 @@ async def test_a_workload_of_an_opted_in_namespace_is_a_gang() -> None:
     await harness.settle()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
     assert harness.client.groups[GROUP]["spec"]["queue"] == "q"
+
+
+@pytest.mark.parametrize("gate", ["off", "assemble", "queue"])
+async def test_a_workload_that_is_made_again_at_once_gets_its_own_queue_and_numbers(gate: str) -> None:
+    said = {"muster.dev/gate": gate}
+    held = gate != "off"
+    first = ray_cluster(workers(replicas=1))
+    harness = Harness(
+        workloads=[first],
+        pods=[ray_pod("h", "headgroup", held=held), ray_pod("w", held=held)],
+        queues=[queue("q", cpu="20", annotations=said), queue("p", cpu="20", annotations=said)],
+    )
+    await harness.settle()
+    harness.drop_workload(first)
+    harness.set_workload(ray_cluster(workers(replicas=2), uid="uid-2", labels={"volcano.sh/queue-name": "p"}))
+    roles = {"h-2": "headgroup", "x-0": "workers", "x-1": "workers"}
+    harness.client.pods.clear()
+    harness.client.pods |= {name: ray_pod(name, role, owner_uid="uid-2", held=held) for name, role in roles.items()}
+    harness.watch()
+    await harness.settle()
+    spec = harness.client.groups[GROUP]["spec"]
+    assert (spec["queue"], spec["minMember"], spec["minResources"]["cpu"]) == ("p", 3, "3")
