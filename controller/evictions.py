@@ -27,15 +27,18 @@ __all__ = ["Evictions"]
 _FIRST_WAIT, _LONGEST_WAIT = 5.0, 320.0
 # Seconds, after these, for which it waits for an admitted gang that has no node; then that gang lacks something else.
 _LONGEST_FOR_OTHERS, _LOOK_AGAIN = 60.0, 1.0
+# Seconds for which pods on the way out are waited for: one may end for an hour, or never, where its node is lost.
+_LONGEST_FOR_LEAVING = 60.0
 # A gang that lost nothing for so many seconds begins anew.
 _CALM = 600.0
 
 
 @dataclass(slots=True)
 class _Evicted:
-    """What is known of one gang: who is still on the way out, and until when the new ones wait."""
+    """What is known of one gang: who is still on the way out, since when, and until when the new ones wait."""
 
     leaving: set[str] = field(default_factory=set)
+    since: float = 0.0
     wait: float = 0.0
     until: float = 0.0
 
@@ -64,8 +67,12 @@ class Evictions:
             known.wait = min(2 * known.wait, _LONGEST_WAIT) if again else _FIRST_WAIT
         if change.new is None:
             known.leaving.discard(uid)
+        elif uid in known.leaving:
+            # What else happens to it while it ends prolongs nothing.
+            return
         elif pod.metadata.deletion_timestamp:
             known.leaving.add(uid)
+            known.since = now
         known.until = now + known.wait
 
     def wait(self, key: GangKey) -> float:
@@ -73,7 +80,9 @@ class Evictions:
         known = self._gangs.get(key)
         if known is None:
             return 0.0
-        left = known.wait if known.leaving else known.until - self._clock()
+        now = self._clock()
+        waits = known.leaving and now < known.since + _LONGEST_FOR_LEAVING
+        left = known.wait if waits else known.until - now
         if -_LONGEST_FOR_OTHERS < left <= 0 and any(other != key for other in self._unplaced):
             return _LOOK_AGAIN
         return max(0.0, left)

@@ -10,7 +10,7 @@ from muster.ledger import GangKey
 from muster.names import STATE
 from muster.objects import Pod
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod, workers
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
@@ -153,3 +153,37 @@ async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_a
     world.watch()
     await world.settle()
     assert world.open_pods() == ["h", "w-0", "w-3"]
+
+
+def test_a_pod_that_does_not_end_keeps_new_ones_waiting_for_a_minute_and_five_seconds() -> None:
+    """Its grace period may be an hour, or its node lost; what else happens to it meanwhile prolongs nothing."""
+    watch = Watch()
+    watch.sees(deleted=True)
+    watch.now += 30
+    watch.sees(deleted=True, message="still ending")
+    watch.now += 29
+    assert watch.wait > 0
+    watch.now += 1
+    assert watch.wait == 0
+
+
+async def test_a_member_that_must_run_is_open_long_before_an_evicted_one_has_ended() -> None:
+    world = Harness(
+        workloads=[ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)],
+        pods=members("h", "w-0", "w-1"),
+        groups=[pod_group(admitted="uid-demo")],
+        queues=[queue(cpu="9")],
+    )
+    await world.settle()
+    world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
+    world.client.pods["w-1"]["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    world.watch()
+    del world.client.pods["h"]
+    world.client.pods |= {"h-2": ray_pod("h-2", "headgroup")}
+    world.watch()
+    await world.settle()
+    assert "h-2" not in world.open_pods()
+    world.now += 66
+    world.queue.add(KEY)
+    await world.settle()
+    assert "h-2" in world.open_pods()
