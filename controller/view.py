@@ -202,9 +202,16 @@ class View:
 
     @property
     def requeue_after(self) -> float | None:
-        """The seconds after which the user wants a place given back that the gang cannot use; None where not said."""
-        said = self.decoded.metadata.annotations.get(REQUEUE_AFTER, "") if self.decoded else ""
-        return duration_of(said) or None
+        """The seconds after which the user wants a place given back that the gang cannot use; None where not said.
+
+        Also None where batch Jobs make the pods: to them each pod that is deleted has failed.
+        """
+        if self.decoded is None or self.kind is None or self.kind.pods_of_jobs:
+            return None
+        meta = self.decoded.metadata
+        if meta.controller is not None and (meta.controller.api_version, meta.controller.kind) == ("batch/v1", "Job"):
+            return None
+        return duration_of(meta.annotations.get(REQUEUE_AFTER, "")) or None
 
     @property
     def short(self) -> bool:

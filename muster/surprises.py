@@ -95,7 +95,10 @@ def _time(case: Case) -> Iterator[Finding]:
         )
         yield _finding(Reason.TIME_LIMIT_WHILE_WAITING, limit.path, rest)
     text = workload.metadata.annotations.get(REQUEUE_AFTER, "")
-    if text and not duration_of(text):
+    if text and workload.kind.pods_of_jobs:
+        rest = "it is ignored for this kind: a Job that loses its pod counts a failure against its backoffLimit"
+        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+    elif text and not duration_of(text):
         rest = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m; it is ignored'
         yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     if workload.policy.schedule_timeout_seconds is not None and not scheduler.timeouts:

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MESSAGE, PASSED_IN, PASSED_SINCE, STATE, WORKLOAD
+from muster.ledger import GangKey
+from muster.names import (
+    ADMITTED,
+    GANG,
+    GATE,
+    GROUP_NAME,
+    MESSAGE,
+    PASSED_IN,
+    PASSED_SINCE,
+    REQUEUE_AFTER,
+    STATE,
+    WORKLOAD,
+)
 from muster.times import text_of
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
@@ -243,3 +255,17 @@ async def test_a_later_wave_is_kept_back_by_nobody_who_waits_for_what_its_gang_h
     await goes(harness, "runs")
     assert harness.open_pods() == ["set-0", "set-1"]
     assert harness.annotations("ray-older-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_a_place_is_not_given_back_where_jobs_make_the_pods() -> None:
+    """A Job counts a pod that is deleted as failed: a queue that is full for long would end it by its backoffLimit."""
+    job_set = waves()
+    job_set["metadata"]["annotations"] = {REQUEUE_AFTER: "2m"}
+    harness = Harness(pods=[of_wave("first", "first")], workloads=[job_set], queues=[queue(cpu="4")])
+    await harness.settle()
+    assert harness.open_pods() == ["first"]
+    harness.now += 121
+    harness.queue.add(GangKey(NAMESPACE, "set"))
+    await harness.settle()
+    assert harness.open_pods() == ["first"]
+    assert harness.annotations("set")[STATE] == "Admitted"

@@ -262,3 +262,13 @@ def test_an_upgrade_without_room_is_told_with_numbers() -> None:
 def test_a_minimum_with_which_a_job_cannot_work_is_told_with_numbers() -> None:
     (line,) = lines(judged(pytorch_job(policy={**QUEUED, "minAvailable": 2}), known()).warnings)
     assert "2 pods start the gang, but the job cannot work with fewer than 3" in line
+
+
+@each("Job")
+def test_a_place_is_given_back_where_that_fails_no_job(family: Family) -> None:
+    """JobSet and TrainJob make Jobs, and so does the MPI operator for the launcher; each counts pods that are gone."""
+    jobs = (family.kind, family.api_version.rpartition("/")[2])
+    ignored = jobs in {("JobSet", "v1alpha2"), ("TrainJob", "v1alpha1"), ("MPIJob", "v2beta1")}
+    found = judged(family.manifest(annotations={"muster.dev/requeue-after": "2m"}), known()).warnings
+    fields = [one.field for one in found if one.reason is Reason.VALUE_IGNORED]
+    assert fields == ["metadata.annotations[muster.dev/requeue-after]"] * ignored
