@@ -26,6 +26,39 @@ __all__ = ["Memory"]
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
+# Seconds after which a mark is tried again that was refused; doubled each time, up to so many.
+_FIRST_REFUSED, _LONGEST_REFUSED = 30.0, 600.0
+
+
+def _version(group: PodGroup | None) -> str:
+    return group.metadata.resource_version if group is not None else ""
+
+
+@dataclass(slots=True)
+class Refused:
+    """A mark that the apiserver does not take: until when the gang stays out of line; times never go back.
+
+    It was of the PodGroup in that `version`: where another is there, the next try may end otherwise.
+    """
+
+    version: str = ""
+    until: float = 0.0
+    times: int = 0
+
+    def wait(self, now: float) -> float:
+        """Seconds for which the gang is not to be admitted."""
+        return max(0.0, self.until - now)
+
+    def note(self, group: PodGroup | None, now: float) -> None:
+        """It was refused, the first time or again."""
+        self.version = _version(group)
+        self.until = now + min(_FIRST_REFUSED * 2.0**self.times, _LONGEST_REFUSED)
+        self.times = min(self.times + 1, 10)
+
+    def shown(self, group: PodGroup | None) -> None:
+        """The PodGroup as it is there now."""
+        if _version(group) != self.version:
+            self.until = 0.0
 
 
 @dataclass(slots=True)
@@ -37,7 +70,8 @@ class Memory:
     tell when spec and annotations may be written over somebody else's changes again. `unplaced_since` is when no member
     had a node any more (seconds of the wall clock): infinity while one has, 0 where none was seen to have one.
     `waiting` is since when members have been seen open and without a node, by UID. `aside` is what was last said beside
-    the state (`words.aside`), `withdrawn` whether it was said that held pods stay held.
+    the state (`words.aside`), `withdrawn` whether it was said that held pods stay held. `refused` tells of a mark that
+    the apiserver did not take.
     """
 
     workload: str = ""
@@ -55,6 +89,7 @@ class Memory:
     said: tuple[str, str] = ("", "")
     aside: str = ""
     withdrawn: bool = False
+    refused: Refused = field(default_factory=Refused)
 
     def assembling_for(self, now: float) -> float:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
@@ -87,6 +122,7 @@ class Memory:
         of the former workload, "" where the same one is there.
         """
         self.opened &= gated
+        self.refused.shown(view.pod_group)
         open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
         self.written = None if view.pod_group is not self.written else self.written
@@ -94,6 +130,7 @@ class Memory:
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
                 self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0
+                self.refused = Refused()
                 if view.kind is None or view.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None

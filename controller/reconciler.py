@@ -146,17 +146,15 @@ class Reconciler:
         pods = self._cluster.pods_of(key)
         self._reporter.forget(memory.notice(view, {pod.metadata.uid for pod in pods if pod.gated(GATE)}, self._wall()))
         standing = self._stand(view)
-        if standing.changed:
-            self._line.give_turn(key)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)
         self._reporter.tell_rivals(view, self._clock())
-        if self._reporter.tell_aside(view, memory):
+        if self._reporter.tell_aside(view, memory) or standing.changed:
             self._line.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
-        evicted = self._evictions.wait(key) if view.evicted else None
+        evicted, out = self._evictions.wait(key) if view.evicted else None, memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
-        for again in filter(None, (evicted, nudged, look_again_in(pods, self._wall()))):
+        for again in filter(None, (evicted, nudged, look_again_in(pods, self._wall()), out)):
             self._queue.add_after(key, again)
         await self._step(view, standing, memory)
 
@@ -199,7 +197,8 @@ class Reconciler:
 
     def _look(self, key: GangKey) -> Look:
         memory = self._memory.get(key) or Memory()
-        return Look(self._wall(), self._cluster.priorities(), memory.mark, memory.unplaced_since, memory.waiting)
+        known = memory.mark, memory.unplaced_since, memory.waiting, True, memory.refused.wait(self._clock()) > 0
+        return Look(self._wall(), self._cluster.priorities(), *known)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         if view.pod_group is None and not self._may_have_pod_group(view, standing):
@@ -276,7 +275,7 @@ class Reconciler:
         """Admit the gang if it may start, else write down why it waits."""
         now = self._wall()
         decision = self._line.decide(view, standing, now)
-        if decision is None:
+        if decision is None or memory.refused.wait(self._clock()) > 0:
             return
         if not decision.fits:
             message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
@@ -294,6 +293,9 @@ class Reconciler:
         except ApiError as error:
             if error.refused:
                 memory.mark = before
+                if not error.conflict:
+                    memory.refused.note(view.pod_group, self._clock())
+                    self._reporter.tell(view, State.INVALID, words.unmarked(error.message), self._clock())
                 self._stand(view)
             else:
                 # Nobody knows whether the mark is there: the room stays taken until the next round writes it.

@@ -83,7 +83,8 @@ class Look:
     `mark` is what this leader itself decided, whether the PodGroup says it already or not; `unplaced_since` is when it
     saw the last node of an admitted gang go, so that one that crashed has its time as a new one has, `waiting` since
     when it has seen single members open without a node, by UID. Without `grow` nothing is claimed that is not held
-    already: before all gangs are in the ledger, room that seems free may be somebody's.
+    already: before all gangs are in the ledger, room that seems free may be somebody's. One whose mark was `refused`
+    stands in no line: it would keep room from all behind it that it cannot take.
     """
 
     now: float
@@ -92,6 +93,7 @@ class Look:
     unplaced_since: float = 0.0
     waiting: Mapping[str, float] = field(default_factory=dict)
     grow: bool = True
+    refused: bool = False
 
 
 def enter(view: View, ledger: Ledger, look: Look) -> Standing:
@@ -147,7 +149,7 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
         return _enter_admitted(view, ledger, look)
     if phase is Phase.WAITING:
         # One that waits for nobody's room stands in no line, nor does one that is to have none.
-        queues = gate is GateMode.QUEUE and not lost
+        queues = gate is GateMode.QUEUE and not lost and not look.refused
         changed = ledger.wait(candidate(view, priorities, mark)) if queues else ledger.forget(view.key)
         return Standing(phase, changed, gate=gate, lost=lost)
     if phase is Phase.NOT_MANAGED and view.holds:

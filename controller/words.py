@@ -26,6 +26,7 @@ __all__ = [
     "to_a_maker",
     "to_a_rival",
     "too_large",
+    "unmarked",
 ]
 
 # How many pods a sentence names.
@@ -142,3 +143,8 @@ def to_a_rival(view: View) -> str:
     """What another workload is told whose pods are bound to this gang's PodGroup."""
     owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
     return f'the PodGroup "{view.key.name}" is that of {owner}, and it waits until that is gone; rename one of them'
+
+
+def unmarked(refusal: str) -> str:
+    """For a gang that may start, and whose PodGroup cannot be marked."""
+    return f"it may start, but its admission cannot be written on its PodGroup: {refusal}; others start before it"

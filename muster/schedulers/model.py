@@ -20,6 +20,9 @@ __all__ = ["Binding", "GangScheduler", "group_metadata", "owner_reference"]
 # Bookkeeping of other tools that says nothing about the gang.
 _NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
 
+# Bytes. An object may have 262,144 of them: the rest is for muster's own, and for what others write on the PodGroup.
+_MOST_COPIED = 131_072
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -63,11 +66,22 @@ def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
         return named
     return {
         **named,
-        "annotations": {
-            key: value for key, value in workload.metadata.annotations.items() if not key.startswith(_NOT_COPIED)
-        },
+        "annotations": _copied(workload.metadata.annotations),
         "ownerReferences": [owner_reference(workload.api_version, workload.kind, workload.metadata)],
     }
+
+
+def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that may say something of the gang; where they are too many, the shortest, as all that schedulers read."""
+    copied = {key: value for key, value in annotations.items() if not key.startswith(_NOT_COPIED)}
+    sizes = {key: len(key.encode()) + len(value.encode()) for key, value in copied.items()}
+    whole = sum(sizes.values())
+    for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):
+        if whole <= _MOST_COPIED:
+            break
+        whole -= sizes[key]
+        del copied[key]
+    return copied
 
 
 def owner_reference(api_version: str, kind: Kind, metadata: ObjectMeta) -> dict[str, Any]:
