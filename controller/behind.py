@@ -26,14 +26,20 @@ def workload_behind(
 ) -> tuple[Kind, Decoded] | None:
     """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
 
-    Where there is neither, plain pods speak for themselves; else it is the one that would have a PodGroup of that name.
+    A PodGroup of muster's that nobody owns is of plain pods, which speak for themselves as long as one of them lives,
+    and so they do where there is no workload; else it is the one that would have a PodGroup of that name.
     """
     of_group = group.metadata.controller if group else None
-    for owner in (of_group, *map(owner_of, pods)):
+    if of_group is not None and (found := cluster.workload(key.namespace, of_group)):
+        return found
+    plain = _plain(key, cluster)
+    if plain is not None and group is not None and of_group is None and plain[1].living:
+        return PLAIN_POD, plain[1]
+    for owner in map(owner_of, pods):
         found = cluster.workload(key.namespace, owner) if owner else None
         if found:
             return found
-    return _plain(key, cluster) or cluster.workload_of(key)
+    return plain or cluster.workload_of(key)
 
 
 def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
@@ -43,7 +49,7 @@ def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
     return owned(pod, decoded)
 
 
-def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Decoded] | None:
+def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:
     """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more."""
     bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
     plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
@@ -63,7 +69,11 @@ def owned(pod: Pod, decoded: Decoded) -> bool:
 
 
 def rivals_of(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
-    """The living workloads, each once, that own these pods."""
+    """Who else's these pods are: the living workloads that own them, each once, and of plain pods the oldest."""
+    strangers = list(strangers)
     owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
     found = (cluster.workload(key.namespace, owner) for owner in owners)
-    return (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
+    plain = min((pod for pod in strangers if owner_of(pod) is None), key=age, default=None)
+    yield from (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
+    if plain is not None:
+        yield PLAIN_POD, plain

@@ -23,6 +23,7 @@ from muster.names import (
     ADMITTED_AT,
     ADMITTED_FOR,
     GANG,
+    GANG_SIZE,
     GATE,
     MANAGED_BY,
     MUSTER,
@@ -304,7 +305,7 @@ def _seen(
             (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
         ),
         outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
-        rivals=tuple(rivals_of(key, cluster, strangers)),
+        rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
         gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
@@ -369,6 +370,13 @@ def _from_here(workload: Workload, view: View) -> Workload:
 def _ended(pod: Pod, decoded: Decoded) -> bool:
     """Whether it is a pod of the workload that has finished and is still there: its operator makes no other one."""
     return owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
+
+
+def _wants_the_name(pod: Pod, kind: Kind, own: Collection[str]) -> bool:
+    """Whether it is of another workload, or of plain pods beside a workload, whose gang has the same name."""
+    if pod.metadata.uid in own:
+        return False
+    return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
 
 
 def _held(pod: Pod, opened: Collection[str]) -> bool:

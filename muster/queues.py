@@ -340,11 +340,16 @@ class QueueTree:
         return all(view is None or view.namespaces is None for view in views)
 
     def open_to(self, name: str, namespace: Mapping[str, str]) -> bool:
-        """Whether there is a queue of that name for a namespace with these labels."""
+        """Whether there is a queue of that name for a namespace with these labels.
+
+        One below a queue that is not known is open to nobody: whoever that is there for, it may not be this namespace.
+        """
         if name not in self._views:
             return False
         for one in self.path(name):
             view = self._views.get(one)
+            if view is None and one != ROOT:
+                return False
             if view is not None and view.namespaces is not None and not view.namespaces.matches(namespace):
                 return False
         return True

@@ -25,6 +25,8 @@ from webhook.options import add_certificate_arguments, trust_of
 from webhook.server import make_handler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.serving import Keeper
 
 logger = logging.getLogger("webhook")
@@ -110,7 +112,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
         ):
             background = [group.create_task(reflector.run()) for reflector in reflectors]
             background.append(group.create_task(trust.run()))
-            await _serve(arguments, listener, trust, stop)
+            await _serve(arguments, listener, trust, stop, lambda: not unread(stores))
             for task in background:
                 task.cancel()
 
@@ -122,9 +124,25 @@ def _certificate(trust: Keeper) -> str:
     return "" if trust.ready else "not valid now"
 
 
-async def _serve(arguments: argparse.Namespace, listener: Listener, trust: Keeper, stop: asyncio.Event) -> None:
-    """Serve from the first certificate until some time after `stop`; its connections end in order."""
-    loaded = asyncio.ensure_future(trust.loaded.wait())
+async def _serve(
+    arguments: argparse.Namespace,
+    listener: Listener,
+    trust: Keeper,
+    stop: asyncio.Event,
+    synced: Callable[[], bool],
+) -> None:
+    """Serve until some time after `stop`; its connections end in order.
+
+    From the first certificate on, and when everything was listed once: until then a queue that is not known may only be
+    unread, and so may pods for which a workload is left alone.
+    """
+
+    async def begin() -> None:
+        await trust.loaded.wait()
+        while not synced():  # noqa: ASYNC110 - some stores, once in the life of the process
+            await asyncio.sleep(0.05)
+
+    loaded = asyncio.ensure_future(begin())
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({loaded, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():

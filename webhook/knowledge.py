@@ -22,8 +22,18 @@ from muster.kube.resource import JOBS, NAMESPACES, POD_GROUPS, PRIORITY_CLASSES,
 from muster.kube.store import Change, HasMetadata, Store
 from muster.kube.workloads import resource_of, resource_of_source
 from muster.modes import GateMode, gate_mode
-from muster.objects import InvalidObjectError, Job, Namespace, ObjectMeta, PodGroup, PriorityClass, Queue, decode
-from muster.queues import QueueTree, labels_of
+from muster.objects import (
+    InvalidObjectError,
+    Job,
+    LocalObject,
+    Namespace,
+    ObjectMeta,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    decode,
+)
+from muster.queues import ROOT, QueueTree, labels_of
 from muster.resources import parse_resources
 from muster.schedulers import SCHEDULERS
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
@@ -54,6 +64,8 @@ logger = logging.getLogger(__name__)
 # How far it can be from a pod up: Job, JobSet, TrainJob; or RayCluster, RayJob, RayCronJob.
 _LONGEST_CHAIN = 4
 _JOBS_REMEMBERED = 10_000
+# Queues that make a ring have no top.
+_DEEPEST_QUEUE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,17 @@ class Common:
                 return None
             self._members[name] = membership(role, self.gang, self.intent, SCHEDULERS[self.intent.scheduler])
         return self._members[name]
+
+
+class _QueueOf(LocalObject, frozen=True):
+    queue: str = ""
+
+
+class _Queued(LocalObject, frozen=True):
+    """Of a PodGroup, in which queue it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _QueueOf = _QueueOf()
 
 
 class Knowledge:
@@ -210,15 +233,28 @@ class Knowledge:
         known = self._namespaces.get("", namespace) or await self._read(NAMESPACES, namespace, Namespace)
         return Surroundings(namespace=known.metadata if known else ObjectMeta(name=namespace))
 
-    def gate(self, intent: Intent, around: Surroundings) -> GateMode:
-        """What holds gangs of that intent back; one that is not there for them does, whatever else is said.
+    async def gate(self, gang: Gang, intent: Intent, around: Surroundings) -> GateMode:
+        """What holds the gang back; a queue that is not there for it does, whatever else is said.
 
-        The controller opens at once what a queue of a moment ago lets go.
+        So does another one that it is in already: of a gang that holds room there, or waits, the mode of that queue
+        counts. The controller opens at once what may go.
         """
         if not self._tree.open_to(intent.queue, labels_of(around.namespace)):
             return GateMode.QUEUE
         queue = self._tree.get(intent.queue)
-        return gate_mode(queue.gate if queue else None, around.namespace.annotations, self._defaults.gate)
+        mode = gate_mode(queue.gate if queue else None, around.namespace.annotations, self._defaults.gate)
+        if mode is GateMode.OFF and await self._elsewhere(gang, intent):
+            return GateMode.QUEUE
+        return mode
+
+    async def _elsewhere(self, gang: Gang, intent: Intent) -> bool:
+        """Whether its PodGroup, read now, is in another queue; True where nobody can tell."""
+        try:
+            group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
+        except ApiError as error:
+            logger.warning("the PodGroup %s/%s cannot be read: %s", gang.namespace, gang.name, error)
+            return True
+        return group is not None and group.spec.queue not in ("", intent.queue)
 
     async def owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
         """Who made a workload, the nearest first; raises ApiError as `behind` does."""
@@ -282,15 +318,20 @@ class Knowledge:
             return {}
 
     async def tree(self, *names: str) -> QueueTree:
-        """All queues, these among them where they exist: one that the watch has not seen is read once.
+        """All queues, these and all above them among them where they exist: what the watch has not seen is read once.
 
         Raises ApiError when the apiserver does not answer that.
         """
         tree = self._tree
         for name in names:
-            if name and tree.get(name) is None:
-                view = view_of(await self._read(QUEUES, name, Queue))
-                tree = tree.having(view) if view else tree
+            for _ in range(_DEEPEST_QUEUE):
+                view = tree.get(name)
+                if view is None and name and (name != ROOT or not self._queues.synced):
+                    view = view_of(await self._read(QUEUES, name, Queue))
+                    tree = tree.having(view) if view else tree
+                if view is None:
+                    break
+                name = view.parent  # noqa: PLW2901 - the way up
         return tree
 
     async def place(self, queue: str, namespace: ObjectMeta) -> Place | None:

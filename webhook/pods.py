@@ -108,7 +108,7 @@ async def _decide(
         refusals = defaults.validation.refused([uncounted_claims("spec", "this pod")])
         if refusals:
             return deny(refusals)
-    gate = knowledge.gate(found.intent, around)
+    gate = await knowledge.gate(found.gang, found.intent, around)
     return allow(await beside(inject, pod, member, gate=gate, workload=reference))
 
 

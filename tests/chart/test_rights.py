@@ -73,7 +73,7 @@ def test_rights_of_the_webhook_in_the_cluster(default: Rendered) -> None:
             ("batch", "jobs", (), ("get",)),
             ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
             ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
-            ("scheduling.volcano.sh", "podgroups", (), ("list",)),
+            ("scheduling.volcano.sh", "podgroups", (), ("get", "list")),
             ("scheduling.volcano.sh", "queues", (), tuple(READ)),
             *readable(),
         ]

@@ -9,7 +9,17 @@ from muster.ledger import GangKey
 from muster.names import STATE
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import filled
-from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, pod_group, queue, template
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    NAMESPACE,
+    pod,
+    pod_group,
+    pytorch_job,
+    pytorch_pod,
+    queue,
+    template,
+)
 
 KEY = GangKey(NAMESPACE, "pair")
 _SPEAKS = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}
@@ -107,3 +117,55 @@ async def test_the_place_of_a_member_that_crashed_is_kept() -> None:
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == ["r"]
+
+
+def job(name: str = "pair") -> list[JSON]:
+    """The pods of a PyTorchJob of the same name as the gang."""
+    pods = [pytorch_pod(f"{name}-m", "master"), pytorch_pod(f"{name}-0"), pytorch_pod(f"{name}-1")]
+    for one in pods:
+        one["metadata"]["ownerReferences"][0] |= {"name": name, "uid": f"uid-job-{name}"}
+        one["metadata"]["labels"] |= {"training.kubeflow.org/job-name": name, "muster.dev/gang": name}
+        one["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = name
+    return pods
+
+
+async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_gang_that_runs() -> None:
+    """Its PodGroup stays, as do its place and its replacements; the workload is told, and starts when it is gone."""
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")])
+    await harness.settle()
+    was = harness.client.groups["pair"]["metadata"]["uid"]
+    harness.client.pods |= {one["metadata"]["name"]: one for one in job()}
+    harness.set_workload(pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"}))
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a", "b"]
+    assert [write.says for write in harness.client.writes if write.verb == "delete"] == []
+    assert harness.client.groups["pair"]["metadata"]["uid"] == was
+    note = 'the PodGroup "pair" is that of Pod "a", and it waits until that is gone; rename one of them'
+    assert ("Warning", "ForeignPodGroup", note) in harness.events()
+
+    del harness.client.pods["b"]
+    harness.client.pods["c"] = member("c", second=1)
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a", "c"]
+
+    del harness.client.pods["a"], harness.client.pods["c"]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]
+
+
+async def test_plain_pods_of_a_workloads_name_are_told_whose_it_is() -> None:
+    harness = Harness(
+        workloads=[pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"})],
+        pods=job(),
+        queues=[queue(cpu="9")],
+    )
+    await harness.settle()
+    harness.client.pods |= {"a": member("a"), "b": member("b", second=1)}
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]
+    told = [(event["regarding"]["name"], event["reason"]) for event in harness.events_on("Pod")]
+    assert told == [("a", "ForeignPodGroup")]

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.kube.errors import ApiError
 from muster.names import GATE_MODE, NAMESPACE_SELECTOR
-from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, queue, ray_cluster, ray_owner, template
-from tests.support.webhook.admission_reviews import answered, knowing, patch_of, request
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    namespace,
+    pod,
+    pod_group,
+    queue,
+    ray_cluster,
+    ray_owner,
+    template,
+)
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.pods import review_pod
+from webhook.queues import review_pod_group
 from webhook.workloads import review_workload
 
 if TYPE_CHECKING:
@@ -64,3 +76,65 @@ async def test_pods_for_a_forbidden_queue_are_held_whatever_its_mode() -> None:
     patches = [patch_of(await review_pod(request(head), world, DEFAULTS)) for world in worlds(ray_cluster())]
     assert patches[0] == patches[1]
     assert {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "muster.dev/gang"}]} in patches[0]
+
+
+def below(**spec: str) -> JSON:
+    made = queue("child", cpu="4")
+    return {**made, "spec": {**made["spec"], **spec}}
+
+
+@pytest.mark.parametrize("parents", [["parent"], ["middle", "parent"]], ids=["above it", "further up"])
+@pytest.mark.parametrize("seen", ["nothing", "the child", "its parents", "all"])
+async def test_a_queue_whose_parent_the_watch_has_not_shown_is_judged_by_that(seen: str, parents: list[str]) -> None:
+    """A child that is read, or that the watch has shown first, says nothing of whom its parent is there for."""
+    chain = [below(parent=parents[0])]
+    for name, above in zip(parents, [*parents[1:], "root"], strict=True):
+        chain.append(queue(name, cpu="8", annotations={NAMESPACE_SELECTOR: "team=ml"} if above == "root" else None))
+        chain[-1]["spec"]["parent"] = above
+    shown = {"nothing": [], "the child": chain[:1], "its parents": chain[1:], "all": chain}[seen]
+    reader = Reader(objects={f"queues/{one['metadata']['name']}": one for one in chain})
+    group = pod_group("mine", ours=False, queue="child")
+    group |= {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    cluster = ray_cluster(labels={"volcano.sh/queue-name": "child"})
+    for team, allowed in (("web", False), ("ml", True)):
+        world = knowing(reader, queues=shown, namespaces=[namespace(labels={"team": team})])
+        assert answered(await review_pod_group(request(group), world, DEFAULTS))["allowed"] is allowed
+        assert answered(await review_workload(request(cluster), world, DEFAULTS))["allowed"] is allowed
+
+
+async def test_a_queue_whose_parent_is_not_there_is_open_to_nobody() -> None:
+    world = knowing(queues=[below(parent="gone")])
+    answer = answered(
+        await review_workload(request(ray_cluster(labels={"volcano.sh/queue-name": "child"})), world, DEFAULTS)
+    )
+    assert 'queue "child" does not exist' in answer["status"]["message"]
+
+
+async def test_of_queues_in_a_ring_each_is_read_once() -> None:
+    ring = [below(parent="parent"), {**queue("parent"), "spec": {"parent": "child"}}]
+    reader = Reader(objects={f"queues/{one['metadata']['name']}": one for one in ring})
+    await knowing(reader).tree("child")
+    assert reader.reads == ["queues/child", "queues/parent"]
+
+
+@pytest.mark.parametrize(
+    ("where", "held"),
+    [
+        pytest.param(None, False, id="it has no PodGroup"),
+        pytest.param(pod_group(queue="free"), False, id="it is in this queue"),
+        pytest.param(pod_group(), True, id="it is in another queue"),
+        pytest.param(ApiError(503, "", "busy"), True, id="nobody can tell"),
+    ],
+)
+async def test_a_gang_that_is_in_another_queue_goes_by_no_other_ones_mode(
+    where: JSON | ApiError | None,
+    held: bool,  # noqa: FBT001
+) -> None:
+    """Relabelled while it runs: its new pods are bound to its PodGroup, and so to the queue that it holds room in."""
+    cluster = ray_cluster(labels={"volcano.sh/queue-name": "free"})
+    reader = Reader(objects={} if where is None else {"podgroups/ray-demo-pg": where})
+    world = knowing(reader, workloads=[cluster], queues=[queue(), queue("free", annotations={GATE_MODE: "off"})])
+    labels = {"ray.io/cluster": "demo", "ray.io/group": "headgroup"}
+    head = pod("", owner=OWNER, labels=labels, schedulerName="default-scheduler")
+    patch = patch_of(await review_pod(request(head), world, DEFAULTS))
+    assert ("/spec/schedulingGates" in [operation["path"] for operation in patch]) is held
