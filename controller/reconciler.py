@@ -148,7 +148,8 @@ class Reconciler:
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)
-        self._reporter.tell_rivals(view, self._clock())
+        shut_out = standing.lost and standing.phase is Phase.FOREIGN
+        self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
         if self._reporter.tell_aside(view, memory) or standing.changed:
             self._line.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))

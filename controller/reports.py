@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from controller.memory import Memory
     from controller.view import Mark, View
     from controller.writer import Writer
+    from muster.ledger import GangKey
 
 __all__ = ["Reporter", "annotations_of", "says"]
 
@@ -90,6 +91,7 @@ class Reporter:
         self._writer = writer
         self._announcer = announcer
         self._said: dict[str, _Said] = {}
+        self._shut_out: set[GangKey] = set()
 
     async def mark(self, view: View, mark: Mark, state: State, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
@@ -112,13 +114,33 @@ class Reporter:
         }
         return decode(await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER), PodGroup)
 
-    def tell_rivals(self, view: View, now: float) -> None:
-        """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs."""
+    def tell_others(self, view: View, now: float, *, shut_out: bool) -> None:
+        """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs.
+
+        And who made one in a queue that is not there for its namespace, that it is `shut_out`.
+        """
+        self._tell_shut_out(view, shut_out=shut_out)
         if not view.ours:
             return
         for kind, decoded in view.rivals:
             rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above())
             self.tell(rival, State.FOREIGN_POD_GROUP, to_a_rival(view), now)
+
+    def _tell_shut_out(self, view: View, *, shut_out: bool) -> None:
+        """Tell, once, whoever made a PodGroup in a queue that is not there for its namespace.
+
+        No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for who keeps the queue.
+        """
+        group = view.pod_group
+        if not shut_out or group is None:
+            self._shut_out.discard(view.key)
+        elif view.key not in self._shut_out:
+            self._shut_out.add(view.key)
+            own, queue = group.metadata, group.spec.queue or "default"
+            logger.warning("%s: its PodGroup is in queue %s, which is not there for its namespace", view.key, queue)
+            about = Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid)
+            message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
+            self._announcer.say(about, str(State.QUEUE_NOT_FOUND), message, warning=True)
 
     def tell_aside(self, view: View, memory: Memory) -> bool:
         """Tell, once, who took back what held pods were made for; True where the gang's words have more to say."""

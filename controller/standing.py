@@ -156,13 +156,18 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
         return _enter_left_alone(view, ledger, look, gate, lost=lost)
     if lost and phase is Phase.ASSEMBLING:
         return Standing(phase, ledger.forget(view.key), lost=True)
-    claim = _left_over(view, phase, mark.admitted)
+    held_in = queue_held(view)
+    closed = ledger.tree.get(held_in) is not None and not ledger.tree.open_to(held_in, view.namespace)
+    shut_out = phase is Phase.FOREIGN and closed
+    # Of a group that slipped into a queue of others no more counts than what runs there.
+    claim = view.placed if shut_out else _left_over(view, phase, mark.admitted)
     if claim:
         urgency = _urgency(view, look)
         # Of one that is gone, or has ended, the last pods are on their way out.
         stays = phase in _STAYING and lasts(view)
-        return Standing(phase, ledger.hold(view.key, queue_held(view), claim, priority=urgency, lasts=stays))
-    return Standing(phase, ledger.forget(view.key))
+        changed = ledger.hold(view.key, held_in, claim, priority=urgency, lasts=stays)
+        return Standing(phase, changed, lost=shut_out)
+    return Standing(phase, ledger.forget(view.key), lost=shut_out)
 
 
 def _gate(view: View, ledger: Ledger, queue: str, *, lost: bool) -> GateMode:

@@ -218,3 +218,27 @@ async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> 
     harness.watch()
     await harness.settle()
     assert "w-2" in harness.open_pods()
+
+
+async def test_a_podgroup_that_slipped_into_a_queue_of_others_gets_no_room_and_is_told_so() -> None:
+    """Its webhook fails open. What runs of it is counted: that room is gone."""
+    slipped = pod_group("slipped", ours=False, phase="Inqueue", minResources={"cpu": "8"})
+    slipped["metadata"]["ownerReferences"] = []
+    harness = harness_of(kept_for("team=ml"), labels={"team": "web"}, workloads=[], pods=[], groups=[slipped])
+    await harness.settle()
+    ledger = harness.reconciler._ledger
+    assert ledger.used("q") == {}
+    for key in harness.cluster.gangs():
+        harness.queue.add(key)
+    await harness.settle()
+    assert [(event["type"], event["reason"]) for event in harness.events_on("PodGroup")] == [
+        ("Warning", "QueueNotFound")
+    ]
+    asks = {**template("2")["spec"], "nodeName": "node-1", "schedulingGates": []}
+    harness.client.pods["runs"] = pod("runs", annotations={"scheduling.k8s.io/group-name": "slipped"}, **asks)
+    harness.watch()
+    await harness.settle()
+    assert str(ledger.used("q")["cpu"]) == "2"
+    relabelled(harness, team="ml")
+    await harness.settle()
+    assert str(ledger.used("q")["cpu"]) == "8"
