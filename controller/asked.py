@@ -5,6 +5,7 @@ Else to remove a label, or to make one pod past muster, would open the gates of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muster.gang import priority_value
@@ -14,14 +15,14 @@ from muster.names import QUEUE_LABEL
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controller.view import View
     from muster.intent import Defaults, Surroundings
     from muster.objects import Pod
     from muster.workloads import Workload
 
-__all__ = ["came_first", "last_asked"]
+__all__ = ["came_first", "class_of_pods", "last_asked"]
 
 
 def last_asked(
@@ -46,6 +47,21 @@ def last_asked(
         prioritise_pods=True,
         topology=workload.topology,
     )
+
+
+def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, int]) -> Intent:
+    """The intent with no higher class than its pods got, where the workload as a whole names one.
+
+    A pod keeps the class of its template, and that of a pod that exists does not change with a label: whoever may have
+    few pods of a class, or none, would have all of a gang come first by naming it there.
+    """
+    numbered = [pod.spec for pod in pods if pod.spec.priority is not None]
+    lowest = min(numbered, key=lambda spec: (spec.priority or 0, spec.priority_class_name), default=None)
+    if lowest is None or not intent.prioritise_pods:
+        return intent
+    if priority_value(intent.priority_class, priorities) <= (lowest.priority or 0):
+        return intent
+    return replace(intent, priority_class=lowest.priority_class_name)
 
 
 def came_first(view: View) -> tuple[Pod, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controller.above import Above, above
-from controller.asked import came_first, last_asked
+from controller.asked import came_first, class_of_pods, last_asked
 from controller.behind import age, belongs, owned, rivals_of, workload_behind
 from controller.ends import follows
 from controller.leaving import leaving, requests_of
@@ -338,6 +338,8 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         if intent is None and view.holds:
             intent = last_asked(view, workload, around, cluster.priorities(), defaults)
             view = replace(view, withdrawn=True)
+        if intent is not None:
+            intent = class_of_pods(intent, [member.pod for member in view.members], cluster.priorities())
         # A plain pod, which speaks for its gang, has been given already what it gets.
         additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
         gang = gang_of(workload, intent, cluster.priorities(), additions) if intent else None

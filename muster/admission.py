@@ -239,6 +239,10 @@ def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
     name = intent.priority_class
+    if intent.prioritise_pods and name in _BUILT_IN_PRIORITIES and name:
+        path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
+        message = f'{path}: PriorityClass "{name}" is for the cluster\'s own pods; name another class'
+        return (Finding(Reason.INVALID, path, message),)
     if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
         return ()
     path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))

@@ -13,6 +13,7 @@ from tests.support.manifests.observed import (
     JSON,
     old_pod,
     pod,
+    priority_class,
     pytorch_job,
     pytorch_pod,
     queue,
@@ -313,3 +314,21 @@ async def test_a_job_without_its_policy_keeps_its_pods_held() -> None:
     held.set_workload(pytorch_job())
     await held.settle()
     assert opened(held, "train") == []
+
+
+@pytest.mark.parametrize("pods_have", ["low", ""], ids=["of their templates", "none"])
+async def test_a_gang_comes_no_earlier_than_by_the_class_that_its_pods_got(pods_have: str) -> None:
+    """A pod keeps the class that it was made with, whatever a label says of the workload, then or later."""
+    classes = [priority_class("low", -100), priority_class("high", 1000)]
+    labels = {"ray.io/priority-class-name": "high"}
+    runs, group = running("runs", 4)
+    boast = gang("boast", 4, created="2026-11-21T10:00:00Z", labels=labels)
+    true = gang("true", 4, created="2026-11-21T11:00:00Z", labels=labels)
+    for (_, pods), name, value in ((boast, pods_have, -100 if pods_have else 0), (true, "high", 1000)):
+        for one in pods:
+            one["spec"] |= {"priority": value} | ({"priorityClassName": name} if name else {})
+    line = harness(runs, boast, true, groups=[group], classes=classes)
+    await line.settle()
+    assert line.client.groups["ray-boast-pg"]["spec"].get("priorityClassName", "") == pods_have
+    assert line.client.groups["ray-true-pg"]["spec"]["priorityClassName"] == "high"
+    assert [key.name for key in line.reconciler._ledger.waiting("q")] == ["ray-true-pg", "ray-boast-pg"]

@@ -52,6 +52,15 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
             id="minResources larger than the queue",
         ),
         pytest.param(
+            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "system-node-critical"}),
+            context(SMALL),
+            Reason.INVALID,
+            "metadata.labels[ray.io/priority-class-name]",
+            'metadata.labels[ray.io/priority-class-name]: PriorityClass "system-node-critical" is for the cluster\'s '
+            "own pods; name another class",
+            id="a class of the cluster's own",
+        ),
+        pytest.param(
             ray_cluster(),
             context(),
             Reason.QUEUE_NOT_FOUND,
@@ -138,9 +147,9 @@ def test_what_makes_no_gang_is_told_of_its_names_too() -> None:
         pytest.param(ray_cluster(), context(QueueView("q", "Open", {})), id="queue without a limit"),
         pytest.param(ray_cluster(), context(QueueView("q", "Open", amounts(gpu="1"))), id="limit of something else"),
         pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "system-node-critical"}),
+            ray_cluster(head=template(priorityClassName="system-node-critical")),
             context(SMALL),
-            id="a class that Kubernetes brings along",
+            id="a class that Kubernetes brings along, on a pod",
         ),
         pytest.param(
             ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}),
