@@ -16,7 +16,7 @@ from controller.podgroups import newer
 from controller.terms import granted, terms_of
 from muster.additions import NOTHING_ADDED
 from muster.gang import Gang, gang_of
-from muster.intent import Defaults, Intent, find_intent, speaks
+from muster.intent import Defaults, Intent, find_intent, may_run_beside, speaks
 from muster.modes import GateMode, gate_mode
 from muster.names import (
     ADMITTED,
@@ -304,7 +304,9 @@ def _seen(
         former_queue=next(
             (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
         ),
-        outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata)),
+        outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata))
+        if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
+        else (),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
         gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),

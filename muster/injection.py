@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from muster.schedulers import GangScheduler
     from muster.workloads import RoleSpec
 
-__all__ = ["Membership", "Operation", "disown", "inject", "is_free", "membership", "opening"]
+__all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free", "membership", "opening"]
 
 Operation = dict[str, Any]
 
@@ -42,12 +42,16 @@ def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     # No operator writes muster's label: what names another gang there is not believed in the group either.
     if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
         return False
-    owner = pod.metadata.controller
-    if pod.spec.node_name or _MIRROR in pod.metadata.annotations:
-        return False
-    if owner is not None and owner.kind == "DaemonSet" and owner.group == "apps":
+    if pod.spec.node_name or is_certain(pod):
         return False
     return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
+
+
+def is_certain(pod: Pod) -> bool:
+    """Whether the pod's node is certain, for a kubelet made it, or it is a daemon's."""
+    owner = pod.metadata.controller
+    daemon = owner is not None and owner.kind == "DaemonSet" and owner.group == "apps"
+    return daemon or _MIRROR in pod.metadata.annotations
 
 
 @dataclass(frozen=True, slots=True)

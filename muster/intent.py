@@ -18,10 +18,11 @@ from muster.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
+    REQUIRED,
     SCHEDULER_LABEL,
     UNNAMED_SCHEDULERS,
 )
-from muster.objects import ObjectMeta
+from muster.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.topology import Topology, read_topology
 from muster.validation import Validation
 from muster.workloads import SchedulingPolicy, Voice
@@ -31,7 +32,18 @@ if TYPE_CHECKING:
 
     from muster.workloads import Workload
 
-__all__ = ["Defaults", "Intent", "Surroundings", "find_intent", "foreign_scheduler", "named_queue", "speaks"]
+__all__ = [
+    "Defaults",
+    "Intent",
+    "Surroundings",
+    "find_intent",
+    "foreign_scheduler",
+    "may_run_beside",
+    "named_queue",
+    "required",
+    "required_since",
+    "speaks",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +98,37 @@ class Intent:
 def speaks(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
     """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
     nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
+    if required(around.namespace):
+        return True
     for one in (*nearest_first, around.namespace):
         managed = one.labels.get(MANAGED)
         if managed in ("true", "false"):
             return managed == "true"
     return policy != SchedulingPolicy() or any(_says(one) for one in nearest_first)
+
+
+def required(namespace: ObjectMeta) -> bool:
+    """Whether all workloads of the namespace are muster's, and nothing below it opts out."""
+    return namespace.labels.get(MANAGED) == REQUIRED
+
+
+def may_run_beside(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
+    """Whether pods of the workload may have come without muster, so that it is left alone until they are gone.
+
+    Where muster is required a workload may that is older than the rule; nobody changes when an object was made, while
+    labels and owners of a pod are its owner's to change. Where nobody tells since when that is so, any may.
+    """
+    since = required_since(namespace) if required(namespace) else ""
+    return not since or workload.creation_timestamp <= since
+
+
+def required_since(namespace: ObjectMeta) -> str:
+    """When the label was written last, with what its manager wrote beside it (RFC 3339); "" where nobody tells."""
+    if not isinstance(namespace, WrittenMeta):
+        return ""
+    label = f"f:{MANAGED}"
+    times = (one.time for one in namespace.managed_fields if label in one.fields.metadata.get("f:labels", {}))
+    return max(times, default="")
 
 
 def _says(one: ObjectMeta | Voice) -> bool:
@@ -102,11 +140,19 @@ def _says(one: ObjectMeta | Voice) -> bool:
 def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _ALONE) -> Intent | None:
     """The intent of a workload, or None when muster leaves it alone.
 
-    Raises InvalidObjectError for labels that have not the form that they must have.
+    Raises InvalidObjectError for labels that have not the form that they must have, and for a scheduler that is none of
+    muster's where the namespace requires one of these.
     """
     policy = workload.policy
-    if not speaks(workload.metadata, policy, around) or foreign_scheduler(workload, defaults, around):
+    if not speaks(workload.metadata, policy, around):
         return None
+    if foreign := foreign_scheduler(workload, defaults, around):
+        if not required(around.namespace):
+            return None
+        known = ", ".join(sorted(defaults.schedulers))
+        raise InvalidObjectError(
+            foreign[0], f'"{foreign[1]}" is none of muster\'s schedulers, which this namespace requires; name {known}'
+        )
     said: dict[str, str] = {}
 
     def first(field: str, *sayings: tuple[str, str]) -> str:

@@ -36,6 +36,7 @@ __all__ = [
     "QUEUE_LABEL",
     "REQUEUED_AT",
     "REQUEUE_AFTER",
+    "REQUIRED",
     "SCHEDULER_LABEL",
     "STATE",
     "TASK_SPEC",
@@ -55,6 +56,7 @@ GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
 GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
 WORKLOAD = "muster.dev/workload"  # annotation on pods whose Job is a workload's: an OwnerReference to that, as JSON
 MANAGED = "muster.dev/managed"  # label on workloads and Namespaces: "true" opts in, "false" opts out
+REQUIRED = "required"  # what it says on Namespaces below which nothing opts out
 ADMITTED = "muster.dev/admitted"  # annotation on PodGroups: the UID of the workload whose gang is admitted
 ADMITTED_AT = "muster.dev/admitted-at"  # annotation on PodGroups: when it was admitted (RFC 3339)
 ADMITTED_FOR = "muster.dev/admitted-for"  # annotation on PodGroups: with what minimums, in which queue (JSON)

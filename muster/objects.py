@@ -294,15 +294,16 @@ class OwnedFields(LocalObject, frozen=True):
 
 
 class ManagedFields(LocalObject, frozen=True):
-    """Who wrote which fields of an object, and whether by server-side apply (`operation` Apply)."""
+    """Who wrote which fields of an object, when last, and whether by server-side apply (`operation` Apply)."""
 
     manager: str = ""
     operation: str = ""
+    time: str = ""
     fields: OwnedFields = msgspec.field(default=OwnedFields(), name="fieldsV1")
 
 
-class PodGroupMeta(ObjectMeta, frozen=True):
-    """Metadata of a PodGroup, with who wrote what."""
+class WrittenMeta(ObjectMeta, frozen=True):
+    """Metadata with who wrote what, of PodGroups and Namespaces."""
 
     managed_fields: tuple[ManagedFields, ...] = ()
 
@@ -315,7 +316,7 @@ class PodGroupMeta(ObjectMeta, frozen=True):
 class PodGroup(LocalObject, frozen=True):
     """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource)."""
 
-    metadata: PodGroupMeta = PodGroupMeta()
+    metadata: WrittenMeta = WrittenMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -357,7 +358,7 @@ class PriorityClass(LocalObject, frozen=True):
 class Namespace(LocalObject, frozen=True):
     """A namespace (`v1`), of which only what is written on it says anything."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: WrittenMeta = WrittenMeta()
 
 
 class Job(LocalObject, frozen=True):

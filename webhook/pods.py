@@ -9,8 +9,8 @@ from msgspec import structs
 
 from muster.findings import Finding, Reason
 from muster.gang import gang_of
-from muster.injection import disown, inject, is_free
-from muster.intent import find_intent, speaks
+from muster.injection import disown, inject, is_certain, is_free
+from muster.intent import find_intent, may_run_beside, required, speaks
 from muster.names import GANG, GATE, UNNAMED_SCHEDULERS
 from muster.objects import InvalidObjectError, Pod, decode
 from muster.surprises import uncounted_claims
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.intent import Defaults, Surroundings
+    from muster.schedulers import GangScheduler
     from webhook.knowledge import Knowledge
 
 __all__ = ["left_alone", "review_pod"]
@@ -52,7 +53,8 @@ async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaul
         if behind is None or behind.decoded.metadata.deletion_timestamp:
             # Nothing is left to wait for.
             return _untouched(pod)
-        if knowledge.outsiders.of(behind.kind, behind.decoded.metadata):
+        workload = behind.decoded.metadata
+        if may_run_beside(workload, around.namespace) and knowledge.outsiders.of(behind.kind, workload):
             # A part of it came without muster: it is left alone until that is gone.
             return _untouched(pod)
         origin = await knowledge.origin(behind.kind, behind.decoded)
@@ -61,6 +63,8 @@ async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaul
             return answer
         if behind.early:
             raise ask_again()
+    if required(around.namespace):
+        return _refused("metadata.labels", "of a role that its workload has not")
     return _untouched(pod)
 
 
@@ -96,6 +100,8 @@ async def _decide(
         return None
     scheduler = member.scheduler
     if not is_free(pod, scheduler):
+        if required(around.namespace) and not (plain and is_certain(pod)):
+            return _refused(*_why_not_free(pod, scheduler))
         named = pod.spec.scheduler_name
         other = named not in (*UNNAMED_SCHEDULERS, scheduler.name)
         warnings = defaults.validation.warned([left_alone(named, scheduler.name)]) if other else ()
@@ -110,6 +116,20 @@ async def _decide(
             return deny(refusals)
     gate = await knowledge.gate(found.gang, found.intent, around)
     return allow(await beside(inject, pod, member, gate=gate, workload=reference))
+
+
+def _refused(field: str, what: str) -> Answer:
+    """The refusal of a pod that would go past muster where that is required."""
+    cure = "this namespace requires muster, and nothing opts out; make the pod as its workload says"
+    return deny([Finding(Reason.INVALID, field, f"{field}: {what}; {cure}")])
+
+
+def _why_not_free(pod: Pod, scheduler: GangScheduler) -> tuple[str, str]:
+    if pod.spec.node_name:
+        return "spec.nodeName", f'names the node "{pod.spec.node_name}"'
+    if pod.spec.scheduler_name not in (*UNNAMED_SCHEDULERS, scheduler.name):
+        return "spec.schedulerName", f'"{pod.spec.scheduler_name}" is not {scheduler.name}'
+    return "metadata.annotations", f'the pod names the PodGroup "{scheduler.bound_to(pod)}"'
 
 
 def _untouched(pod: Pod, *, plain: bool = False) -> Answer:

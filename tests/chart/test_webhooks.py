@@ -158,7 +158,7 @@ def test_in_opted_in_namespaces_exactly_those_are_seen_beside_that_do_not_ask_th
     assert first["expression"] == f"!({asks['expression']})"
     assert others == same
     labels = opted["namespaceSelector"]["matchExpressions"]
-    assert {"key": MANAGED, "operator": "In", "values": ["true"]} in labels
+    assert {"key": MANAGED, "operator": "In", "values": ["true", "required"]} in labels
 
 
 def in_namespaces(rendered: Rendered) -> list[JSON]:

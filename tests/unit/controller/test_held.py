@@ -332,3 +332,27 @@ async def test_a_gang_comes_no_earlier_than_by_the_class_that_its_pods_got(pods_
     assert line.client.groups["ray-boast-pg"]["spec"].get("priorityClassName", "") == pods_have
     assert line.client.groups["ray-true-pg"]["spec"]["priorityClassName"] == "high"
     assert [key.name for key in line.reconciler._ledger.waiting("q")] == ["ray-true-pg", "ray-boast-pg"]
+
+
+async def test_where_muster_is_required_what_opts_out_waits_like_all_others() -> None:
+    """So it does beside pods that look older: the workload is newer than the rule, and they cannot be its own."""
+    space = {
+        "metadata": {
+            "name": "team",
+            "labels": {MANAGED: "required"},
+            "managedFields": [
+                {"time": "2020-01-01T00:00:00Z", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{MANAGED}": {}}}}}
+            ],
+        }
+    }
+    waits = full(namespaces=[space])
+    waits.set_workload(late(**{MANAGED: "false", "volcano.sh/queue-name": "q"}))
+    waits.client.pods["old"] = beside("old", created="2026-11-21T09:00:00Z")
+    waits.watch()
+    await waits.settle()
+    assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "WaitingForQuota")
+    assert not any(reason == "StillHeld" for _, reason, _ in waits.events())
+    waits.set_queue(queue(cpu="8"))
+    await waits.settle()
+    assert len(opened(waits)) == 4
+    assert waits.annotations(LATE)[ADMITTED] == "uid-late"

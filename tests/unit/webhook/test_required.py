@@ -1,0 +1,118 @@
+"""Namespaces that require muster: nothing below opts out, and what is new is muster's or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.names import GROUP_NAME, MANAGED, REQUIRED
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    namespace,
+    old_pod,
+    pod,
+    queue,
+    ray_cluster,
+    ray_owner,
+    template,
+    workers,
+)
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
+from webhook.pods import review_pod
+from webhook.workloads import review_workload
+
+OWNER = ray_owner(controller=True)
+BEFORE, RULE, AFTER = "2026-11-21T09:00:00Z", "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"
+
+
+def requiring(*, written: bool = True) -> JSON:
+    """The namespace; its managedFields say when the label was `written`, unless somebody took them out."""
+    made = namespace(labels={MANAGED: REQUIRED})
+    entry = {"manager": "kubectl-label", "operation": "Update", "time": RULE}
+    fields: JSON = {"f:metadata": {"f:labels": {f"f:{MANAGED}": {}}}}
+    made["metadata"]["managedFields"] = [{**entry, "fieldsV1": fields}] if written else []
+    return made
+
+
+def new_pod(role: str = "workers", *, notes: dict[str, str] | None = None, **spec: Any) -> JSON:  # noqa: ANN401 - the pod's
+    labels = {"ray.io/cluster": "demo", "ray.io/group": role}
+    return pod("", owner=OWNER, labels=labels, annotations=notes, **{"schedulerName": "default-scheduler", **spec})
+
+
+def cluster(created: str = AFTER, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `ray_cluster` takes
+    return ray_cluster(meta={"creationTimestamp": created}, **rest)
+
+
+async def reviewed(new: JSON, workload: JSON, *pods: JSON, written: bool = True) -> JSON:
+    reader = Reader({"rayclusters/demo": workload})
+    spaces = [requiring(written=written)]
+    world = knowing(reader, workloads=[workload], queues=[queue(cpu="9")], namespaces=spaces, pods=pods)
+    return answered(await review_pod(request(new), world, DEFAULTS))
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(cluster(labels={}), id="says nothing"),
+        pytest.param(cluster(labels={MANAGED: "false"}), id="opts out"),
+        pytest.param(cluster(labels={MANAGED: "false", "volcano.sh/queue-name": "q"}), id="opts out of its queue"),
+    ],
+)
+async def test_every_workload_is_musters(workload: JSON) -> None:
+    world = knowing(workloads=[workload], queues=[queue(cpu="9")], namespaces=[requiring()])
+    paths = [one["path"] for one in patch_of(await review_pod(request(new_pod()), world, DEFAULTS))]
+    assert "/spec/schedulingGates" in paths
+
+
+@pytest.mark.parametrize(
+    ("new", "field"),
+    [
+        pytest.param(new_pod("no-such-role"), "metadata.labels", id="a role that the workload has not"),
+        pytest.param(new_pod(schedulerName="my-own"), "spec.schedulerName", id="another scheduler"),
+        pytest.param(new_pod(nodeName="node-1"), "spec.nodeName", id="a node"),
+        pytest.param(new_pod(notes={GROUP_NAME: "mine"}), "metadata.annotations", id="another group"),
+        pytest.param(
+            new_pod(notes={"kubernetes.io/config.mirror": "x"}, schedulerName="my-own"),
+            "spec.schedulerName",
+            id="a mirror that no kubelet made",
+        ),
+    ],
+)
+async def test_a_pod_that_would_go_past_muster_is_refused(new: JSON, field: str) -> None:
+    answer = await reviewed(new, cluster())
+    assert not answer["allowed"]
+    assert answer["status"]["message"].startswith(f"{field}: ")
+    assert "this namespace requires muster" in answer["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(cluster(labels={"ray.io/scheduler-name": "yunikorn"}), id="in its label"),
+        pytest.param(
+            cluster(workerGroupSpecs=[workers(template=template(schedulerName="my-own"))]), id="in a template"
+        ),
+    ],
+)
+async def test_a_workload_of_another_scheduler_is_refused_and_so_are_its_pods(workload: JSON) -> None:
+    world = knowing(workloads=[workload], queues=[queue("default", cpu="9"), queue(cpu="9")], namespaces=[requiring()])
+    answer = answered(await review_workload(request(workload), world, DEFAULTS))
+    assert "is none of muster's schedulers, which this namespace requires; name volcano" in answer["status"]["message"]
+    assert not (await reviewed(new_pod(), workload))["allowed"]
+
+
+async def test_replacements_of_work_that_is_older_than_the_rule_pass_as_before() -> None:
+    """Until all pods are new it is left alone, however its pods look."""
+    for new in (new_pod(), new_pod(schedulerName="my-own"), new_pod("no-such-role")):
+        assert await reviewed(new, cluster(BEFORE), old_pod("demo-w-0")) == {"uid": "u", "allowed": True}
+
+
+async def test_who_took_out_when_the_rule_was_made_stops_no_running_work() -> None:
+    assert await reviewed(new_pod(), cluster(), old_pod("demo-w-0"), written=False) == {"uid": "u", "allowed": True}
+
+
+async def test_an_old_pod_that_is_given_the_labels_of_a_member_frees_no_workload_that_is_newer() -> None:
+    answer = await reviewed(new_pod(), cluster(AFTER), old_pod("demo-w-0", meta={"creationTimestamp": BEFORE}))
+    assert "patch" in answer
