@@ -262,7 +262,7 @@ def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *,
     if lost and not view.open:
         return Standing(Phase.NOT_MANAGED, ledger.forget(view.key), lost=True)
     base = largest(_left_over(view, Phase.NOT_MANAGED, look.mark.admitted), running)
-    priority = _urgency(view, look)
+    priority, stays = _urgency(view, look), lasts(view)
 
     def may_hold(claim: Resources) -> bool:
         if lost or not look.grow:
@@ -272,9 +272,10 @@ def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *,
         )
 
     # First what it has, so that it stands in its own way no longer as one that waits.
-    changed = ledger.hold(view.key, queue, base, priority=priority, since=_since(view))
+    changed = ledger.hold(view.key, queue, base, priority=priority, since=_since(view), lasts=stays)
     plan = plan_opening(view.members, (), base, may_hold)
-    changed = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view)) or changed
+    grown = ledger.hold(view.key, queue, plan.claim, priority=priority, since=_since(view), lasts=stays)
+    changed = grown or changed
     return Standing(Phase.NOT_MANAGED, changed, plan, gate=gate)
 
 
