@@ -60,7 +60,7 @@ def _webhook(installation: Installation) -> Iterator[Right]:
     yield from _rights(_READ, "", "pods")
     yield from _workloads(())
     yield from _rights(("get",), "batch", "jobs")
-    yield from _rights(("list",), _VOLCANO, "podgroups")
+    yield from _rights(("get", "list"), _VOLCANO, "podgroups")
     yield from _common()
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
