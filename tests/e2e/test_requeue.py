@@ -9,7 +9,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, node_of, state
+from tests.support.cluster.scene import admitted, gates, message, node_of, state
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def test_of_two_halves_under_one_quota_the_younger_makes_room_for_the_older(scen
     assert 'of ResourceQuota "team" is given back to gang "ray-older-pg"' in scene.await_event("younger", "Requeued")
     scene.await_gated("ray-older-pg", 3)
     scene.await_state("ray-older-pg", "WaitingForQuota")
-    assert 'ResourceQuota "team" refuses the next one' in scene.await_event("younger", "Assembling")
+    refuses = 'ResourceQuota "team" refuses the next one'
+    scene.wait("word of the quota", lambda: refuses in message(scene.pod_group("ray-younger-pg")))
 
     scene.delete(RAY_CLUSTERS, "runs")
     scene.await_running("ray-older-pg", 3)
