@@ -7,6 +7,7 @@ again, later and later, and what the other one has it keeps.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -135,9 +136,9 @@ class Assembling:
             memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
             memory.mark = mark
             self._reporter.tell(replace(view, pod_group=memory.written), State.REQUEUED, message, now)
-        await delete_unplaced(self._writer, view.members)
-        if first is not None:
-            await self._nudges.touch(self._see(first))
+        # At once: an operator that works on one gang after another would have made these again first each time.
+        touched = [self._nudges.touch(self._see(first))] if first is not None else []
+        await asyncio.gather(delete_unplaced(self._writer, view.members), *touched)
         self._look_again(view.key, given.next - now)
 
 

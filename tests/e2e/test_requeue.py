@@ -9,7 +9,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, message, node_of, state
+from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
@@ -94,12 +94,14 @@ def test_of_two_halves_under_one_quota_the_younger_makes_room_for_the_older(scen
     for name in ("older", "younger"):
         groups = cluster(name, 2).manifest()["spec"]["workerGroupSpecs"]
         scene.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
-    assert 'of ResourceQuota "team" is given back to gang "ray-older-pg"' in scene.await_event("younger", "Requeued")
-    scene.await_gated("ray-older-pg", 3)
-    scene.await_state("ray-older-pg", "WaitingForQuota")
+    # Which of the two has its pods first is a race, and so are the rounds that it takes.
+    scene.wait("the younger to give back", lambda: scene.events("younger", "Requeued"))
+    assert 'of ResourceQuota "team" is given back to gang "ray-older-pg"' in scene.events("younger", "Requeued")[0]
+    scene.wait("the older to be whole", lambda: len(scene.pods("ray-older-pg")) == 3)
+    scene.wait("it to be in line", lambda: state(scene.pod_group("ray-older-pg")) == "WaitingForQuota")
     refuses = 'ResourceQuota "team" refuses the next one'
     scene.wait("word of the quota", lambda: refuses in message(scene.pod_group("ray-younger-pg")))
 
     scene.delete(RAY_CLUSTERS, "runs")
-    scene.await_running("ray-older-pg", 3)
+    scene.wait("the older to run", lambda: {phase(pod) for pod in scene.pods("ray-older-pg")} == {"Running"})
     scene.assert_started_together("ray-older-pg", 3)
