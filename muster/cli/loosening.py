@@ -60,7 +60,8 @@ async def loosen(client: Client, pods: Iterable[Pod]) -> None:
                 await client.merge_patch(POD_GROUPS, name, _LOOSE, namespace)
                 print(f"{namespace}/{name}: not all of its pods are there; it starts with those that are")
         except ApiError as error:
-            if not error.already_exists:
+            # In a namespace that is being deleted the pods go as well.
+            if not (error.already_exists or error.namespace_terminating):
                 print(f"muster withdraw: podgroup {namespace}/{name}: {error}", file=sys.stderr)
 
     await burst(put_right, sorted(waiting))

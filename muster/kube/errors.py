@@ -18,15 +18,24 @@ class ApiError(Exception):
 
     `status` is the HTTP status (0 when there was no answer), `reason` the Status reason such as "NotFound" or
     "Conflict" ("" when the body named none), `message` the words for people, `retry_after` the seconds the server asked
-    to wait, or None.
+    to wait, or None, `causes` the machine-readable causes in the Status details, such as "NamespaceTerminating".
     """
 
-    def __init__(self, status: int, reason: str, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        causes: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(status, reason, message)
         self.status = status
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.causes = causes
 
     def __str__(self) -> str:
         return f"{self.status} {self.reason}: {self.message}" if self.status else f"{self.reason}: {self.message}"
@@ -50,6 +59,11 @@ class ApiError(Exception):
     def already_exists(self) -> bool:
         """A create found an object of that name."""
         return self.reason == "AlreadyExists"
+
+    @property
+    def namespace_terminating(self) -> bool:
+        """The namespace is being deleted, and nothing can be created in it."""
+        return "NamespaceTerminating" in self.causes
 
     @property
     def gone(self) -> bool:
@@ -96,8 +110,13 @@ class OversizedLine(ApiError):  # noqa: N818 - as above
         super().__init__(0, "OversizedLine", f"a watch event is longer than {limit} bytes")
 
 
+class _StatusCause(msgspec.Struct):
+    reason: str | None = None
+
+
 class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: float | None = None
+    causes: tuple[_StatusCause, ...] | None = None
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -123,9 +142,14 @@ def error_from_response(status: int, body: bytes, retry_after: str | None = None
     if decoded.kind != "Status":
         text = repr(body[:_EXCERPT].decode("utf-8", errors="replace").strip()) if quote else f"{len(body)} bytes"
         return ApiError(status, "", f"not a Kubernetes answer: {text}", retry_after=wait)
-    if wait is None and decoded.details is not None and decoded.details.retry_after_seconds:
-        wait = decoded.details.retry_after_seconds
-    return ApiError(status or decoded.code or 0, decoded.reason or "", decoded.message or "", retry_after=wait)
+    details = decoded.details or _StatusDetails()
+    return ApiError(
+        status or decoded.code or 0,
+        decoded.reason or "",
+        decoded.message or "",
+        retry_after=wait if wait is not None else details.retry_after_seconds or None,
+        causes=frozenset(cause.reason or "" for cause in details.causes or ()),
+    )
 
 
 def _seconds(header: str | None) -> float | None:

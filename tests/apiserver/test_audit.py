@@ -128,37 +128,14 @@ def test_queues_and_pod_groups_that_would_be_refused_are_named_too(desk: Desk, b
     leaf, private = f"{spoilt}-leaf", f"{spoilt}-private"
     ours = {name: found for name, found in reasons(report, "queues").items() if name.startswith(spoilt)}
     assert ours == {leaf: [("deny", "QueueHierarchy")]}
-    (entry,) = [entry for entry in report["podGroups"] if entry["namespace"] == spoilt]
-    assert (entry["name"], reasons({"podGroups": [entry]}, "podGroups")["outside"]) == (
-        "outside",
-        [("deny", "QueueNotFound")],
-    )
+    found = {entry["name"]: entry for entry in report["podGroups"] if entry["namespace"] == spoilt}
+    assert {name: [one["reason"] for one in entry["findings"]] for name, entry in found.items()} == {
+        "inside": ["QueueNotFound"],
+        "outside": ["QueueNotFound"],
+    }
     anew = queue(f"{leaf}-anew", cpu="8")
     anew["spec"]["parent"] = f"{spoilt}-top"
-    (said,) = [found["message"] for one in report["queues"] if one["name"] == leaf for found in one["findings"]]
+    (said,) = [finding["message"] for one in report["queues"] if one["name"] == leaf for finding in one["findings"]]
     assert said in desk.refused(anew)
-    assert entry["findings"][0]["message"] in desk.refused(_pod_group("again", private))
-    # Of one namespace only what is in it is looked at.
-    within = json.loads(audit(bare.kubeconfig, f"--namespace={spoilt}", "-ojson").stdout)
-    assert (within["queues"], within["podGroups"]) == ([], [entry])
-    assert within["lookedAt"] == {"workloads": 0, "queues": 0, "podGroups": 2}
-
-
-def test_a_queue_that_has_become_too_small_is_warned_of_with_whom_it_leaves_outside(
-    desk: Desk, bare: Testbed, spoilt: str
-) -> None:
-    desk.merge(QUEUES, f"{spoilt}-private", {"spec": {"capability": {"cpu": "2"}}})
-    done = audit(bare.kubeconfig, "--validation=warn")
-    assert f"Queue {spoilt}-private\n  warning (CapabilityLowered): spec.capability: PodGroup" in done.stdout
-    assert f"{spoilt}/outside" in done.stdout
-
-
-def test_rights_that_are_missing_are_named_and_it_is_no_all_clear(desk: Desk, bare: Testbed) -> None:
-    """A ServiceAccount that may nothing."""
-    done = audit(bare.service_account_kubeconfig(desk.namespace, "default"), f"--namespace={desk.namespace}")
-    assert (done.returncode, done.stdout) == (2, "0 workloads looked at: 0 would be refused, 0 warned of\n")
-    said = done.stderr.splitlines()
-    assert all(line.startswith("muster audit: may not list ") for line in said)
-    assert {"queues.scheduling.volcano.sh:", "rayclusters.ray.io:", "priorityclasses.scheduling.k8s.io:"} <= {
-        line.split()[5] for line in said
-    }
+    for name, where in (("inside", leaf), ("outside", private)):
+        assert found[name]["findings"][0]["message"] in desk.refused(_pod_group(f"{name}-again", where))

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.cli.loosening import loosen
+from muster.kube.client import Client
+from muster.kube.listing import list_objects
+from muster.kube.resource import CONFIG_MAPS, NAMESPACES, POD_GROUPS, PODS
 from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
+from muster.objects import Pod
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 
 if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
+
+    import pytest
 
     from tests.support.cluster.desk import Desk, Manifest
 
@@ -92,6 +98,19 @@ def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:
     assert (made["spec"]["minMember"], made["spec"]["queue"]) == (1, "research")
     owners = {(owner["kind"], owner["uid"]) for owner in made["metadata"]["ownerReferences"]}
     assert owners == {("Pod", pod["metadata"]["uid"]) for pod in desk.pods()}
+
+
+async def test_a_namespace_that_ends_meanwhile_is_no_failure(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its pods were listed before it was deleted, and end with it."""
+    bound(desk, "late", "worker", "late-0")
+    kept = {"metadata": {"name": "kept", "finalizers": ["tests.muster.dev/kept"]}}
+    desk.api.create(CONFIG_MAPS.path(desk.namespace), kept)
+    async with await Client.connect(kubeconfig=str(desk.testbed.kubeconfig), user_agent="test") as client:
+        pods = await list_objects(client, PODS, Pod, namespace=desk.namespace)
+        desk.api.delete(NAMESPACES.path(name=desk.namespace))
+        await loosen(client, pods)
+    desk.merge(CONFIG_MAPS, "kept", {"metadata": {"finalizers": None}})
+    assert capsys.readouterr() == ("", "")
 
 
 def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:

@@ -6,6 +6,7 @@ stand in `creations-*.jsonl` beside the testbed's logs.
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +22,8 @@ from muster.kube.resource import PODS
 from muster.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
-from tests.support.cluster.former_image import FORMER_VERSION
-from tests.support.cluster.helm_release import CHART
+from tests.support.cluster.former_image import FORMER_VERSION, rights
+from tests.support.cluster.helm_release import CHART, NAMESPACE
 from tests.support.cluster.neighbours import halfway
 from tests.support.cluster.operations_guide import block
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -96,7 +97,7 @@ def _of_cluster(pod: Manifest) -> str:
     return str(pod["metadata"].get("labels", {}).get("ray.io/cluster", ""))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def absent(loaded: Release) -> Iterator[Release]:
     """The release, not installed, whoever was here before; in the end it is not there either."""
     loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", *_WAIT)
@@ -112,7 +113,15 @@ def scene(real: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
         yield opened
 
 
-@pytest.mark.usefixtures("former_loaded")
+@pytest.fixture
+def former_rights(real: Testbed) -> Iterator[None]:
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": rights(NAMESPACE)})
+    real.kubectl("apply", "--filename=-", input=given)
+    yield
+    real.kubectl("delete", "--filename=-", input=given)
+
+
+@pytest.mark.usefixtures("former_loaded", "former_rights")
 def test_from_the_former_version_and_back_with_gangs_that_wait_and_run(
     real: Testbed, absent: Release, scene: Scene
 ) -> None:

@@ -41,6 +41,9 @@ def test_what_the_properties_mean() -> None:
     assert error_from_response(404, _status(reason="NotFound")).not_found
     assert error_from_response(409, _status(reason="Conflict")).conflict
     assert error_from_response(409, _status(reason="AlreadyExists")).already_exists
+    ending = _status(reason="Forbidden", details={"causes": [{"reason": "NamespaceTerminating"}, {"field": "x"}]})
+    assert error_from_response(403, ending).namespace_terminating
+    assert not error_from_response(403, _status(reason="Forbidden")).namespace_terminating
     assert error_from_response(410, _status(reason="Gone")).gone
     assert error_from_response(0, _status(reason="Expired", code=410)).gone
     assert error_from_response(0, _status(reason="Expired", code=410)).status == 410
