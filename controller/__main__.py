@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 import muster
 from controller.alive import somebodys
-from controller.cluster import Cluster
 from controller.events import Announcer, maker_of_job
+from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
-from controller.nodes import NodeWatch
 from controller.nudges import short_jobs
 from controller.reconciler import Reconciler
-from controller.writer import Writer
-from muster.health import serve_health
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
-from muster.logs import configure_logging
-from muster.metrics import Watches, new_registry, unread
-from muster.process import add_common_arguments, identity, run, stop_signal
+from muster.observe.cluster import Cluster
+from muster.observe.nodes import NodeWatch
+from muster.process.health import serve_health
+from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
+from muster.process.logs import configure_logging
+from muster.process.metrics import Watches, new_registry, unread
 
 if TYPE_CHECKING:
-    from muster.ledger import GangKey
+    from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger("controller")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
-from muster.kube.workloads import resource_of
-from muster.names import GANG, GANG_SIZE, label_value
-from muster.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.names import GANG, GANG_SIZE, label_value
+from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.observe.resources import resource_of
 from muster.workloads import kind_of_owner
 
 if TYPE_CHECKING:

@@ -11,28 +11,28 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from controller.messages import lacking
+from controller.quota_shares import Shares
 from controller.requeue import delete_unplaced
-from controller.shares import Shares
 from controller.standing import candidate
-from controller.view import Mark
-from controller.words import lacking
-from muster.reasons import State
-from muster.times import text_of
+from muster.model.gang_states import State
+from muster.model.times import text_of
+from muster.observe.view import Mark
 from muster.workloads import PLAIN_POD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.cluster import Cluster
-    from controller.keeper import Keeper
+    from controller.fenced_writes import Writer
     from controller.memory import Memory
     from controller.nudges import Nudges
+    from controller.pod_group_writer import Keeper
+    from controller.quota_shares import Shortage
     from controller.reports import Reporter
-    from controller.shares import Shortage
     from controller.standing import Look
-    from controller.view import View
-    from controller.writer import Writer
-    from muster.ledger import GangKey
+    from muster.observe.cluster import Cluster
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["SILENCE", "Assembling"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.names import STATE
-from muster.reasons import State
-from muster.times import text_of
+from muster.model.gang_states import State
+from muster.model.names import STATE
+from muster.model.times import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.line import Line
+    from controller.admission_queue import Line
     from controller.memory import Memory
     from controller.reports import Reporter
-    from controller.view import View
-    from muster.ledger import GangKey
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Deadlines"]
 

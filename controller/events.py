@@ -14,20 +14,20 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.above import tellable
-from controller.writer import NotLeaderError
+from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, JOBS
-from muster.objects import Job
+from muster.model.objects import Job
+from muster.observe.users_objects import tellable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from controller.writer import Writer
+    from controller.fenced_writes import Writer
     from muster.kube.client import Client
-    from muster.objects import OwnerReference
+    from muster.model.objects import OwnerReference
 
 __all__ = ["GANG_AT_ONCE", "GANG_PER_SECOND", "REPORTING_CONTROLLER", "Announcer", "Budget", "Budgets", "maker_of_job"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.ledger import GangKey
-from muster.names import GANG, GROUP_NAME
+from muster.model.names import GANG, GROUP_NAME
+from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from muster.kube.store import Change
-    from muster.objects import Pod
+    from muster.model.objects import Pod
 
 __all__ = ["Evictions"]
 

@@ -6,18 +6,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.injection import opening
+from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
-from muster.resources import Resources, largest, times, total
+from muster.resources.amounts import Resources, largest, times, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from controller.view import Member
-    from controller.writer import Writer
-    from muster.gang import Role
+    from controller.fenced_writes import Writer
+    from muster.gangs.gang import Role
+    from muster.observe.view import Member
 
 __all__ = ["Opening", "minimum_of", "open_gates", "plan_opening", "plan_pause"]
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from controller.podgroups import Repairs
 from controller.standing import candidate, passed_since
-from controller.terms import admitted_for, with_need
-from controller.view import Mark
-from muster.times import seconds_of, text_of
+from muster.model.times import seconds_of, text_of
+from muster.observe.admitted_terms import admitted_for, with_need
+from muster.observe.pod_groups import Repairs
+from muster.observe.view import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from controller.view import View
-    from muster.ledger import Candidate
-    from muster.objects import PodGroup, PodGroupSpec
+    from muster.model.objects import PodGroup, PodGroupSpec
+    from muster.observe.view import View
+    from muster.queueing.ledger import Candidate
 
 __all__ = ["Memory"]
 

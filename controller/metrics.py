@@ -10,20 +10,20 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from muster.names import MANAGED_BY, MUSTER, STATE
-from muster.reasons import State
+from muster.model.gang_states import State
+from muster.model.names import MANAGED_BY, MUSTER, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from prometheus_client import CollectorRegistry, Metric
 
-    from controller.cluster import Cluster
     from controller.events import Announcer
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
-    from muster.ledger import GangKey
-    from muster.objects import PodGroup
+    from muster.model.objects import PodGroup
+    from muster.observe.cluster import Cluster
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Metrics", "Term"]
 

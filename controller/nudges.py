@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import JOBS
-from muster.kube.workloads import resource_of
-from muster.names import NUDGE
-from muster.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
-from muster.times import text_of
+from muster.model.names import NUDGE
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
+from muster.model.times import text_of
+from muster.observe.resources import resource_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from controller.view import View
-    from controller.writer import Writer
+    from controller.fenced_writes import Writer
     from muster.kube.client import Client
-    from muster.ledger import GangKey
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Nudges", "Turns", "short_jobs"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from controller.podgroups import desired, outgrown
 from controller.requeue import leaving
-from muster.modes import GateMode
+from muster.model.modes import GateMode
+from muster.observe.pod_groups import desired, outgrown
 
 if TYPE_CHECKING:
-    from controller.view import Mark, Member, View
+    from muster.observe.view import Mark, Member, View
 
 __all__ = ["Phase", "phase_of"]
 

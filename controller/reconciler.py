@@ -10,44 +10,44 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller import words
+from controller import messages
+from controller.admission_queue import Line
 from controller.assembling import SILENCE, Assembling
+from controller.bypass import Passing
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import open_gates
-from controller.keeper import Keeper
-from controller.leaving import look_again_in
-from controller.line import Line
 from controller.memory import Memory
 from controller.nudges import Nudges
-from controller.passing import Passing
 from controller.phases import Phase
-from controller.podgroups import RESERVING, deferred, desired, lenient, unreserved
+from controller.pod_group_writer import Keeper
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced, leaving
 from controller.standing import Look, Standing, queue_held, waits_for_a_node
 from controller.takeover import Takeover
-from controller.terms import carried, terms_of
-from controller.view import Mark, Member, View, observe
 from muster.kube.errors import ApiError
-from muster.ledger import GangKey, queue_not_found
-from muster.names import GATE, REQUEUE_AFTER, STATE
-from muster.reasons import State
-from muster.resources import describe
-from muster.times import text_of
+from muster.model.gang_states import State
+from muster.model.names import GATE, REQUEUE_AFTER, STATE
+from muster.model.times import text_of
+from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.pod_groups import RESERVING, deferred, desired, lenient, unreserved
+from muster.observe.terminating import look_again_in
+from muster.observe.view import Mark, Member, View, observe
+from muster.queueing.ledger import GangKey, queue_not_found
+from muster.resources.amounts import describe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
-    from controller.cluster import Cluster
     from controller.events import Announcer
+    from controller.fenced_writes import Writer
     from controller.metrics import Metrics
-    from controller.writer import Writer
-    from muster.intent import Defaults
+    from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
-    from muster.objects import ObjectMeta, PodGroup, Queue
-    from muster.resources import Resources
+    from muster.model.objects import ObjectMeta, PodGroup, Queue
+    from muster.observe.cluster import Cluster
+    from muster.resources.amounts import Resources
 
 __all__ = ["Reconciler"]
 
@@ -165,7 +165,7 @@ class Reconciler:
                 await self._leave(view)
             case Phase.FOREIGN:
                 if view.members or (view.outsiders and view.gang is not None):
-                    self._reporter.tell(view, *words.in_the_way(view), self._clock())
+                    self._reporter.tell(view, *messages.in_the_way(view), self._clock())
             case Phase.STALE:
                 await self._keeper.delete(view)
             case Phase.INVALID:
@@ -260,14 +260,14 @@ class Reconciler:
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
         """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
         mark = memory.left_alone(view)
-        state, message = words.left_alone(view)
+        state, message = messages.left_alone(view)
         if standing.lost and view.members:
             state, message = State.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
         elif view.members:
             view = await self._keeper.ensure(view, memory, lenient(view))
             if standing.opening is not None:
                 memory.opened |= set(await self._open_gates(standing.opening.members))
-                message += words.beyond(standing.opening, {})
+                message += messages.beyond(standing.opening, {})
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
             await self._keeper.report(view, memory, mark, state, message)
@@ -296,7 +296,7 @@ class Reconciler:
                 memory.mark = before
                 if not error.conflict:
                     memory.refused.note(view.pod_group, self._clock())
-                    self._reporter.tell(view, State.INVALID, words.unmarked(error.message), self._clock())
+                    self._reporter.tell(view, State.INVALID, messages.unmarked(error.message), self._clock())
                 self._stand(view)
             else:
                 # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
@@ -327,13 +327,13 @@ class Reconciler:
                 self._passing.note(self._passing.by(view.key, now, growth=opening.growth), now)
             memory.opened |= set(await self._open_gates(opening.members))
         if opening is not None:
-            message += words.beyond(opening, standing.stuck)
+            message += messages.beyond(opening, standing.stuck)
         message += memory.aside + (f"; {later}" if (later := deferred(view)) else "")
         state = State.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else State.ADMITTED
         if standing.softens is not None and not standing.soft:
             self._queue.add_after(view.key, standing.softens - now)
         elif standing.soft and not (view.members and all(member.held for member in view.members)):
-            state, message = State.UNSCHEDULABLE, f"{message}; {words.of_the_scheduler(view)}"
+            state, message = State.UNSCHEDULABLE, f"{message}; {messages.of_the_scheduler(view)}"
         await self._keeper.report(view, memory, memory.mark, state, message)
 
     async def _requeue(self, view: View, memory: Memory) -> None:
@@ -342,7 +342,9 @@ class Reconciler:
         Its operator makes them anew, held by the gate, and the gang queues again behind those who waited meanwhile.
         """
         asked = view.decoded.metadata.annotations[REQUEUE_AFTER] if view.decoded else ""
-        message = f"no pod found a node within {asked}, so that the place is given back; {words.of_the_scheduler(view)}"
+        message = (
+            f"no pod found a node within {asked}, so that the place is given back; {messages.of_the_scheduler(view)}"
+        )
         mark = Mark(requeued_at=text_of(self._wall()))
         memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
         memory.mark = mark
@@ -354,7 +356,7 @@ class Reconciler:
     async def _queue_again(self, view: View, memory: Memory) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""
         memory.mark = Mark(requeued_at=view.mark.requeued_at)
-        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, words.too_large(view))
+        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, messages.too_large(view))
 
     async def _open_gates(self, members: Sequence[Member]) -> list[str]:
         """Open the gates of these pods; gives the UIDs of those that are open now."""
@@ -369,7 +371,7 @@ class Reconciler:
         memory.mark = Mark()
         if view.pod_group is None or view.workload is None:
             return
-        state, message = words.at_rest(view.workload)
+        state, message = messages.at_rest(view.workload)
         if view.mark != Mark() or view.pod_group.metadata.annotations.get(STATE) != state:
             await self._keeper.report(view, memory, Mark(), state, message)
             # Without the mark its place is free.

@@ -10,21 +10,21 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from controller.above import Above
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
-from controller.words import aside, still_held, to_a_maker, to_a_rival
+from controller.messages import aside, still_held, to_a_maker, to_a_rival
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
-from muster.kube.workloads import resource_of
-from muster.names import MESSAGE, STATE
-from muster.objects import PodGroup, decode
-from muster.reasons import State
+from muster.model.gang_states import State
+from muster.model.names import MESSAGE, STATE
+from muster.model.objects import PodGroup, decode
+from muster.observe.resources import resource_of
+from muster.observe.users_objects import Above
 
 if TYPE_CHECKING:
+    from controller.fenced_writes import Writer
     from controller.memory import Memory
-    from controller.view import Mark, View
-    from controller.writer import Writer
-    from muster.ledger import GangKey
+    from muster.observe.view import Mark, View
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Reporter", "annotations_of", "says"]
 

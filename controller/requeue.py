@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
-from muster.times import seconds_of
+from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.view import Member, View
-    from controller.writer import Writer
+    from controller.fenced_writes import Writer
+    from muster.observe.view import Member, View
 
 __all__ = ["delete_unplaced", "leaving"]
 

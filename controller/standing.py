@@ -9,30 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from controller.ends import lasts
 from controller.gates import minimum_of, plan_opening, plan_pause
 from controller.phases import Phase, phase_of
-from controller.podgroups import claim_of, desired, of_what_is_open, outgrown, own_claim
-from controller.terms import carried, granted, terms_of
 from controller.unplaced import unplaced
-from controller.view import Mark
-from muster.gang import Gang, priority_value
-from muster.ledger import Candidate, GangKey, Ledger
-from muster.modes import GateMode
-from muster.names import QUEUE_LABEL
-from muster.resources import largest, minus, total
-from muster.times import seconds_of
+from muster.gangs.gang import Gang, priority_value
+from muster.model.modes import GateMode
+from muster.model.names import QUEUE_LABEL
+from muster.model.times import seconds_of
+from muster.observe.admitted_terms import carried, granted, terms_of
+from muster.observe.ends import lasts
+from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
+from muster.observe.view import Mark
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.resources.amounts import largest, minus, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.gates import Opening
-    from controller.podgroups import Wanted
-    from controller.view import View
-    from muster.gang import Role
-    from muster.intent import Intent
-    from muster.objects import PodGroupSpec
-    from muster.resources import Resources
+    from muster.gangs.gang import Role
+    from muster.gangs.intent import Intent
+    from muster.model.objects import PodGroupSpec
+    from muster.observe.pod_groups import Wanted
+    from muster.observe.view import View
+    from muster.resources.amounts import Resources
 
 __all__ = [
     "Look",

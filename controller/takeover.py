@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.memory import Memory
-from muster.ledger import GangKey
+from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from controller.cluster import Cluster
-    from controller.line import Line
-    from muster.objects import PodGroup
+    from controller.admission_queue import Line
+    from muster.model.objects import PodGroup
+    from muster.observe.cluster import Cluster
 
 __all__ = ["Takeover"]
 

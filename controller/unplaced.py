@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.resources import Resources, largest, minus, total
-from muster.times import seconds_of
+from muster.model.times import seconds_of
+from muster.resources.amounts import Resources, largest, minus, total
 
 if TYPE_CHECKING:
     from controller.gates import Opening
     from controller.standing import Look
-    from controller.view import View
+    from muster.observe.view import View
 
 __all__ = ["Unplaced", "unplaced"]
 

@@ -9,25 +9,25 @@ import sys
 from typing import TYPE_CHECKING
 
 import muster
-from muster.findings import Severity
-from muster.health import serve_health
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.client import Client
-from muster.logs import configure_logging
-from muster.metrics import Watches, new_registry, unread
-from muster.process import add_common_arguments, identity, run, stop_signal
-from muster.validation import Validation, read_validation
-from webhook.intake import Intake, Limits
-from webhook.knowledge import Knowledge
-from webhook.listener import Listener
+from muster.model.findings import Severity
+from muster.model.strictness import Validation, read_validation
+from muster.process.health import serve_health
+from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
+from muster.process.logs import configure_logging
+from muster.process.metrics import Watches, new_registry, unread
+from webhook.certificates.options import add_certificate_arguments, trust_of
 from webhook.metrics import CertificateDates, Metrics, show_load
-from webhook.options import add_certificate_arguments, trust_of
-from webhook.server import make_handler
+from webhook.reviews.knowledge import Knowledge
+from webhook.server.app import make_handler
+from webhook.server.intake import Intake, Limits
+from webhook.server.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.serving import Keeper
+    from webhook.certificates.serving import Keeper
 
 logger = logging.getLogger("webhook")
 

@@ -8,15 +8,15 @@ from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from muster.findings import Reason
+from muster.model.findings import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from prometheus_client import CollectorRegistry, Metric
 
-    from webhook.review import Answer
-    from webhook.serving import Keeper
+    from webhook.certificates.serving import Keeper
+    from webhook.reviews.admission_review import Answer
 
 __all__ = ["CertificateDates", "Metrics", "Reviews", "show_load"]
 

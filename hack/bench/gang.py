@@ -34,8 +34,8 @@ from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS, QUEUES, Resource
 from muster.kube.store import Change, Store
-from muster.names import GANG, GATE, QUEUE_LABEL
-from muster.objects import Pod
+from muster.model.names import GANG, GATE, QUEUE_LABEL
+from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable

@@ -14,9 +14,9 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
-from muster.ledger import Candidate, GangKey, Ledger
-from muster.queues import QueueView
-from muster.resources import Resources, parse_resources, total
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import QueueView
+from muster.resources.amounts import Resources, parse_resources, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

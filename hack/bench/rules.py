@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from muster.admission import Context, judge
-from muster.gang import gang_of
-from muster.injection import inject, membership
-from muster.intent import Defaults, find_intent
-from muster.modes import GateMode
-from muster.objects import Pod, decode
-from muster.queues import QueueTree, QueueView
-from muster.resources import parse_resources
+from muster.gangs.gang import gang_of
+from muster.gangs.intent import Defaults, find_intent
+from muster.gangs.pod_patch import inject, membership
+from muster.model.modes import GateMode
+from muster.model.objects import Pod, decode
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.resources.amounts import parse_resources
 from muster.schedulers import SCHEDULERS
+from muster.validation.workload import Context, judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 
 if TYPE_CHECKING:

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from controller.cluster import Cluster
 from controller.events import Announcer
+from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
-from controller.writer import Writer
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue
-from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
-from muster.objects import Pod, PodGroup, Queue, convert
-from muster.process import spare_collector
+from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
+from muster.model.objects import Pod, PodGroup, Queue, convert
+from muster.observe.cluster import Cluster
+from muster.process.lifecycle import spare_collector
 from muster.workloads.ray import RAY_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.ledger import GangKey
+    from muster.queueing.ledger import GangKey
 
 _NAMESPACE = "bench"
 _PODS = ("headgroup", "workers")

@@ -21,7 +21,7 @@ from hack.image.sbom import debian_component, document, python_component, rfc333
 from hack.image.tree import EPOCH, Tree
 from hack.image.wheels import BARE, SITE, Wheel, downloaded, muster_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked
-from muster.revision import BAKED, UNKNOWN, in_checkout
+from muster.process.revision import BAKED, UNKNOWN, in_checkout
 
 if TYPE_CHECKING:
     from collections.abc import Callable

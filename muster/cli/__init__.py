@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     commands.add_parser("version", help="print the version and the commit")
     arguments = parser.parse_args(argv)
     if arguments.command == "version":
-        from muster.revision import revision  # noqa: PLC0415
+        from muster.process.revision import revision  # noqa: PLC0415
 
         print(f"{muster.__version__} (commit {revision()})")
         sys.exit(0)

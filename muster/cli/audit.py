@@ -8,27 +8,27 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from muster.admission import is_judged, judge
 from muster.cli.audited import print_audit
 from muster.cli.known import Known
 from muster.cli.output import as_long_as_read
 from muster.cli.queue_audit import QueueAudit
 from muster.cli.reading import PATIENCE, learn_all
-from muster.findings import Finding, Reason, Severity
-from muster.gang import priority_values
-from muster.intent import Defaults, speaks
+from muster.gangs.gang import priority_values
+from muster.gangs.intent import Defaults, speaks
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
-from muster.kube.workloads import resource_of
-from muster.modes import GateMode
-from muster.names import GANG
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, Queue, decode
-from muster.queues import labels_of
-from muster.texts import printable
-from muster.validation import read_validation
+from muster.model.findings import Finding, Reason, Severity
+from muster.model.modes import GateMode
+from muster.model.names import GANG
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, Queue, decode
+from muster.model.strictness import read_validation
+from muster.model.texts import printable
+from muster.observe.resources import resource_of
+from muster.queueing.queue_tree import labels_of
+from muster.validation.workload import is_judged, judge
 from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
 from muster.workloads.plain import PlainJob, PlainStatefulSet
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from muster.admission import Context
     from muster.cli.manifests import InputError
     from muster.kube.resource import Resource
+    from muster.validation.workload import Context
     from muster.workloads import Kind
 
 __all__ = ["Audit", "run"]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
-from muster.findings import Severity
-from muster.texts import printable
+from muster.model.findings import Severity
+from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.texts import printable
+from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

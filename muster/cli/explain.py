@@ -12,30 +12,30 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from controller.messages import at_rest, in_the_way, left_alone
 from controller.standing import candidate
-from controller.view import Mark, View, observe
-from controller.words import at_rest, in_the_way, left_alone
 from muster.cli.explained import print_explained
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import Books, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, parse_name
-from muster.gang import Gang, gang_of
-from muster.intent import find_intent, foreign_scheduler
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import find_intent, foreign_scheduler
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
-from muster.ledger import Decision, GangKey, queue_not_found
-from muster.names import GATE, MANAGED, MESSAGE, STATE
-from muster.objects import InvalidObjectError
-from muster.reasons import State
-from muster.resources import Resources, as_text, minus
+from muster.model.gang_states import State
+from muster.model.names import GATE, MANAGED, MESSAGE, STATE
+from muster.model.objects import InvalidObjectError
+from muster.observe.view import Mark, View, observe
+from muster.queueing.ledger import Decision, GangKey, queue_not_found
+from muster.resources.amounts import Resources, as_text, minus
 from muster.workloads import GANG_KINDS
 
 if TYPE_CHECKING:
     import argparse
 
-    from muster.intent import Defaults, Intent, Surroundings
-    from muster.objects import Pod
+    from muster.gangs.intent import Defaults, Intent, Surroundings
+    from muster.model.objects import Pod
     from muster.workloads import Workload
 
 __all__ = ["explain", "run"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts, painted, wrapped
-from muster.reasons import State
-from muster.texts import printable
-from muster.times import seconds_of
+from muster.model.gang_states import State
+from muster.model.texts import printable
+from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

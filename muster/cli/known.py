@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from muster.additions import Additions, RuntimeClass
-from muster.admission import Context
 from muster.cli.manifests import Document, InputError
-from muster.gang import priority_values
-from muster.intent import Defaults, Surroundings
-from muster.limits import LimitRange
-from muster.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
-from muster.queues import QueueTree, labels_of, read_queue
-from muster.quotas import ResourceQuota
-from muster.quotas import limits as limits_of
-from muster.resources import parse_resources
+from muster.gangs.gang import priority_values
+from muster.gangs.intent import Defaults, Surroundings
+from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
+from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
+from muster.resources.amounts import parse_resources
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.resource_quotas import ResourceQuota
+from muster.resources.resource_quotas import limits as limits_of
+from muster.validation.workload import Context
 from muster.workloads import SOURCES, Reference
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import POD_GROUPS
-from muster.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, WORKLOAD
-from muster.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
+from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, WORKLOAD
+from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,25 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from controller.cluster import Cluster, Watched
-from controller.nodes import OTHERS, NodeRoom
 from controller.standing import Look, enter
-from controller.view import View, observe
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import NAMESPACES, NODES, PODS
-from muster.ledger import GangKey, Ledger
-from muster.modes import GateMode
-from muster.objects import InvalidObjectError, Namespace, Node, Pod, decode
-from muster.queues import read_queue
+from muster.model.modes import GateMode
+from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
+from muster.observe.cluster import Cluster, Watched
+from muster.observe.nodes import OTHERS, NodeRoom
+from muster.observe.view import View, observe
+from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.queue_tree import read_queue
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from muster.kube.client import Client
-    from muster.resources import Resources
+    from muster.resources.amounts import Resources
 
 __all__ = ["Books", "Picture", "look"]
 

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import msgspec
 
-from muster.admission import Context, Verdict, judge
 from muster.cli.known import Known, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.table import print_table
-from muster.findings import Reason, Severity
-from muster.injection import inject, is_free, membership
-from muster.intent import Defaults
-from muster.modes import GateMode
-from muster.names import GATE, NAMESPACE_SELECTOR, is_object_name
-from muster.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
-from muster.resources import as_text
+from muster.gangs.intent import Defaults
+from muster.gangs.pod_patch import inject, is_free, membership
+from muster.model.findings import Reason, Severity
+from muster.model.modes import GateMode
+from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
+from muster.model.strictness import Validation
+from muster.model.texts import printable
+from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
-from muster.texts import printable
-from muster.validation import Validation
+from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import Kind, kind_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from muster.gang import Gang
-    from muster.intent import Intent
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["plan", "run"]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.admission import no_way_in
-from muster.findings import Finding
-from muster.names import MANAGED_BY, MUSTER
-from muster.objects import InvalidObjectError
-from muster.queue_admission import burdened, faults, kept_out, left_outside
-from muster.queues import ROOT, QueueTree, exceeding, read_queue
-from muster.resources import parse_resources
+from muster.model.findings import Finding
+from muster.model.names import MANAGED_BY, MUSTER
+from muster.model.objects import InvalidObjectError
+from muster.queueing.queue_tree import ROOT, QueueTree, exceeding, read_queue
+from muster.resources.amounts import parse_resources
+from muster.validation.queue import burdened, faults, kept_out, left_outside
+from muster.validation.workload import no_way_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.objects import PodGroup, Queue
-    from muster.validation import Validation
+    from muster.model.objects import PodGroup, Queue
+    from muster.model.strictness import Validation
 
 __all__ = ["QueueAudit"]
 

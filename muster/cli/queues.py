@@ -14,18 +14,18 @@ from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
-from muster.names import MESSAGE, STATE
-from muster.process import stop_signal
-from muster.queues import ROOT
-from muster.resources import as_text
-from muster.texts import printable
+from muster.model.names import MESSAGE, STATE
+from muster.model.texts import printable
+from muster.process.lifecycle import stop_signal
+from muster.queueing.queue_tree import ROOT
+from muster.resources.amounts import as_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.view import View
-    from muster.resources import Resources
+    from muster.observe.view import View
+    from muster.resources.amounts import Resources
 
 __all__ = ["gang_entries", "queue_entries", "queue_lines", "run", "watch"]
 

@@ -17,7 +17,7 @@ from muster.kube.resource import (
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from muster.kube.workloads import resource_of_source
+from muster.observe.resources import resource_of_source
 from muster.workloads import SOURCES
 
 if TYPE_CHECKING:

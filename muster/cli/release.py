@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.cli.output import as_long_as_read
-from muster.injection import opening
+from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
-from muster.names import GANG, GATE, label_value
-from muster.objects import Pod
+from muster.model.names import GANG, GATE, label_value
+from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
-from muster.kube.workloads import resource_of
-from muster.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 
 if TYPE_CHECKING:

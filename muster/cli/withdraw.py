@@ -20,8 +20,8 @@ from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
-from muster.names import GANG
-from muster.objects import Pod
+from muster.model.names import GANG
+from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     import argparse

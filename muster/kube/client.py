@@ -1,7 +1,7 @@
 """REST calls to the apiserver: raw JSON in and out, each with a deadline, retried where that is safe.
 
-It decodes only errors. What a call returns is the body as it came, for `muster.objects.decode`: building model objects
-costs a hundred times as much (docs/design-notes.md).
+It decodes only errors. What a call returns is the body as it came, for `muster.model.objects.decode`: building model
+objects costs a hundred times as much (docs/design-notes.md).
 """
 
 from __future__ import annotations

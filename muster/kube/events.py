@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from muster.kube.resource import EVENTS
-from muster.times import text_of
+from muster.model.times import text_of
 
 __all__ = ["EventSource", "Regarding"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.kube.resource import LEASES
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from muster.kube.errors import ApiError, Unreachable
-from muster.objects import InvalidObjectError, LocalObject, decode
+from muster.model.objects import InvalidObjectError, LocalObject, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from muster.kube.errors import ApiError, Silence, Unreachable, error_from_respon
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
 from muster.kube.store import HasMetadata, Store
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
 
 if TYPE_CHECKING:
     from muster.kube.client import Client

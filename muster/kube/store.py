@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, TypeVa
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from muster.objects import ObjectMeta
+    from muster.model.objects import ObjectMeta
 
 __all__ = ["Change", "ChangeKind", "HasMetadata", "Relist", "Store", "StoreStatistics", "is_version"]
 

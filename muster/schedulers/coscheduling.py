@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.names import POD_GROUP_LABEL, label_value
-from muster.resources import as_text
+from muster.model.names import POD_GROUP_LABEL, label_value
+from muster.resources.amounts import as_text
 from muster.schedulers.model import Binding, group_metadata
 
 if TYPE_CHECKING:
-    from muster.gang import Gang
-    from muster.intent import Intent
-    from muster.objects import Pod
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.model.objects import Pod
     from muster.workloads import Workload
 
 __all__ = ["Coscheduling"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muster.names import MANAGED_BY, MUSTER
+from muster.model.names import MANAGED_BY, MUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.gang import Gang
-    from muster.intent import Intent
-    from muster.objects import ObjectMeta, Pod
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.model.objects import ObjectMeta, Pod
     from muster.workloads import Kind, Workload
 
 __all__ = ["Binding", "GangScheduler", "group_metadata", "owner_reference"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from muster.names import WORKLOAD
-from muster.objects import InvalidObjectError, OwnerReference, decode
+from muster.model.names import WORKLOAD
+from muster.model.objects import InvalidObjectError, OwnerReference, decode
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from muster.workloads.model import (
@@ -32,7 +32,7 @@ from muster.workloads.trainer import TRAIN_JOB
 from muster.workloads.volcano_job import VOLCANO_JOB
 
 if TYPE_CHECKING:
-    from muster.objects import Pod
+    from muster.model.objects import Pod
 
 __all__ = [
     "GANG_KINDS",

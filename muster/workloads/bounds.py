@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from muster.objects import InvalidObjectError, LocalObject
+from muster.model.objects import InvalidObjectError, LocalObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from muster.objects import PodSpec, PodTemplate
+    from muster.model.objects import PodSpec, PodTemplate
 
 __all__ = ["MOST", "Bounded"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from muster.findings import Finding, Reason
-from muster.objects import (
+from muster.model.findings import Finding, Reason
+from muster.model.objects import (
     Condition,
     InvalidObjectError,
     LocalObject,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from muster.findings import Finding, Reason
-from muster.objects import (
+from muster.model.findings import Finding, Reason
+from muster.model.objects import (
     Condition,
     Container,
     InvalidObjectError,
@@ -19,7 +19,7 @@ from muster.objects import (
     ResourceRequirements,
     is_true,
 )
-from muster.times import seconds_of
+from muster.model.times import seconds_of
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 

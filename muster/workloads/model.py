@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muster.objects import (
+from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
     ObjectMeta,
@@ -18,8 +18,8 @@ from muster.objects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from muster.findings import Finding
-    from muster.topology import Topology
+    from muster.model.findings import Finding
+    from muster.model.topology import Topology
 
 __all__ = [
     "Decoded",

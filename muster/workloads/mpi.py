@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
 from muster.workloads.bounds import Bounded
 from muster.workloads.kubeflow import JobStatus, ReplicaSpec, RunPolicy, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
@@ -18,7 +18,7 @@ from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from muster.objects import PodTemplate
+    from muster.model.objects import PodTemplate
 
 __all__ = ["MPI_JOB", "MPIJob"]
 

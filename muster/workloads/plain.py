@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.names import GANG, GANG_SIZE, is_object_name
-from muster.objects import (
+from muster.model.names import GANG, GANG_SIZE, is_object_name
+from muster.model.objects import (
     Condition,
     InvalidObjectError,
     LocalObject,

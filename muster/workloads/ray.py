@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from muster.findings import Finding, Reason
-from muster.objects import (
+from muster.model.findings import Finding, Reason
+from muster.model.objects import (
     Container,
     InvalidObjectError,
     LocalObject,

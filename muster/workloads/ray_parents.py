@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.objects import Container, InvalidObjectError, LocalObject, ObjectMeta, ResourceRequirements
+from muster.model.objects import Container, InvalidObjectError, LocalObject, ObjectMeta, ResourceRequirements
 from muster.workloads.model import SchedulingPolicy, TimeLimit, Workload, time_limits_of
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from muster.names import GROUP_NAME, POD_GROUP_LABEL
-from muster.objects import (
+from muster.model.names import GROUP_NAME, POD_GROUP_LABEL
+from muster.model.objects import (
     Condition,
     Container,
     InvalidObjectError,
@@ -26,8 +26,8 @@ from muster.objects import (
     TemplateMeta,
     is_true,
 )
-from muster.resources import parse_resources
-from muster.topology import MODES, Topology
+from muster.model.topology import MODES, Topology
+from muster.resources.amounts import parse_resources
 from muster.workloads.bounds import Bounded
 from muster.workloads.jobset import (
     JOB_SET,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from muster.names import (
+from muster.model.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
@@ -17,8 +17,8 @@ from muster.names import (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-from muster.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
-from muster.topology import MODES, Topology
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+from muster.model.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 

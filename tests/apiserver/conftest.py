@@ -10,7 +10,7 @@ import pytest
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS
-from muster.names import ADMITTED, GANG, GANG_SIZE, GATE
+from muster.model.names import ADMITTED, GANG, GANG_SIZE, GATE
 from tests.support.cli.nobody_there import asking
 from tests.support.cluster.desk import PATIENCE, Desk, make_namespace, open_desk
 from tests.support.cluster.grants import bind, grant, revoke, user

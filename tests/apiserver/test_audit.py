@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
-from muster.names import NAMESPACE_SELECTOR, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.model.names import NAMESPACE_SELECTOR, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cli.in_process import muster
 from tests.support.manifests.applied import queue, ray_cluster
 

@@ -12,7 +12,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied

@@ -20,12 +20,12 @@ from muster.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
+from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
+from muster.process.certificates import issue
 from tests.apiserver.conftest import EXCLUDED
 from tests.support.cli.doctor import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.grants import account, bind, revoke
-from webhook.certificates import issue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,12 +17,12 @@ from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import NotFoundError, answers
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import PODS, SECRETS
-from muster.names import GANG, GANG_SIZE, GATE
+from muster.model.names import GANG, GANG_SIZE, GATE
+from muster.process.certificates import Certificates, issue
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests import applied
 from tests.support.manifests.members import DEFINITIONS
-from webhook.bundles import CLOSED, CONFIGURATIONS
-from webhook.certificates import Certificates, issue
+from webhook.certificates.bundles import CLOSED, CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, SECRETS
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, eventually
-from webhook.bundles import CONFIGURATIONS
+from webhook.certificates.bundles import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

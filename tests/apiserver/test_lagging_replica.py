@@ -20,7 +20,7 @@ import pytest
 from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import QUEUES
-from muster.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
+from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews

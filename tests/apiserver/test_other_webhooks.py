@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES
-from muster.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
+from muster.model.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
 from tests.support.cluster.desk import wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.cluster.reviews import reviews

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
-from muster.names import GANG, GATE, QUEUE_LABEL
+from muster.model.names import GANG, GATE, QUEUE_LABEL
 from tests.apiserver.conftest import EXCLUDED, running
 from tests.support.cluster.desk import open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
-from muster.names import (
+from muster.model.names import (
     GANG,
     GATE,
     GROUP_NAME,

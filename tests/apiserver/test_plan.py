@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
-from muster.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
 from tests.support.manifests.applied import RayCluster, queue, ray_cluster
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 
 if TYPE_CHECKING:

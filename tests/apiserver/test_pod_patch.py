@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import QUEUES
-from muster.names import (
+from muster.model.names import (
     GANG,
     GANG_SIZE,
     GATE,

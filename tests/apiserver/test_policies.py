@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import ADMISSION_POLICIES, POD_GROUPS, PODS
-from muster.names import (
+from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.injection import opening
+from muster.gangs.pod_patch import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
-from muster.names import GATE, MANAGED_BY, MUSTER, NUDGE
-from muster.objects import ObjectMeta
+from muster.model.names import GATE, MANAGED_BY, MUSTER, NUDGE
+from muster.model.objects import ObjectMeta
 from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
@@ -27,7 +27,7 @@ from tests.support.cluster.policy_actors import (
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied
-from webhook.bundles import CLOSED
+from webhook.certificates.bundles import CLOSED
 
 if TYPE_CHECKING:
     from hack.testbed.api import Answer

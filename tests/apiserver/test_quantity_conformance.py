@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from muster.quantity import InvalidQuantityError, Quantity, parse_quantity
+from muster.resources.quantity import InvalidQuantityError, Quantity, parse_quantity
 from tests.support.manifests.quantity_texts import any_text, edge_texts, well_formed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
-from muster.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from tests.support.cluster.desk import Manifest, make_namespace
 from tests.support.cluster.reviews import reviews
 from tests.support.manifests import applied

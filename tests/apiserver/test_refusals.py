@@ -12,7 +12,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import QUEUES
-from muster.names import GANG, GANG_SIZE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS

@@ -8,7 +8,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, PODS
-from muster.names import GANG, GATE, label_value
+from muster.model.names import GANG, GATE, label_value
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, open_desk

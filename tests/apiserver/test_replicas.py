@@ -20,7 +20,8 @@ from cryptography import x509
 from hack.testbed import wait_for
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import EVENTS, QUEUES
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
+from muster.process.certificates import Certificates, Lives, issue
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.pod_load import Load, kinds
@@ -39,8 +40,7 @@ from tests.support.cluster.trust import (
 )
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests import applied
-from webhook.bundles import CONFIGURATIONS
-from webhook.certificates import Certificates, Lives, issue
+from webhook.certificates.bundles import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,12 +17,12 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import wait_for
-from muster.additions import Additions, RuntimeClass
-from muster.limits import LimitRange
-from muster.objects import Pod, PodSpec, convert
-from muster.quantity import ZERO, Quantity, parse_quantity
-from muster.requests import pod_requests
-from muster.resources import Resources, as_text, parse_resources, total
+from muster.model.objects import Pod, PodSpec, convert
+from muster.resources.amounts import Resources, as_text, parse_resources, total
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.pod_requests import pod_requests
+from muster.resources.quantity import ZERO, Quantity, parse_quantity
 from tests.support.cluster.desk import PATIENCE, make_namespace, wait_for_class
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 

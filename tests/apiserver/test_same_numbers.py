@@ -10,12 +10,12 @@ from hack.testbed import wait_for
 from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
-from muster.names import QUEUE_LABEL
-from muster.objects import PodSpec, convert
-from muster.requests import pod_requests
-from muster.resources import as_text, total
+from muster.model.names import QUEUE_LABEL
+from muster.model.objects import PodSpec, convert
+from muster.resources.amounts import as_text, total
+from muster.resources.pod_requests import pod_requests
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
 

@@ -13,7 +13,7 @@ import yaml
 
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
-from muster.names import ADMITTED, MANAGED_BY, NUDGE
+from muster.model.names import ADMITTED, MANAGED_BY, NUDGE
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.policy_actors import (
     CONTROLLER,

@@ -9,7 +9,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import QUEUES, Resource
-from muster.names import (
+from muster.model.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,

@@ -11,8 +11,8 @@ from muster.cli.loosening import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
 from muster.kube.resource import CONFIG_MAPS, NAMESPACES, POD_GROUPS, PODS
-from muster.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
-from muster.objects import Pod
+from muster.model.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
+from muster.model.objects import Pod
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 

@@ -13,7 +13,7 @@ from muster.cli.doctor.rights import VOLCANO, needed
 from muster.cli.doctor.sight import Deployment, WebhookConfiguration
 from muster.cli.doctor.volcano import program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING
-from muster.objects import convert
+from muster.model.objects import convert
 from tests.support.cluster.rbac import granted, of_rules
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 import yaml
 
-from muster.reasons import State
+from muster.model.gang_states import State
 from tests.support.pages.metrics import exported
 
 if TYPE_CHECKING:

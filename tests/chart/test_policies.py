@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.view import Mark
-from muster.names import GANG, GROUP_NAME, MESSAGE, QUEUE_LABEL, STATE, TASK_SPEC, WORKLOAD
+from muster.model.names import GANG, GROUP_NAME, MESSAGE, QUEUE_LABEL, STATE, TASK_SPEC, WORKLOAD
+from muster.observe.view import Mark
 
 if TYPE_CHECKING:
     from tests.support.chart.rendered import JSON, Render, Rendered

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster import names
-from muster.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.objects import Queue
-from muster.queues import read_queue
+from muster.model import names
+from muster.model.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.objects import Queue
+from muster.queueing.queue_tree import read_queue
 from tests.support.manifests.observed import made, queue
 
 if TYPE_CHECKING:

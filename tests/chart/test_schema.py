@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from muster.findings import Reason
+from muster.model.findings import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.workloads import GANG_KINDS, KINDS, WATCHED_KINDS, Kind
-from webhook.bundles import CLOSED
+from webhook.certificates.bundles import CLOSED
 
 if TYPE_CHECKING:
     from tests.support.chart.rendered import JSON, Render, Rendered
@@ -139,7 +139,7 @@ def test_pods_that_another_entry_has_seen_are_not_seen_again(default: Rendered) 
 
 
 def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) -> None:
-    """It must let through exactly what `muster.intent.speaks` would look into."""
+    """It must let through exactly what `muster.gangs.intent.speaks` would look into."""
     conditions = {
         item["name"]: item["expression"] for item in default.webhooks()["workloads.muster.dev"]["matchConditions"]
     }

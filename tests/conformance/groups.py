@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.admission import judge
 from muster.cli.known import Known
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.intent import Defaults
-from muster.names import MANAGED
-from muster.objects import PodSpec, convert
-from muster.requests import pod_requests
-from muster.resources import Resources, as_text, parse_resources, times, total
+from muster.gangs.intent import Defaults
+from muster.model.names import MANAGED
+from muster.model.objects import PodSpec, convert
+from muster.resources.amounts import Resources, as_text, parse_resources, times, total
+from muster.resources.pod_requests import pod_requests
 from muster.schedulers import SCHEDULERS
+from muster.validation.workload import judge
 from muster.workloads import kind_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.objects import Container, PodSpec, ResourceRequirements
+from muster.model.objects import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import MPI, TRAINING, replica_specs
 from tests.conformance.groups import PRIORITIES, Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, REFUSED, Rule, each, policy, same

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from hack.testbed import Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import PARTS
-from muster.objects import Pod, convert
-from muster.requests import pod_requests
-from muster.resources import as_text
+from muster.model.objects import Pod, convert
+from muster.resources.amounts import as_text
+from muster.resources.pod_requests import pod_requests
 from muster.workloads import KINDS
 from tests.conformance.groups import PRIORITIES
 from tests.conformance.rules import NONE, REFUSED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.objects import Container, PodSpec, ResourceRequirements
+from muster.model.objects import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import KUBERAY, ray_cluster
 from tests.conformance.groups import Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, Rule, containers_only, same

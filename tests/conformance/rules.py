@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.objects import PodSpec, ResourceRequirements
+from muster.model.objects import PodSpec, ResourceRequirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

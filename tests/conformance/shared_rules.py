@@ -14,7 +14,7 @@ from tests.conformance.rules import DESIGN, MUSTER, NONE, Rule, containers_only,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.objects import PodSpec
+    from muster.model.objects import PodSpec
     from tests.conformance.case import Case, Manifest
     from tests.conformance.groups import Group
 

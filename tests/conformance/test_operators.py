@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.requests import pod_requests
-from muster.resources import as_text
+from muster.resources.amounts import as_text
+from muster.resources.pod_requests import pod_requests
 from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING
 from tests.conformance.cases import cases, one_of_each
 from tests.conformance.document import Row, line, render, row

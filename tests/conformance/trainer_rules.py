@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.objects import Container, PodSpec, ResourceRequirements
+from muster.model.objects import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import TRAINER
 from tests.conformance.rules import DESIGN, MUSTER, Rule, each
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.findings import Reason
+from muster.model.findings import Reason
 from tests.support.pages.denials import EXAMPLES, page
 
 _PAGE = Path(__file__).parents[2] / "docs" / "denials.md"

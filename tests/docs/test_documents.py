@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli.doctor.diagnosis import Check
-from muster.reasons import State
+from muster.model.gang_states import State
 from tests.support.pages.metrics import exported
 
 CHECKOUT = Path(__file__).parents[2]

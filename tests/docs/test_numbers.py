@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from controller.cluster import Cluster
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
+from muster.observe.cluster import Cluster
 from tests.support.pages.numbers import Elsewhere, Row, found, measures, prose, spans, stated
 from tests.support.pages.stated import ELSEWHERE, ROWS
-from webhook.bundles import CONFIGURATIONS
-from webhook.knowledge import Knowledge
+from webhook.certificates.bundles import CONFIGURATIONS
+from webhook.reviews.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from muster.kube.client import Client

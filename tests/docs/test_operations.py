@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from muster import names
+from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.cluster.operations_guide import NOT_RUN, STEPS
 from tests.support.pages.operations import PAGE, blocks, inline

@@ -13,10 +13,10 @@ import pytest
 
 from hack.bench.watch import pod
 from muster.kube.store import Store
-from muster.ledger import Candidate, GangKey, Ledger
-from muster.objects import Pod, decode
-from muster.queues import QueueView
-from muster.resources import parse_resources
+from muster.model.objects import Pod, decode
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import QueueView
+from muster.resources.amounts import parse_resources
 from tests.support.pages.numbers import amount, found, prose
 
 if TYPE_CHECKING:

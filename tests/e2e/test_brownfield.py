@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
+from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster

@@ -20,7 +20,7 @@ from hack.testbed import TestbedError
 from hack.testbed.muster import MusterInstall, install
 from hack.testbed.parts import PARTS
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GANG, GATE, QUEUE_LABEL
+from muster.model.names import GANG, GATE, QUEUE_LABEL
 from tests.e2e.conftest import QUICK_LEASE, VALUES
 from tests.support.cluster.chaos_plan import CONTROLLERS, DEFAULT_SEED, QUEUES, SHORT, plan
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS

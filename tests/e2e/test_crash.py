@@ -8,7 +8,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import LEASES
-from muster.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.model.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, admitted, gates, node_of, state
 from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold

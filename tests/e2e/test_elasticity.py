@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import GATE, QUEUE_LABEL
+from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, alive, gates, message, node_of, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster

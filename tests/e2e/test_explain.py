@@ -15,8 +15,8 @@ import pytest
 from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
-from muster.kube.workloads import resource_of
-from muster.names import GATE, QUEUE_LABEL
+from muster.model.names import GATE, QUEUE_LABEL
+from muster.observe.resources import resource_of
 from muster.workloads.ray_parents import RAY_JOB
 from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right

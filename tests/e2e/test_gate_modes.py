@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS, QUEUES
-from muster.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, node_of
 from tests.support.manifests import applied

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
-from muster.kube.workloads import resource_of
-from muster.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.observe.resources import resource_of
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.workloads import resource_of
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
+from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, XGBOOST_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.scene import open_scene

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS
-from muster.kube.workloads import resource_of
-from muster.names import GATE
+from muster.model.names import GATE
+from muster.observe.resources import resource_of
 from muster.workloads.mpi import MPI_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest

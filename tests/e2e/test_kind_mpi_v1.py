@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.workloads import resource_of
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
+from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import MPI_JOB_V1
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life

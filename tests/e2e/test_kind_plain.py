@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, Resource
-from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import admitted, open_scene
 from tests.support.manifests.applied import RUN_SECONDS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.kube.workloads import resource_of
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
+from muster.observe.resources import resource_of
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest

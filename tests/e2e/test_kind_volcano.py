@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
 from tests.support.cluster.scene import node_of, open_scene
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster, volcano_job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE
 from tests.support.manifests.applied import ray_cluster
 

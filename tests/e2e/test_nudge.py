@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, PODS
-from muster.names import NUDGE, QUEUE_LABEL
+from muster.model.names import NUDGE, QUEUE_LABEL
 from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
-from muster.names import GATE, QUEUE_LABEL
+from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import gates, has_condition, message, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import GATE
+from muster.model.names import GATE
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.cluster.scene import admitted, gates, message, node_of
 from tests.support.manifests.applied import pytorch_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import NAMESPACES, QUEUES
-from muster.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS

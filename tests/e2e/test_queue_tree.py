@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import message, open_scene, phase

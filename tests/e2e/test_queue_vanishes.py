@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import message, phase
 from tests.support.manifests import applied

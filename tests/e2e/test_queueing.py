@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
+from muster.model.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
-from muster.names import PREEMPTION, TASK_SPEC
+from muster.model.names import PREEMPTION, TASK_SPEC
 from tests.support.cluster.scene import alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job

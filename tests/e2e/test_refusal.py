@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
-from muster.names import QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.names import QUEUE_LABEL, SCHEDULER_LABEL
 from tests.support.cluster.scene import gates, node_of
 from tests.support.manifests.applied import RayCluster, ray_cluster
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import QUEUES
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE, admitted, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
 

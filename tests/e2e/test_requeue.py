@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
+from muster.model.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
 from tests.support.manifests.applied import pytorch_job, ray_cluster

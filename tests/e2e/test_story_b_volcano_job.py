@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
-from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline

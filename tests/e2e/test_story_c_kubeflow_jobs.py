@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import NAMESPACES, PODS, QUEUES
-from muster.kube.workloads import resource_of
-from muster.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
+from muster.model.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
+from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import TF_JOB
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase

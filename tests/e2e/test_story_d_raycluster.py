@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
-from muster.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import admitted, gates, has_condition, message, node_of, phase
 from tests.support.cluster.timeline import shown, timeline

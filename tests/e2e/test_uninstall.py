@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
-from muster.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.creations import Creations
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, open_scene, phase

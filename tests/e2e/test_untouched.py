@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
-from muster.names import GANG, QUEUE_LABEL
+from muster.model.names import GANG, QUEUE_LABEL
 from tests.support.cluster.nudges import assert_soon, version_now
 from tests.support.cluster.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import has_condition, open_scene, phase

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.propagation import await_said
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster

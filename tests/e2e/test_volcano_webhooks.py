@@ -10,7 +10,7 @@ import pytest
 
 from hack.testbed import wait_for
 from muster.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
-from muster.names import (
+from muster.model.names import (
     GANG,
     GATE,
     GROUP_NAME,

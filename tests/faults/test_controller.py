@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from controller.cluster import Cluster
 from hack.testbed.api import answers
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, NODES, PODS
+from muster.observe.cluster import Cluster
 from tests.support.faults.apiserver import FaultyApiserver, eventually, only
 
 if TYPE_CHECKING:

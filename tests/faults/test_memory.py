@@ -13,7 +13,7 @@ from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
-from muster.objects import Pod
+from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed

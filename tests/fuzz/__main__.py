@@ -23,8 +23,13 @@ import coverage
 _CHECKOUT = Path(__file__).parents[2]
 # What reads a review and decides on it.
 _DECISION = (
-    *("webhook/review.py", "webhook/pods.py", "webhook/workloads.py", "webhook/queues.py"),
-    *("muster/queue_admission.py", "muster/queues.py", "muster/selectors.py"),
+    *(
+        "webhook/reviews/admission_review.py",
+        "webhook/reviews/pods.py",
+        "webhook/reviews/workloads.py",
+        "webhook/reviews/queues.py",
+    ),
+    *("muster/validation/queue.py", "muster/queueing/queue_tree.py", "muster/model/selectors.py"),
     *(
         f"muster/{name}.py"
         for name in (

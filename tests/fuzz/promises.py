@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 
 from muster.kube.errors import ApiError
-from muster.names import GANG, GATE
-from muster.objects import InvalidObjectError, Pod, convert
+from muster.model.names import GANG, GATE
+from muster.model.objects import InvalidObjectError, Pod, convert
 from muster.schedulers import SCHEDULERS
-from webhook.pods import review_pod
-from webhook.review import InvalidReviewError, decode_pod_review, decode_review, encode_answer
+from webhook.reviews.admission_review import InvalidReviewError, decode_pod_review, decode_review, encode_answer
+from webhook.reviews.pods import review_pod
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from tests.fuzz.worlds import Question
     from tests.support.manifests.observed import JSON
-    from webhook.knowledge import Knowledge
-    from webhook.review import Answer, Request
+    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.knowledge import Knowledge
 
 __all__ = ["LONGEST", "HangError", "answered"]
 

@@ -15,14 +15,14 @@ from tests.fuzz.promises import HangError, answered
 from tests.fuzz.worlds import Question, World, any_question
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
-from webhook.pods import review_pod
-from webhook.review import allow
-from webhook.workloads import review_workload
+from webhook.reviews.admission_review import allow
+from webhook.reviews.pods import review_pod
+from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.review import Answer
+    from webhook.reviews.admission_review import Answer
 
 # Twice as many as a quarter of a minute of one core has room for: each has its own chance, so that they are the same
 # everywhere. By the time a machine is busy a test has its deadline: so there are two.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
-from muster.modes import GateMode
-from muster.objects import InvalidObjectError, Namespace, PodGroup, Queue
+from muster.model.modes import GateMode
+from muster.model.objects import InvalidObjectError, Namespace, PodGroup, Queue
+from muster.model.strictness import read_validation
 from muster.schedulers import SCHEDULERS
-from muster.validation import read_validation
 from muster.workloads import SOURCES, kind_of
 from tests.fuzz.growth import grown
 from tests.fuzz.mutation import mutated, spoilt
@@ -21,15 +21,15 @@ from tests.fuzz.spice import spiced
 from tests.support.manifests.generators import EXTRAS, KINDS
 from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
 from tests.support.webhook.admission_reviews import Reader, knowing, review
-from webhook.pods import review_pod
-from webhook.queues import review_named_queue, review_pod_group, review_queue
-from webhook.workloads import review_workload
+from webhook.reviews.pods import review_pod
+from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
+from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from webhook.knowledge import Knowledge
-    from webhook.review import Answer, Request
+    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.knowledge import Knowledge
 
     Review = Callable[[Request, Knowledge, Defaults], Awaitable[Answer]]
 

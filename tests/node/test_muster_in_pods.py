@@ -21,7 +21,7 @@ from hack.testbed.archive import PAUSE
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE, REAL
 from muster.kube.resource import LEASES
-from muster.names import QUEUE_LABEL
+from muster.model.names import QUEUE_LABEL
 from tests.support.chart.network_policies import Peer, let_through
 from tests.support.cluster.admission_stream import ENOUGH, Stream, admitted
 from tests.support.cluster.helm_release import NAMESPACE, Release, restarts

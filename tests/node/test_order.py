@@ -19,7 +19,7 @@ from hack.testbed.node import NODE as REAL_NODE
 from hack.testbed.nodes import FAKE
 from muster import __version__
 from muster.kube.resource import PODS
-from muster.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster.model.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
 from tests.support.cluster.former_image import FORMER_VERSION, rights

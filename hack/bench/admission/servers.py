@@ -18,18 +18,18 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.client import Client
-from muster.process import spare_collector
-from webhook.intake import Intake, Limits
-from webhook.knowledge import Knowledge
-from webhook.listener import Listener
+from muster.process.lifecycle import spare_collector
 from webhook.metrics import Metrics
-from webhook.server import make_handler
+from webhook.reviews.knowledge import Knowledge
+from webhook.server.app import make_handler
+from webhook.server.intake import Intake, Limits
+from webhook.server.listener import Listener
 
 if TYPE_CHECKING:
     from muster.kube.reflector import Reflector
-    from muster.objects import Pod
+    from muster.model.objects import Pod
 
 __all__: list[str] = []
 

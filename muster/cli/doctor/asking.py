@@ -14,8 +14,8 @@ from muster.cli.reading import PATIENCE
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES, QUEUES
-from muster.names import MANAGED
-from muster.objects import InvalidObjectError, LocalObject, Namespace, decode
+from muster.model.names import MANAGED
+from muster.model.objects import InvalidObjectError, LocalObject, Namespace, decode
 from muster.workloads import WATCHED_KINDS
 
 if TYPE_CHECKING:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.words import ago, lasting, listed
-from webhook.certificates import Certificates, InvalidCertificateError, KeyPair, authorities_in, made_at, renewal_due
+from muster.process.certificates import (
+    Certificates,
+    InvalidCertificateError,
+    KeyPair,
+    authorities_in,
+    made_at,
+    renewal_due,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,10 +12,10 @@ from muster.cli.output import as_long_as_read
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
-from muster.names import is_object_name
-from muster.objects import InvalidObjectError
-from muster.texts import printable
-from muster.times import duration_of
+from muster.model.names import is_object_name
+from muster.model.objects import InvalidObjectError
+from muster.model.texts import printable
+from muster.model.times import duration_of
 
 if TYPE_CHECKING:
     import argparse

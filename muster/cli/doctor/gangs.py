@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.words import lasting, listed
-from muster.reasons import State
+from muster.model.gang_states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.sight import flag
-from muster.findings import Reason, Severity
-from muster.validation import read_validation
+from muster.model.findings import Reason, Severity
+from muster.model.strictness import read_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

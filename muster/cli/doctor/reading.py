@@ -23,7 +23,7 @@ from muster.cli.doctor.sight import (
 )
 from muster.cli.doctor.trial import JOB, POD
 from muster.cli.reading import PATIENCE
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.resource import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -38,9 +38,9 @@ from muster.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
-from muster.objects import LocalObject, Pod, PodGroup, decode
-from muster.times import seconds_of
+from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
+from muster.model.objects import LocalObject, Pod, PodGroup, decode
+from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
     from muster.kube.client import Client

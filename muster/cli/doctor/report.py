@@ -13,7 +13,7 @@ from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
 from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
-from muster.texts import printable
+from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

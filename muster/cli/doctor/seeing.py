@@ -11,7 +11,7 @@ from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.reading import PATIENCE
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.objects import InvalidObjectError, LocalObject, decode
+from muster.model.objects import InvalidObjectError, LocalObject, decode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

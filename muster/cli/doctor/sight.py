@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.objects import LocalObject, ObjectMeta
+from muster.model.objects import LocalObject, ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ __all__ = [
 
 
 CLOSED = "muster-has-been-reached"
-"""The condition by which a webhook is not called before muster has been reached (`webhook.bundles`)."""
+"""The condition by which a webhook is not called before muster has been reached (`webhook.certificates.bundles`)."""
 
 
 class Container(LocalObject, frozen=True):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from muster.cli.doctor.sight import Answer
-from muster.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
-from muster.objects import Pod, decode
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
+from muster.model.objects import Pod, decode
 
 __all__ = ["JOB", "NAME", "POD", "answer_of"]
 

@@ -20,10 +20,10 @@ from muster.cli.doctor.sight import (
     WebhookConfiguration,
 )
 from muster.cli.doctor.webhooks import ENTRIES
-from muster.objects import convert
-from muster.times import text_of
+from muster.model.objects import convert
+from muster.model.times import text_of
+from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
-from webhook.certificates import Certificates, issue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

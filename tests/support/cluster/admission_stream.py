@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hack.testbed import TestbedError, wait_for
-from muster.names import GANG, GANG_SIZE, GATE
+from muster.model.names import GANG, GANG_SIZE, GATE
 from tests.support.cluster.background import Meanwhile
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hack.testbed import TestbedError, wait_for
 from hack.testbed.api import Api
-from muster.names import GATE
+from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from muster.kube.resource import (
     RUNTIME_CLASSES,
     Resource,
 )
-from muster.kube.workloads import resource_of, resource_of_source
+from muster.observe.resources import resource_of, resource_of_source
 from muster.workloads import KINDS, SOURCES
 from tests.support.manifests import applied, owner_chains
 

@@ -1,8 +1,8 @@
 """The image of a former version of muster, which runs beside this one while an upgrade or a rollback is under way.
 
 There is none that was released. It is built of this checkout, with another version and an older wire format: beside a
-gang's admission it does not write for what that was (`controller.terms`), which is how muster once was. Since its code
-is today's, it reads what the former chart gives no right to: `rights` does.
+gang's admission it does not write for what that was (`muster.observe.admitted_terms`), which is how muster once was.
+Since its code is today's, it reads what the former chart gives no right to: `rights` does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKED = ("muster", "webhook", "controller", "requirements", "pyproject.toml", 
 _EDITS = (
     ("pyproject.toml", f'version = "{__version__}"', f'version = "{FORMER_VERSION}"'),
     ("muster/__init__.py", f'__version__ = "{__version__}"', f'__version__ = "{FORMER_VERSION}"'),
-    ("controller/terms.py", '    return text if len(text) <= _LONGEST else ""\n', '    return ""\n'),
+    ("muster/observe/admitted_terms.py", '    return text if len(text) <= _LONGEST else ""\n', '    return ""\n'),
 )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
-from muster.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.helm_release import NAMESPACE
 from tests.support.manifests import applied
 from tests.support.webhook.admission_reviews import review

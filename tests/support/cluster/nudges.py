@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
-from muster.names import NUDGE
+from muster.model.names import NUDGE
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource

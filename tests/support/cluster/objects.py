@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.names import ADMITTED, GANG, MESSAGE, STATE
+from muster.model.names import ADMITTED, GANG, MESSAGE, STATE
 
 __all__ = [
     "Manifest",

@@ -29,9 +29,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
-from muster.names import ADMITTED_FOR, GATE, PREEMPTION, UNPLACED_AFTER
-from muster.quantity import parse_quantity
-from muster.times import duration_of
+from muster.model.names import ADMITTED_FOR, GATE, PREEMPTION, UNPLACED_AFTER
+from muster.model.times import duration_of
+from muster.resources.quantity import parse_quantity
 from tests.support.cluster.objects import (
     admitted,
     alive,

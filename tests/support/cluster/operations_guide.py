@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed import wait_for
 from hack.testbed.api import NotFoundError
 from hack.testbed.ports import free_port
-from muster.names import GANG, GANG_SIZE
+from muster.model.names import GANG, GANG_SIZE
 from tests.support.cluster.admission_stream import admitted
 from tests.support.pages.operations import blocks, inline
-from webhook.bundles import CLOSED
+from webhook.certificates.bundles import CLOSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

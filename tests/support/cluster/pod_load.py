@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from hack.testbed import wait_for
 from muster.kube.resource import PODS
-from muster.names import GATE
+from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 from tests.support.cluster.desk import PATIENCE
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, PODS, Resource
-from muster.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hack.testbed import wait_for
 from hack.testbed.api import Api, NotFoundError
 from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource
-from muster.names import GATE, QUEUE_LABEL
-from muster.quantity import Quantity, parse_quantity
+from muster.model.names import GATE, QUEUE_LABEL
+from muster.resources.quantity import Quantity, parse_quantity
 from tests.support.cluster.objects import (
     admitted,
     alive,

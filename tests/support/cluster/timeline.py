@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
-from muster.names import GANG
+from muster.model.names import GANG
 from tests.support.cluster.objects import gang_of, has_condition, node_of, phase, state
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 
 from muster.kube.resource import SECRETS
-from webhook.bundles import CONFIGURATIONS
-from webhook.certificates import Certificates, InvalidCertificateError, authorities_in
+from muster.process.certificates import Certificates, InvalidCertificateError, authorities_in
+from webhook.certificates.bundles import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from hack.testbed.api import Api

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.names import PASSED_IN, PASSED_SINCE
-from muster.times import text_of
+from muster.model.names import PASSED_IN, PASSED_SINCE
+from muster.model.times import text_of
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prometheus_client import CollectorRegistry
 
 from controller.events import Announcer
+from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
-from controller.writer import Writer
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
-from muster.names import ADMITTED
-from muster.objects import Namespace, ObjectMeta, PodGroup, Queue
+from muster.model.names import ADMITTED
+from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.stores import fill_pods, filled, workload_store
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from muster.kube.events import Regarding
     from muster.kube.resource import Resource
-    from muster.ledger import GangKey
-    from muster.objects import OwnerReference
+    from muster.model.objects import OwnerReference
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Harness", "RecordingClient", "Write", "nobody"]
 

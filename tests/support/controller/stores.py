@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.cluster import Cluster
-from muster.additions import RuntimeClass
-from muster.limits import LimitRange
-from muster.names import GANG
-from muster.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
-from muster.quotas import ResourceQuota
+from muster.model.names import GANG
+from muster.model.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
+from muster.observe.cluster import Cluster
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import RuntimeClass
+from muster.resources.resource_quotas import ResourceQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.manifests.observed import JSON, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from muster.kube.added import Added
-    from muster.kube.outsiders import Outsiders
     from muster.kube.store import Store
+    from muster.observe.pod_defaults import Added
+    from muster.observe.unmanaged_pods import Outsiders
     from muster.workloads import Decoded, Kind
 
 __all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.writer import NotLeaderError
+from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod

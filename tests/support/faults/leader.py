@@ -12,13 +12,13 @@ import itertools
 import logging
 import sys
 
-from controller.writer import NotLeaderError, Writer
+from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.resource import Resource
 from muster.kube.workqueue import WorkQueue, work
-from muster.process import stop_signal
+from muster.process.lifecycle import stop_signal
 
 logger = logging.getLogger("leader")
 

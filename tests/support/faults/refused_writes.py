@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
-from muster.names import ADMITTED, GATE
+from muster.model.names import ADMITTED, GATE
 from tests.support.cluster.propagation import await_said
 from tests.support.manifests import applied
 

@@ -13,7 +13,7 @@ from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
 from muster.kube.resource import Resource
 from muster.kube.store import Change, Store
-from muster.objects import LocalObject, ObjectMeta
+from muster.model.objects import LocalObject, ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.admission import Context, Verdict, judge
+from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import kind_of
 from tests.support.manifests.observed import JSON, NAMESPACE, made, template
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
 from hack.testbed.crds import read_crd
-from muster.names import GANG, GANG_SIZE
+from muster.model.names import GANG, GANG_SIZE
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.applied import ray_cluster
 from tests.support.manifests.owner_chains import chain, member

@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from muster.gang import Gang, gang_of
-from muster.intent import Defaults, Intent, find_intent
-from muster.ledger import GangKey
-from muster.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
-from muster.objects import decode
-from muster.resources import parse_resources
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import Defaults, Intent, find_intent
+from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.model.objects import decode
+from muster.queueing.ledger import GangKey
+from muster.resources.amounts import parse_resources
 from muster.workloads import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from muster.findings import Finding
     from muster.kube.client import Client
-    from muster.quantity import Quantity
+    from muster.model.findings import Finding
+    from muster.resources.quantity import Quantity
     from muster.workloads import Workload
 
 __all__ = [

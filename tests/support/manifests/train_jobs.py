@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.admission import Context, Verdict, judge
-from muster.intent import Defaults, Surroundings
-from muster.objects import ObjectMeta
+from muster.gangs.intent import Defaults, Surroundings
+from muster.model.objects import ObjectMeta
 from muster.schedulers import SCHEDULERS
+from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import Reference
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB, TRAINING_RUNTIME, TrainingRuntime, TrainJob
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, made

@@ -9,13 +9,13 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from muster.additions import Additions, RuntimeClass
-from muster.admission import Context, judge
-from muster.findings import ABOUT, Finding, Reason, Severity
-from muster.objects import Queue
-from muster.queue_admission import faults, left_outside
-from muster.queues import QueueTree, QueueView, read_queue
-from muster.quotas import ResourceQuota
+from muster.model.findings import ABOUT, Finding, Reason, Severity
+from muster.model.objects import Queue
+from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
+from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.resource_quotas import ResourceQuota
+from muster.validation.queue import faults, left_outside
+from muster.validation.workload import Context, judge
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
@@ -29,7 +29,7 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-from webhook.pods import left_alone
+from webhook.reviews.pods import left_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "page"]
 
 _HEAD = """\
-<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (muster/findings.py, support/pages/denials.py). -->
+<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (model/findings.py, support/pages/denials.py). -->
 
 # Refusals and warnings
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller.cluster import Cluster
 from controller.metrics import Metrics, Term
-from muster.metrics import Watches
+from muster.observe.cluster import Cluster
+from muster.process.metrics import Watches
 from webhook.metrics import CertificateDates, show_load
 from webhook.metrics import Metrics as WebhookMetrics
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-    from webhook.trust import Trust
+    from webhook.certificates.trust import Trust
 
 __all__ = ["exported"]
 

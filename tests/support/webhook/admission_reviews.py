@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
-from muster.objects import Namespace, Pod, PriorityClass, Queue
+from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
-from webhook.knowledge import Knowledge
-from webhook.review import Answer, Request, decode_review, encode_answer
+from webhook.reviews.admission_review import Answer, Request, decode_review, encode_answer
+from webhook.reviews.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from muster.intent import Defaults
+    from muster.gangs.intent import Defaults
     from muster.kube.resource import Resource
 
 __all__ = ["Reader", "answered", "knowing", "patch_of", "request", "review"]

@@ -17,13 +17,13 @@ import jsonpatch
 from aiohttp import web
 
 from muster.kube.errors import ApiError
+from muster.process.certificates import Certificates, authorities_in
 from tests.support.manifests.observed import JSON, as_client
-from webhook.bundles import CONFIGURATIONS
-from webhook.certificates import Certificates, authorities_in
-from webhook.intake import Intake, Limits
-from webhook.listener import Listener
-from webhook.notices import Notices
-from webhook.trust import Terms, Trust
+from webhook.certificates.bundles import CONFIGURATIONS
+from webhook.certificates.notices import Notices
+from webhook.certificates.trust import Terms, Trust
+from webhook.server.intake import Intake, Limits
+from webhook.server.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
     from muster.kube.resource import Resource
-    from webhook.certificates import KeyPair
-    from webhook.mounted import Mounted
+    from muster.process.certificates import KeyPair
+    from webhook.certificates.mounted import Mounted
 
 __all__ = [
     "BOTH",

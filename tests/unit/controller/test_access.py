@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
-from muster.objects import Namespace
+from muster.model.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
+from muster.model.objects import Namespace
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
     GROUP,

@@ -8,9 +8,9 @@ import contextlib
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.writer import NotLeaderError
+from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
-from muster.names import ADMITTED
+from muster.model.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store

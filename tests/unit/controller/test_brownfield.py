@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.names import ADMITTED, GROUP_NAME, STATE
+from muster.model.names import ADMITTED, GROUP_NAME, STATE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 

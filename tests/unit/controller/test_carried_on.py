@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.view import observe
-from muster.ledger import GangKey
+from muster.observe.view import observe
+from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE
 from tests.support.controller.recording_client import Harness

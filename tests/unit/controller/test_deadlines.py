@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from muster.names import MESSAGE, STATE
-from muster.times import seconds_of
+from muster.model.names import MESSAGE, STATE
+from muster.model.times import seconds_of
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, KEY, pytorch_job, pytorch_pod, queue, ray_cluster, ray_pod
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
-from muster.objects import PodGroup
+from muster.model.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
+from muster.model.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store

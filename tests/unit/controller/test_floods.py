@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.names import STATE
+from muster.model.names import STATE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import queue, ray_cluster, ray_pod, workers
 from tests.unit.controller.test_access import OPENED, members

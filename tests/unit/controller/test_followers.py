@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.names import STATE
+from muster.model.names import STATE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, pytorch_job, pytorch_pod, queue, template
 from tests.unit.controller.test_waves import of_wave

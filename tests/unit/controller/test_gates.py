@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.fenced_writes import NotLeaderError, Writer
 from controller.gates import minimum_of, open_gates, plan_opening, plan_pause
-from controller.view import Member
-from controller.writer import NotLeaderError, Writer
-from muster.gang import Role
+from muster.gangs.gang import Role
 from muster.kube.errors import ApiError
-from muster.objects import Pod
-from muster.resources import Resources, total, within
+from muster.model.objects import Pod
+from muster.observe.view import Member
+from muster.resources.amounts import Resources, total, within
 from tests.support.controller.recording_client import RecordingClient
 from tests.support.manifests.observed import amounts, as_client, made, ray_pod
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
-from muster.ledger import GangKey
-from muster.names import ADMITTED, MESSAGE, STATE
+from muster.model.names import ADMITTED, MESSAGE, STATE
+from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, demo, members, two, until_refused

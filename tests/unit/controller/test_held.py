@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
+from muster.model.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
 from tests.support.controller.bypass_queue import gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.memory import Memory
-from controller.view import Mark, View, observe
-from muster.objects import PodGroup
-from muster.times import text_of
+from muster.model.objects import PodGroup
+from muster.model.times import text_of
+from muster.observe.view import Mark, View, observe
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster, ray_pod
 

@@ -8,18 +8,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.events import Announcer
+from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
-from controller.writer import Writer
 from muster.kube.workqueue import WorkQueue
-from muster.ledger import GangKey
-from muster.names import STATE
-from muster.objects import PodGroup, Queue
+from muster.model.names import STATE
+from muster.model.objects import PodGroup, Queue
+from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import as_client, made, pod_group, queue, ray_cluster, ray_pod
 
 if TYPE_CHECKING:
-    from controller.cluster import Cluster
+    from muster.observe.cluster import Cluster
 
 
 def gangs(registry: CollectorRegistry) -> dict[tuple[str, str], float]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.terms import Terms, carried, granted
-from muster.names import ADMITTED_FOR, MESSAGE, STATE
+from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
+from muster.observe.admitted_terms import Terms, carried, granted
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
 
 if TYPE_CHECKING:
-    from muster.objects import PodGroupSpec
+    from muster.model.objects import PodGroupSpec
 
 
 def member(name: str, role: str = "workers") -> JSON:

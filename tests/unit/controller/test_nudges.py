@@ -8,8 +8,8 @@ import pytest
 
 from controller.nudges import Turns, short_jobs
 from muster.kube.errors import ApiError
-from muster.ledger import GangKey
-from muster.names import NUDGE
+from muster.model.names import NUDGE
+from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
 from tests.support.manifests.observed import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE
+from muster.model.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.names import ADMITTED, MESSAGE, STATE
-from muster.objects import Pod
+from muster.model.names import ADMITTED, MESSAGE, STATE
+from muster.model.objects import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.view import observe
-from muster.ledger import GangKey
-from muster.names import STATE
+from muster.model.names import STATE
+from muster.observe.view import observe
+from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.writer import NotLeaderError
+from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
-from muster.ledger import GangKey
-from muster.names import ADMITTED, MESSAGE, STATE
+from muster.model.names import ADMITTED, MESSAGE, STATE
+from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.ledger import GangKey
-from muster.names import STATE
+from muster.model.names import STATE
+from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
 from tests.support.manifests.observed import NAMESPACE, gang_and_intent, queue, ray_cluster, read

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.ledger import GangKey
-from muster.names import ADMITTED, ADMITTED_AT, MESSAGE, STATE
-from muster.objects import Node
-from muster.times import text_of
+from muster.model.names import ADMITTED, ADMITTED_AT, MESSAGE, STATE
+from muster.model.objects import Node
+from muster.model.times import text_of
+from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
 from tests.support.controller.stores import workload_store

@@ -8,10 +8,10 @@ import pytest
 
 from controller.phases import Phase
 from controller.standing import Look, Standing, candidate, enter
-from controller.view import Mark, View, observe
-from muster.ledger import Candidate, Ledger
-from muster.names import GANG, GROUP_NAME
-from muster.queues import QueueView
+from muster.model.names import GANG, GROUP_NAME
+from muster.observe.view import Mark, View, observe
+from muster.queueing.ledger import Candidate, Ledger
+from muster.queueing.queue_tree import QueueView
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -31,7 +31,7 @@ from tests.support.manifests.observed import (
 )
 
 if TYPE_CHECKING:
-    from muster.resources import Resources
+    from muster.resources.amounts import Resources
 
 HELD = [ray_pod("head", "headgroup"), ray_pod("w-0"), ray_pod("w-1")]
 OPEN = [ray_pod("head", "headgroup", held=False), ray_pod("w-0", held=False), ray_pod("w-1", held=False)]

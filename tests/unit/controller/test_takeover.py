@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.slices import in_slices
-from muster.ledger import GangKey
-from muster.names import STATE
+from muster.model.names import STATE
+from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from muster.ledger import GangKey
-from muster.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
-from muster.times import text_of
+from muster.model.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
+from muster.model.times import text_of
+from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, passed, running, small_behind_large
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, amounts, pod_group, priority_class, queue, ray_pod

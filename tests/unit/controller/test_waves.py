@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.ledger import GangKey
-from muster.names import (
+from muster.model.names import (
     ADMITTED,
     GANG,
     GATE,
@@ -20,7 +19,8 @@ from muster.names import (
     STATE,
     WORKLOAD,
 )
-from muster.times import text_of
+from muster.model.times import text_of
+from muster.queueing.ledger import GangKey
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.bypass_queue import OF_A_JOB

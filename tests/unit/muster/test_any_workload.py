@@ -9,22 +9,22 @@ import jsonpatch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.admission import Context, Verdict
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.injection import inject, is_free, membership
-from muster.intent import Defaults, Intent
-from muster.modes import GateMode
-from muster.names import GATE
-from muster.objects import InvalidObjectError, Pod, convert
-from muster.quantity import ZERO, parse_quantity
+from muster.gangs.intent import Defaults, Intent
+from muster.gangs.pod_patch import inject, is_free, membership
+from muster.model.modes import GateMode
+from muster.model.names import GATE
+from muster.model.objects import InvalidObjectError, Pod, convert
+from muster.resources.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
+from muster.validation.workload import Context, Verdict
 from tests.support.manifests.families import judged
 from tests.support.manifests.generators import pods, workloads
 from tests.support.manifests.observed import JSON, template
 
 if TYPE_CHECKING:
-    from muster.gang import Gang
+    from muster.gangs.gang import Gang
     from muster.workloads import Workload
 
 DEFAULTS = Defaults(schedulers=frozenset(SCHEDULERS))

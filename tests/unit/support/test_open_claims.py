@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
-from muster.names import ADMITTED, ADMITTED_FOR, GANG, GATE, PREEMPTION, UNPLACED_AFTER
+from muster.model.names import ADMITTED, ADMITTED_FOR, GANG, GATE, PREEMPTION, UNPLACED_AFTER
 from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import RAY_CLUSTERS, State
 

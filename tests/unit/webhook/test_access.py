@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.names import GATE_MODE, NAMESPACE_SELECTOR
+from muster.model.names import GATE_MODE, NAMESPACE_SELECTOR
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -21,12 +21,12 @@ from tests.support.manifests.observed import (
     template,
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
-from webhook.pods import review_pod
-from webhook.queues import review_pod_group
-from webhook.workloads import review_workload
+from webhook.reviews.pods import review_pod
+from webhook.reviews.queues import review_pod_group
+from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
-    from webhook.knowledge import Knowledge
+    from webhook.reviews.knowledge import Knowledge
 
 TEAMS = [namespace(labels={"team": "web"})]
 KEPT = queue(cpu="4", state="Closed", annotations={NAMESPACE_SELECTOR: "team=ml", GATE_MODE: "off"})

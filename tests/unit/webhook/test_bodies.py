@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry
 
 from tests.support.manifests.observed import DEFAULTS
 from tests.support.webhook.admission_reviews import knowing
-from tests.unit.webhook.test_listener import QUICK, SOON, head, house
-from webhook.intake import Intake, Limits
+from tests.unit.webhook.server.test_listener import QUICK, SOON, head, house
 from webhook.metrics import Metrics
-from webhook.server import make_handler
+from webhook.server.app import make_handler
+from webhook.server.intake import Intake, Limits
 
 LARGE = 3 * 2**20
 OF_UNKNOWN_LENGTH = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")

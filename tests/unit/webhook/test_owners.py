@@ -11,13 +11,13 @@ import pytest
 from muster.kube.errors import ApiError, Unreachable
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
-from webhook.pods import review_pod
-from webhook.workloads import review_workload
+from webhook.reviews.pods import review_pod
+from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.knowledge import Knowledge
+    from webhook.reviews.knowledge import Knowledge
 
 LABELS = {"volcano.sh/queue-name": "q"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.names import GROUP_NAME, MANAGED, REQUIRED
+from muster.model.names import GROUP_NAME, MANAGED, REQUIRED
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -20,8 +20,8 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
-from webhook.pods import review_pod
-from webhook.workloads import review_workload
+from webhook.reviews.pods import review_pod
+from webhook.reviews.workloads import review_workload
 
 OWNER = ray_owner(controller=True)
 BEFORE, RULE, AFTER = "2026-11-21T09:00:00Z", "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.support.faults.loop_clock import LoopClock
-from tests.unit.webhook.test_listener import BODY, HOST, SOON, House, Peer, allowed, head, house
+from tests.unit.webhook.server.test_listener import BODY, HOST, SOON, House, Peer, allowed, head, house
 
 _PLACES = 4
 

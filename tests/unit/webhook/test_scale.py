@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from muster.findings import Severity
-from muster.intent import Defaults
-from muster.validation import Validation
+from muster.gangs.intent import Defaults
+from muster.model.findings import Severity
+from muster.model.strictness import Validation
 from muster.workloads import KINDS, Kind
 from tests.support.manifests.families import FAMILIES
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pytorch_job, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, review
-from webhook.review import decode_review
-from webhook.workloads import review_scale
+from webhook.reviews.admission_review import decode_review
+from webhook.reviews.workloads import review_scale
 
 
 def _asked(replicas: int, plural: str = "pytorchjobs") -> JSON:

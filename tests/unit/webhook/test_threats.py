@@ -11,8 +11,8 @@ import jsonpatch
 import pytest
 from prometheus_client import CollectorRegistry
 
-from muster.names import NAMESPACE_SELECTOR
-from muster.objects import InvalidObjectError
+from muster.model.names import NAMESPACE_SELECTOR
+from muster.model.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -28,16 +28,16 @@ from tests.support.manifests.observed import (
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request, review
 from webhook.metrics import Metrics
-from webhook.pods import review_pod
-from webhook.review import decode_review
-from webhook.workloads import review_workload
+from webhook.reviews.admission_review import decode_review
+from webhook.reviews.pods import review_pod
+from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from muster.intent import Defaults
-    from webhook.knowledge import Knowledge
-    from webhook.review import Answer, Request
+    from muster.gangs.intent import Defaults
+    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.knowledge import Knowledge
 
 OWNER = ray_owner(controller=True)
 LABELS = {"ray.io/cluster": "demo", "ray.io/group": "workers"}

@@ -23,9 +23,9 @@ _STATES = (
         ("controller.reports:_LONGEST_INTERVAL",),
         lambda longest: longest / 60,
     ),
-    Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.rounds:_HEAD",)),
-    Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.rounds:_BEHIND_AT_ONCE",)),
-    Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.names:_LONGEST_LABEL",)),
+    Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.status_updates:_HEAD",)),
+    Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.status_updates:_BEHIND_AT_ONCE",)),
+    Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.model.names:_LONGEST_LABEL",)),
     Row(_REASONS, "Said only after «5 seconds» |", ("controller.assembling:SILENCE",)),
     Row(
         _REASONS,
@@ -38,19 +38,19 @@ _STATES = (
         "(`activeDeadlineSeconds`; «a minute» at least)",
         (r"text:muster/workloads/model.py /self.seconds \/ \d+, (\S+)\)/",),
     ),
-    Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queues:UNPLACED",)),
-    Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queues:UNPLACED",)),
+    Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queueing.queue_tree:UNPLACED",)),
+    Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queueing.queue_tree:UNPLACED",)),
 )
 
 _WAITING = (
-    Row(_QUEUES, "it is passed for «ten minutes» at most", ("muster.queues:_PATIENCE",)),
+    Row(_QUEUES, "it is passed for «ten minutes» at most", ("muster.queueing.queue_tree:_PATIENCE",)),
     Row(
         _QUEUES,
         "was passed once. Default `«10»m`",
-        ("muster.queues:_PATIENCE",),
+        ("muster.queueing.queue_tree:_PATIENCE",),
         lambda seconds: seconds / 60,
     ),
-    Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queues:UNPLACED",)),
+    Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queueing.queue_tree:UNPLACED",)),
     Row(_QUEUES, "stay held for «five seconds» after the old ones", ("controller.evictions:_FIRST_WAIT",)),
     Row(
         _QUEUES,
@@ -97,11 +97,11 @@ _COMMANDS = (
 )
 
 _COUNTED = (
-    Row(_GANGS, "no quantities, or have more than «128» characters", ("muster.quantity:_MAX_LENGTH",)),
-    Row(_GANGS, "or an exponent above «64»,", ("muster.quantity:_MAX_EXPONENT",)),
-    Row(_GANGS, "with a hash of «10» characters", ("muster.names:_HASH_LENGTH",)),
-    Row(_GANGS, "would have more than «253» characters", ("muster.names:LONGEST_NAME",)),
-    Row(_GANGS, "more than the «63» characters of a label", ("muster.names:_LONGEST_LABEL",)),
+    Row(_GANGS, "no quantities, or have more than «128» characters", ("muster.resources.quantity:_MAX_LENGTH",)),
+    Row(_GANGS, "or an exponent above «64»,", ("muster.resources.quantity:_MAX_EXPONENT",)),
+    Row(_GANGS, "with a hash of «10» characters", ("muster.model.names:_HASH_LENGTH",)),
+    Row(_GANGS, "would have more than «253» characters", ("muster.model.names:LONGEST_NAME",)),
+    Row(_GANGS, "more than the «63» characters of a label", ("muster.model.names:_LONGEST_LABEL",)),
     Row(_GANGS, "KubeRay's autoscaler («500m», 512Mi)", ("muster.workloads.ray:_AUTOSCALER.requests.cpu",)),
     Row(_GANGS, "KubeRay's autoscaler (500m, «512Mi»)", ("muster.workloads.ray:_AUTOSCALER.requests.memory",)),
     Row(
@@ -119,24 +119,32 @@ _COUNTED = (
         "installed after muster is noticed within about «half a minute»",
         ("muster.kube.reflector:Reflector.__init__.absent_retry",),
     ),
-    Row("docs/denials.md", "The apiserver passes on «4096» characters", ("webhook.review:_LONGEST_WARNINGS",)),
-    Row("docs/denials.md", "each is cut at «256».", ("webhook.review:_LONGEST_WARNING",)),
+    Row(
+        "docs/denials.md",
+        "The apiserver passes on «4096» characters",
+        ("webhook.reviews.admission_review:_LONGEST_WARNINGS",),
+    ),
+    Row("docs/denials.md", "each is cut at «256».", ("webhook.reviews.admission_review:_LONGEST_WARNING",)),
 )
 
 _HELD = (
     Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
-    Row(_SECURITY, "at most one line of log in «10 seconds»", ("webhook.server:_QUIET_SECONDS",)),
-    Row(_SECURITY, "«a quarter» of the places", ("webhook.listener:_UNPROVEN",), lambda most: 1 - most),
-    Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.intake:Limits.largest_body",)),
+    Row(_SECURITY, "at most one line of log in «10 seconds»", ("webhook.server.app:_QUIET_SECONDS",)),
+    Row(_SECURITY, "«a quarter» of the places", ("webhook.server.listener:_UNPROVEN",), lambda most: 1 - most),
+    Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.server.intake:Limits.largest_body",)),
     Row(
         _SECURITY,
         "| «1.2» at least, 1.3 where",
-        (r"text:webhook/certificates.py /TLSVersion.TLSv1_(\d)/",),
+        (r"text:muster/process/certificates.py /TLSVersion.TLSv1_(\d)/",),
         lambda n: 1 + n / 10,
     ),
-    Row(_SECURITY, "the old one is trusted for «an hour» longer", ("webhook.trust:Terms.overlap",)),
+    Row(_SECURITY, "the old one is trusted for «an hour» longer", ("webhook.certificates.trust:Terms.overlap",)),
     Row(_SECURITY, "«ten minutes» of anything at all (`make fuzz`)", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
-    Row(_SECURITY, "than they must, no text above «4096» characters", ("webhook.review:_LONGEST_TEXT",)),
+    Row(
+        _SECURITY,
+        "than they must, no text above «4096» characters",
+        ("webhook.reviews.admission_review:_LONGEST_TEXT",),
+    ),
     Row(_SECURITY, "its decisions anything for «ten minutes»:", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
     Row(_SECURITY, "answered within «a second» of CPU", ("tests.fuzz.promises:LONGEST",)),
     Row(
@@ -157,7 +165,7 @@ _VALUES = (
     Row(
         _CHART,
         "muster decides within «four fifths» of it",
-        ("webhook.__main__:_DECISION_SHARE", "webhook.intake:Limits.share"),
+        ("webhook.__main__:_DECISION_SHARE", "webhook.server.intake:Limits.share"),
     ),
     Row(_CHART, "| `«5»` | Seconds that the apiserver waits", ("flag:webhook/__main__.py --timeout",)),
     Row(_CHART, "| `«5»` | Seconds to go on serving", ("flag:webhook/__main__.py --shutdown-delay",)),

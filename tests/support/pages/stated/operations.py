@@ -42,12 +42,12 @@ _PODS = (
     _row("within about «20 seconds» after a crash", *_LEASE, rule=_taken_over, about=0.02),
     _row(
         "Both answer on port «8080»",
-        "flag:muster/process.py --health-port",
+        "flag:muster/process/lifecycle.py --health-port",
         r"text:charts/muster/templates/deployment-webhook.yaml /--health-port=(\d+)/",
         r"text:charts/muster/templates/deployment-controller.yaml /--health-port=(\d+)/",
     ),
-    _row("it has within the last «10 seconds»", "muster.health:_DEAD"),
-    _row("the event loop has turned within the last «5 seconds»", "muster.health:_STUCK"),
+    _row("it has within the last «10 seconds»", "muster.process.health:_DEAD"),
+    _row("the event loop has turned within the last «5 seconds»", "muster.process.health:_STUCK"),
     _row("a process has «a minute» to start", *_probe("startup", "periodSeconds", "failureThreshold"), rule=_fails),
     _row(
         "when it has not answered at `/healthz` for «a minute»",
@@ -57,7 +57,7 @@ _PODS = (
     _row(
         "(«80 seconds» at most from when it hangs)",
         *_probe("liveness", "periodSeconds", "failureThreshold"),
-        "muster.health:_DEAD",
+        "muster.process.health:_DEAD",
         # A question comes just before the loop has been silent for too long.
         rule=lambda period, times, silent: silent + period * (times + 1),
     ),
@@ -65,7 +65,7 @@ _PODS = (
     _row(
         "three times («12 seconds» at most) until it does",
         *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
-        "muster.health:_STUCK",
+        "muster.process.health:_STUCK",
         rule=lambda period, times, timeout, silent: period * times + timeout + silent,
     ),
     _row(
@@ -108,47 +108,47 @@ _BREAKS = (
         rule=_fails,
     ),
     _row("muster sees it within about «half a minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
-    _row("`Admitted`, after «five minutes» `Unschedulable`", "muster.queues:UNPLACED"),
+    _row("`Admitted`, after «five minutes» `Unschedulable`", "muster.queueing.queue_tree:UNPLACED"),
 )
 
 _LIMITS = (
-    _row("follows `Retry-After: «1»`", r'text:webhook/server.py /"Retry-After"\] = "(\d+)"/'),
+    _row("follows `Retry-After: «1»`", r'text:webhook/server/app.py /"Retry-After"\] = "(\d+)"/'),
     _row(
         "| «four fifths» of `webhook.timeoutSeconds`",
         "webhook.__main__:_DECISION_SHARE",
-        "webhook.intake:Limits.share",
+        "webhook.server.intake:Limits.share",
     ),
     _row(
         "| «four fifths» of `webhook.timeoutSeconds`",
-        "webhook.intake:Limits.decision_seconds",
+        "webhook.server.intake:Limits.decision_seconds",
         "values:webhook.timeoutSeconds",
         rule=lambda decision, timeout: decision / timeout,
     ),
     _row(
         "| «four fifths» of `webhook.timeoutSeconds`",
-        "webhook.intake:Limits.decision_seconds",
+        "webhook.server.intake:Limits.decision_seconds",
         "flag:webhook/__main__.py --timeout",
         rule=lambda decision, timeout: decision / timeout,
     ),
-    _row("| body | «7 MiB»:", "webhook.intake:Limits.largest_body"),
-    _row("queues, PodGroups) | «128»,", "webhook.intake:Limits.reviews"),
-    _row("of which «3» with", "webhook.intake:Limits.large_reviews"),
-    _row("with «256 KiB» or more", "webhook.intake:Limits.large_body", "webhook.reads:_LARGE"),
-    _row("an object of «256 KiB» or more that", "webhook.reads:_LARGE"),
+    _row("| body | «7 MiB»:", "webhook.server.intake:Limits.largest_body"),
+    _row("queues, PodGroups) | «128»,", "webhook.server.intake:Limits.reviews"),
+    _row("of which «3» with", "webhook.server.intake:Limits.large_reviews"),
+    _row("with «256 KiB» or more", "webhook.server.intake:Limits.large_body", "webhook.reviews.reads:_LARGE"),
+    _row("an object of «256 KiB» or more that", "webhook.reviews.reads:_LARGE"),
     _row("it holds more than «10,000» containers", "muster.workloads.bounds:MOST"),
     _row("each template counts «20»", "muster.workloads.bounds:_TEMPLATE"),
-    _row("| connections | «256», at", "webhook.listener:Listener.__init__.connections"),
+    _row("| connections | «256», at", "webhook.server.listener:Listener.__init__.connections"),
     _row(
         "head of a request | «5 seconds» each",
-        "webhook.listener:Patience.handshake",
-        "webhook.listener:Patience.head",
+        "webhook.server.listener:Patience.handshake",
+        "webhook.server.listener:Patience.head",
     ),
-    _row("| idle connections | «120 seconds»", "webhook.listener:Patience.idle"),
-    _row("| any connection | 4 to «5 minutes»", "webhook.listener:Patience.whole"),
+    _row("| idle connections | «120 seconds»", "webhook.server.listener:Patience.idle"),
+    _row("| any connection | 4 to «5 minutes»", "webhook.server.listener:Patience.whole"),
     _row(
         "| any connection | «4» to 5 minutes",
-        "webhook.listener:Patience.whole",
-        "webhook.listener:_EARLIEST",
+        "webhook.server.listener:Patience.whole",
+        "webhook.server.listener:_EARLIEST",
         rule=lambda whole, earliest: whole * earliest / 60,
     ),
     _row("to close, within «8 seconds»;", "webhook.__main__:_DRAIN_SECONDS"),
@@ -180,72 +180,72 @@ _LIMITS = (
 )
 
 _STORED = (
-    _row("are written for «ten» gangs of a queue within seconds", "controller.rounds:_HEAD"),
+    _row("are written for «ten» gangs of a queue within seconds", "controller.status_updates:_HEAD"),
     _row(
         "(«a hundred» a second of all queues)",
-        "controller.rounds:_HEADS_AT_ONCE",
+        "controller.status_updates:_HEADS_AT_ONCE",
         "controller.__main__:_TICK",
         rule=lambda most, tick: most / tick,
     ),
     _row(
         "and for «twenty» a second of all others",
-        "controller.rounds:_BEHIND_AT_ONCE",
+        "controller.status_updates:_BEHIND_AT_ONCE",
         "controller.__main__:_TICK",
         rule=lambda most, tick: most / tick,
     ),
     _row(
         "| «90 days» | when 30 are left |",
-        "webhook.certificates:Lives.certificate",
-        "flag:webhook/options.py --certificate-days",
+        "muster.process.certificates:Lives.certificate",
+        "flag:webhook/certificates/options.py --certificate-days",
         rule=lambda life, flag: life if life == flag * 86400 else -1,
     ),
     _row(
         "| 90 days | when «30» are left |",
-        "webhook.certificates:Lives.certificate",
-        r"text:webhook/certificates.py /\(end - start\) \/ (\d+)/",
+        "muster.process.certificates:Lives.certificate",
+        r"text:muster/process/certificates.py /\(end - start\) \/ (\d+)/",
         rule=lambda life, part: life / part / 86400,
     ),
     _row(
         "| «365 days» | when 122 are left |",
-        "webhook.certificates:Lives.authority",
-        "flag:webhook/options.py --authority-days",
+        "muster.process.certificates:Lives.authority",
+        "flag:webhook/certificates/options.py --authority-days",
         rule=lambda life, flag: life if life == flag * 86400 else -1,
     ),
     _row(
         "| 365 days | when «122» are left |",
-        "webhook.certificates:Lives.authority",
-        r"text:webhook/certificates.py /\(end - start\) \/ (\d+)/",
+        "muster.process.certificates:Lives.authority",
+        r"text:muster/process/certificates.py /\(end - start\) \/ (\d+)/",
         rule=lambda life, part: life / part / 86400,
         about=0.01,
     ),
     _row(
         "When it has been there for «30 seconds» (`--trust-delay`)",
-        "webhook.trust:Terms.trust_delay",
-        "flag:webhook/options.py --trust-delay",
+        "webhook.certificates.trust:Terms.trust_delay",
+        "flag:webhook/certificates/options.py --trust-delay",
     ),
     _row(
         "nobody has needed it for «an hour» (`--authority-overlap`)",
-        "webhook.trust:Terms.overlap",
-        "flag:webhook/options.py --authority-overlap",
+        "webhook.certificates.trust:Terms.overlap",
+        "flag:webhook/certificates/options.py --authority-overlap",
     ),
-    _row("no longer trusted «an hour» and a minute later", "webhook.trust:Terms.overlap"),
+    _row("no longer trusted «an hour» and a minute later", "webhook.certificates.trust:Terms.overlap"),
     _row(
         "no longer trusted an hour and «a minute» later",
-        "webhook.trust:Terms.trust_delay",
+        "webhook.certificates.trust:Terms.trust_delay",
         # The delay, and what two looks and the write of every configuration take.
         rule=lambda delay: 2 * delay,
     ),
-    _row("it serves new files within «two seconds»", "webhook.mounted:_READ_SECONDS"),
-    _row("stays beside muster's own authority for «an hour»", "webhook.trust:Terms.overlap"),
-    _row("each at most once «an hour»", "webhook.notices:_HOUR"),
+    _row("it serves new files within «two seconds»", "webhook.certificates.mounted:_READ_SECONDS"),
+    _row("stays beside muster's own authority for «an hour»", "webhook.certificates.trust:Terms.overlap"),
+    _row("each at most once «an hour»", "webhook.certificates.notices:_HOUR"),
     _row(
         "| «a quarter» of its life is left",
-        r"text:webhook/serving.py /total_seconds\(\) \/ (\d+)/",
+        r"text:webhook/certificates/serving.py /total_seconds\(\) \/ (\d+)/",
         rule=lambda n: 1 / n,
     ),
     _row(
         "(at most «30 days»), and nobody has renewed it",
-        r"text:webhook/serving.py /(\d+) \* 86400/",
+        r"text:webhook/certificates/serving.py /(\d+) \* 86400/",
         rule=lambda days: days * 86400,
     ),
 )
@@ -258,7 +258,8 @@ _KNOWING = (
         rule=lambda share, timeout: share * timeout,
     ),
     _row(
-        "it is read once, «2» of the apiserver's 5 seconds at most", "webhook.knowledge:Knowledge.__init__.read_seconds"
+        "it is read once, «2» of the apiserver's 5 seconds at most",
+        "webhook.reviews.knowledge:Knowledge.__init__.read_seconds",
     ),
     _row(
         "2 of the apiserver's «5 seconds» at most",
@@ -271,11 +272,11 @@ _KNOWING = (
         "values:webhook.timeoutSeconds",
         rule=lambda share, timeout: share * timeout,
     ),
-    _row("behind its Service «three» times in a second", "webhook.reach:_TIMES"),
+    _row("behind its Service «three» times in a second", "webhook.certificates.activation:_TIMES"),
     _row(
         "behind its Service three times in «a second»",
-        "webhook.reach:_TIMES",
-        "webhook.reach:_PAUSE_SECONDS",
+        "webhook.certificates.activation:_TIMES",
+        "webhook.certificates.activation:_PAUSE_SECONDS",
         rule=lambda times, pause: times * pause,
         about=0.15,
     ),
@@ -314,7 +315,7 @@ _ASKS = (
         _row("«10 seconds» for one object", f"muster.kube.client:Client.{call}.deadline")
         for call in ("get", "get_path", "create", "replace", "apply", "merge_patch", "json_patch", "delete")
     ),
-    _row("«10 seconds» for one object", "controller.writer:_LONGEST_WRITE"),
+    _row("«10 seconds» for one object", "controller.fenced_writes:_LONGEST_WRITE"),
     _row("for one object, «60» for a page", "muster.kube.client:Client.list_page.deadline"),
     _row("for one object, «60» for a page", "muster.kube.listing:list_all.deadline"),
     _row("for one object, «60» for a page", "muster.kube.listing:list_into.deadline"),
@@ -348,7 +349,7 @@ _ASKS = (
     _row("at once; «2,000» wait for their turn", "controller.events:_PENDING"),
     _row("Of one gang «10» in a row", "controller.events:GANG_AT_ONCE"),
     _row("in a row, and then «one» a minute", "controller.events:GANG_PER_SECOND", rule=lambda rate: rate * 60),
-    _row("each once «an hour» at most", "webhook.notices:_HOUR"),
+    _row("each once «an hour» at most", "webhook.certificates.notices:_HOUR"),
 )
 
 _BOUNDS = (
@@ -356,27 +357,35 @@ _BOUNDS = (
     _row("is to begin within «30 seconds»,", "muster.kube.client:Client.watch.open_deadline"),
     _row("takes lines of «8 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
     _row(
-        "configurations every «10 seconds», at once", "webhook.trust:_CHECK_SECONDS", "webhook.mounted:_CHECK_SECONDS"
+        "configurations every «10 seconds», at once",
+        "webhook.certificates.trust:_CHECK_SECONDS",
+        "webhook.certificates.mounted:_CHECK_SECONDS",
     ),
-    _row("never sooner than «0.2 seconds» after", "webhook.trust:_BREATH_SECONDS"),
-    _row("is good from «an hour» before", "webhook.certificates:_SKEW"),
-    _row("lives at least «3» times as long", "webhook.options:_SHARE"),
-    _row("and a certificate for «a day».", "webhook.options:_SHORTEST_DAYS", rule=lambda days: days * 86400),
-    _row("the Secret holds «4» authorities", "webhook.rotation:_MOST_AUTHORITIES"),
-    _row("and a caBundle «8» at most", "webhook.trust:_MOST_IN_BUNDLE"),
-    _row("has not fitted them for «a minute».", "webhook.mounted:_PATIENCE_SECONDS"),
-    _row("said nothing for «0.1 seconds» are closed first", "webhook.listener:_SILENT_SECONDS"),
-    _row("at most «0.75» of them", "webhook.listener:_UNPROVEN"),
-    _row("no review was answered for «a second»", "webhook.listener:_UNPROVEN_SECONDS"),
-    _row("idle for longest, «0.1 seconds» at least", "webhook.listener:_IDLE_SECONDS"),
-    _row("may ask once more for «a second».", "webhook.listener:_TELLING_SECONDS"),
+    _row("never sooner than «0.2 seconds» after", "webhook.certificates.trust:_BREATH_SECONDS"),
+    _row("is good from «an hour» before", "muster.process.certificates:_SKEW"),
+    _row("lives at least «3» times as long", "webhook.certificates.options:_SHARE"),
+    _row(
+        "and a certificate for «a day».", "webhook.certificates.options:_SHORTEST_DAYS", rule=lambda days: days * 86400
+    ),
+    _row("the Secret holds «4» authorities", "webhook.certificates.rotation:_MOST_AUTHORITIES"),
+    _row("and a caBundle «8» at most", "webhook.certificates.trust:_MOST_IN_BUNDLE"),
+    _row("has not fitted them for «a minute».", "webhook.certificates.mounted:_PATIENCE_SECONDS"),
+    _row("said nothing for «0.1 seconds» are closed first", "webhook.server.listener:_SILENT_SECONDS"),
+    _row("at most «0.75» of them", "webhook.server.listener:_UNPROVEN"),
+    _row("no review was answered for «a second»", "webhook.server.listener:_UNPROVEN_SECONDS"),
+    _row("idle for longest, «0.1 seconds» at least", "webhook.server.listener:_IDLE_SECONDS"),
+    _row("may ask once more for «a second».", "webhook.server.listener:_TELLING_SECONDS"),
     _row("all were opened, «1» when something was not", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
     _row("was not, «2» when it could not ask", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
 )
 
 _IDLE = (
-    _row("both configurations «6» times a minute", "webhook.trust:_CHECK_SECONDS", rule=lambda pause: 60 / pause),
-    _row("«18» a minute of a webhook", "webhook.trust:_CHECK_SECONDS", rule=lambda pause: 3 * 60 / pause),
+    _row(
+        "both configurations «6» times a minute",
+        "webhook.certificates.trust:_CHECK_SECONDS",
+        rule=lambda pause: 60 / pause,
+    ),
+    _row("«18» a minute of a webhook", "webhook.certificates.trust:_CHECK_SECONDS", rule=lambda pause: 3 * 60 / pause),
     _row("and «30» of the controller", "values:controller.lease.retryPeriodSeconds", rule=lambda pause: 60 / pause),
     _row("its watches 2 every «90 seconds», by which", "muster.kube.reflector:Reflector.__init__.silence"),
 )

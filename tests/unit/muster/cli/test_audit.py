@@ -12,11 +12,11 @@ import yaml
 from muster.cli.audit import Audit
 from muster.cli.audited import print_audit
 from muster.cli.manifests import Document
-from muster.findings import Severity
-from muster.intent import Defaults
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.resource import QUEUES
-from muster.validation import Validation, read_validation
+from muster.model.findings import Severity
+from muster.model.strictness import Validation, read_validation
 from muster.workloads import kind_of
 from tests.support.manifests.families import FAMILIES, Family
 from tests.support.manifests.observed import (

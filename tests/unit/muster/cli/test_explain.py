@@ -12,10 +12,10 @@ from muster.cli.explain import explain
 from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
 from muster.cli.subjects import Event, Said, Subject, UnknownSubjectError, parse_name
-from muster.intent import Defaults
-from muster.modes import GateMode
-from muster.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
-from muster.objects import Namespace, Pod
+from muster.gangs.intent import Defaults
+from muster.model.modes import GateMode
+from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
+from muster.model.objects import Namespace, Pod
 from muster.workloads import KINDS, kind_of
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (

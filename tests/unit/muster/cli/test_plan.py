@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from muster.revision import revision
+from muster.process.revision import revision
 from tests.support.cli.plan_entries import ENTRIES
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.cli.picture import Picture
 from muster.cli.queues import queue_entries, queue_lines, screen
-from muster.names import MESSAGE, STATE
+from muster.model.names import MESSAGE, STATE
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
 

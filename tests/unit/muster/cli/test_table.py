@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.texts import printable
+from muster.model.texts import printable
 from tests.support.cli.plan_entries import ENTRIES
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.gang import Gang, Role
-from muster.objects import Pod, PodGroup, convert
+from muster.gangs.gang import Gang, Role
+from muster.model.objects import Pod, PodGroup, convert
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
 

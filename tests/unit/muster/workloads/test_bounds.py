@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.findings import Reason
+from muster.model.findings import Reason
 from muster.workloads import kind_of
 from muster.workloads.bounds import MOST
 from tests.support.manifests.families import Family, each, judged

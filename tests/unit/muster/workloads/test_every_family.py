@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from muster.admission import Context
-from muster.findings import Reason
-from muster.intent import Defaults
-from muster.queues import QueueTree, QueueView
-from muster.resources import as_text
+from muster.gangs.intent import Defaults
+from muster.model.findings import Reason
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
+from muster.validation.workload import Context
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import JSON, amounts, lines, template
 

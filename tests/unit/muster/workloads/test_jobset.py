@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects import Pod
+from muster.model.objects import Pod
 from muster.workloads.jobset import JOB_SET
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template

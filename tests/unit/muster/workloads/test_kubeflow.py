@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.objects import InvalidObjectError, Pod
-from muster.resources import as_text
-from muster.times import seconds_of
+from muster.model.objects import InvalidObjectError, Pod
+from muster.model.times import seconds_of
+from muster.resources.amounts import as_text
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.model import TimeLimit
 from tests.support.manifests.families import Family, each, judged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects import Pod
-from muster.resources import as_text
+from muster.model.objects import Pod
+from muster.resources.amounts import as_text
 from muster.workloads.mpi import MPI_JOB
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, QUEUE_LABELS, made, pod, pytorch_job, read, template

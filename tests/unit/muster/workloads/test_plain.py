@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.objects import Pod
-from muster.resources import as_text
+from muster.model.objects import Pod
+from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.workloads.plain import PLAIN_JOB
 from tests.support.manifests.families import judged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects import InvalidObjectError, Pod
-from muster.resources import as_text
+from muster.model.objects import InvalidObjectError, Pod
+from muster.resources.amounts import as_text
 from muster.workloads import kind_of, kind_of_owner
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.manifests.families import judged

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.admission import Verdict
-from muster.findings import Reason
-from muster.objects import InvalidObjectError
-from muster.resources import as_text
+from muster.model.findings import Reason
+from muster.model.objects import InvalidObjectError
+from muster.resources.amounts import as_text
+from muster.validation.workload import Verdict
 from tests.support.manifests.observed import JSON, NAMESPACE, lines, template
 from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
 

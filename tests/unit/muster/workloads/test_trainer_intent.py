@@ -9,7 +9,7 @@ import pytest
 
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
-from muster.objects import ObjectMeta
+from muster.model.objects import ObjectMeta
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, template
 from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, runtime, step, train_job
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.admission import Context
-from muster.intent import Defaults
-from muster.objects import Pod
-from muster.queues import QueueTree, QueueView
-from muster.resources import as_text
+from muster.gangs.intent import Defaults
+from muster.model.objects import Pod
+from muster.model.topology import Topology
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
-from muster.topology import Topology
+from muster.validation.workload import Context
 from muster.workloads.volcano_job import VOLCANO_JOB
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, amounts, lines, made, pod, read, template
 
 if TYPE_CHECKING:
-    from muster.gang import Gang
+    from muster.gangs.gang import Gang
 
 
 def task(name: str, replicas: int | None = 2, cpu: str = "1", priority: str = "", **fields: object) -> JSON:

@@ -9,8 +9,8 @@ import pytest
 
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.process.certificates import issue
 from tests.support.cli.doctor_snapshots import HELD, NOW, configuration, found, levels, messages, ours
-from webhook.certificates import issue
 
 DAY = 86400.0
 WHERE = "Secret muster-system/muster-webhook-tls"

@@ -11,8 +11,8 @@ from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.installed import Installation, installations
 from muster.cli.doctor.rights import Right, needed
 from muster.cli.doctor.sight import Account, Lease
-from muster.objects import convert
-from muster.times import text_of
+from muster.model.objects import convert
+from muster.model.times import text_of
 from tests.support.cli.doctor_snapshots import (
     NAMESPACE,
     NOW,

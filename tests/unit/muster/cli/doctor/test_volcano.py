@@ -7,8 +7,8 @@ import pytest
 from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.sight import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
-from muster.objects import convert
-from muster.times import text_of
+from muster.model.objects import convert
+from muster.model.times import text_of
 from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages
 
 

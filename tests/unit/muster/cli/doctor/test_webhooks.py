@@ -7,9 +7,9 @@ import pytest
 from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.sight import CLOSED, Answer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
-from muster.objects import convert
+from muster.model.objects import convert
 from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
-from webhook import bundles
+from webhook.certificates import bundles
 
 CALL = 'Internal error occurred: failed calling webhook "plain.pods.muster.dev": failed to call webhook: Post "u": '
 

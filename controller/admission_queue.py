@@ -1,0 +1,150 @@
+"""The ledger of a leader's term, and whom to look at again when something in it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.standing import beside, candidate, enter
+from controller.status_updates import Rounds
+from muster.model.gang_states import State
+from muster.model.modes import GateMode
+from muster.observe.queues import view_of
+from muster.queueing.ledger import Decision, Ledger, queue_not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.standing import Look, Standing
+    from muster.model.objects import Queue
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
+    from muster.resources.amounts import Resources
+
+__all__ = ["Line"]
+
+
+class Line:
+    """Those who hold and those who wait; `look_at` is called for every gang for which a change may mean something.
+
+    Those who may start, or grow, are looked at once; the others only have other words to hear, in their turn. `clock`
+    never goes back, `wall` is the time of day; both in seconds.
+    """
+
+    def __init__(
+        self, look_at: Callable[[GangKey], None], *, clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self.ledger = Ledger()
+        self._look_at = look_at
+        self._clock = clock
+        self._wall = wall
+        self.lost: set[GangKey] = set()
+        """Those for whose queue there is none: they stand in no line."""
+        self._surplus: set[GangKey] = set()
+        self._rounds = Rounds()
+        self._turns: set[GangKey] = set()
+
+    def set_queue(self, queue: Queue) -> bool:
+        """Enter a queue, or what has changed in it; one that cannot be read starts nothing. True for a change."""
+        view = view_of(queue)
+        return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
+
+    def terms(self, queue: str) -> tuple[object, ...]:
+        """What may concern others than those who stand in its line: whose it is, where, and what it says of gates."""
+        view = self.ledger.tree.get(queue)
+        return (view.gate, view.namespaces, view.parent) if view else ()
+
+    def bound(self, nodes: Resources | None) -> None:
+        """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
+        if self.ledger.bound(nodes):
+            self.wake_all()
+
+    def enter(self, view: View, look: Look) -> Standing:
+        """Enter the gang as it stands, and tell nobody."""
+        standing = enter(view, self.ledger, look)
+        if standing.opening and standing.opening.surplus:
+            self._surplus.add(view.key)
+        else:
+            self._surplus.discard(view.key)
+        if standing.lost:
+            self.lost.add(view.key)
+        else:
+            self.lost.discard(view.key)
+        return standing
+
+    def stand(self, view: View, look: Look) -> Standing:
+        """Enter the gang as it stands, and wake its neighbours when that changes something for them."""
+        keys = (view.key, *beside(view.key))
+        before = {self.ledger.queue_of(key) for key in keys}
+        standing = self.enter(view, look)
+        if standing.changed:
+            for queue in before | {self.ledger.queue_of(key) for key in keys}:
+                if queue is not None:
+                    self.wake(queue, but=view.key)
+            if standing.wave is not None:
+                # In line it may have what it could not take without standing there.
+                self._look_at(view.key)
+        return standing
+
+    def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
+        """What holds for a gang that waits: the ledger's word, where it is to be asked; None where it has none."""
+        if standing.lost and view.intent is not None:
+            return queue_not_found(view.intent.queue)
+        if standing.gate is GateMode.ASSEMBLE:
+            return Decision(fits=True, state=State.ADMITTED, message="all its pods are there")
+        return self.ledger.decide(view.key, now)
+
+    def refusal(self, view: View, look: Look) -> Decision | None:
+        """Why a gang that wants to start cannot, however much is free; None when it can."""
+        if view.intent is not None and not self.ledger.tree.open_to(view.intent.queue, view.namespace):
+            return queue_not_found(view.intent.queue)
+        return self.ledger.refusal(candidate(view, look.priorities, view.mark), look.now)
+
+    def leave(self, key: GangKey) -> None:
+        """Take the gang out, and wake those who waited with it."""
+        queue = self.ledger.queue_of(key)
+        if self.ledger.forget(key) and queue is not None:
+            self.wake(queue, but=key)
+
+    def forget(self, key: GangKey) -> None:
+        """Drop what is remembered of a gang that is gone."""
+        self.lost.discard(key)
+        self._surplus.discard(key)
+        self._turns.discard(key)
+
+    def wake(self, queue: str, but: GangKey | None = None) -> None:
+        """Look again at who may start for a change in a queue, or may grow; the others are told in their turn.
+
+        Each is looked at once for a change: when thousands start, each start is no news for the others.
+        """
+        competing = self.ledger.competing(queue)
+        self._rounds.touch(competing)
+        startable = self.ledger.news(queue, self._wall())
+        if startable is None:
+            return
+        growing = (key for key in self._surplus if self.ledger.queue_of(key) in competing)
+        for gang in dict.fromkeys(key.gang for key in (*startable, *growing)):
+            if gang != but:
+                self._look_at(gang)
+
+    def wake_all(self) -> None:
+        """As `wake`, of all queues: where one stands may have changed, and so whom it competes with."""
+        for queue in self.ledger.fields():
+            self.wake(queue)
+
+    def tell(self) -> None:
+        """Look at those whose words have changed, the head of each line first; to be called about every second."""
+        for key in self._rounds.due(self._clock(), self.ledger.waiting):
+            if key == key.gang:
+                self.give_turn(key)
+                self._look_at(key)
+
+    def give_turn(self, key: GangKey) -> None:
+        """Have the gang's words written when it is looked at next, also where only their numbers are others."""
+        self._turns.add(key)
+
+    def take_turn(self, key: GangKey) -> bool:
+        """Whether it is the gang's turn, which then is over."""
+        if key not in self._turns:
+            return False
+        self._turns.remove(key)
+        return True

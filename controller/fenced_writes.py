@@ -1,0 +1,73 @@
+"""Every write of the controller, fenced: nothing is sent unless the lease is ours, nor may it outlast the lease."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+    from muster.model.objects import ObjectMeta
+
+__all__ = ["NotLeaderError", "Writer"]
+
+_LONGEST_WRITE = 10.0
+
+
+class NotLeaderError(RuntimeError):
+    """The lease may be somebody else's by now: nothing may be written."""
+
+
+class Writer:
+    """The client's writes for a leader; `budget` gives the seconds for which others are sure not to write."""
+
+    def __init__(self, client: Client, budget: Callable[[], float]) -> None:
+        self._client = client
+        self._budget = budget
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        field_manager: str,
+    ) -> bytes:
+        """Server-side apply of the object that the body names; raises ApiError and NotLeaderError, as all of these."""
+        meta = body["metadata"]
+        return await self._client.apply(
+            resource,
+            meta["name"],
+            body,
+            meta["namespace"],
+            field_manager=field_manager,
+            deadline=self._deadline(),
+        )
+
+    async def patch(self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any]) -> bytes:
+        """Strategic merge patch of a built-in kind."""
+        return await self._client.strategic_merge_patch(resource, name, body, namespace, deadline=self._deadline())
+
+    async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
+        """Add annotations to the object of that name and UID; nothing else of it is touched."""
+        body = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
+        await self._client.merge_patch(resource, meta.name, body, meta.namespace, deadline=self._deadline())
+
+    async def create(self, resource: Resource, body: Mapping[str, Any]) -> bytes:
+        """Create the object in the namespace that the body names."""
+        return await self._client.create(resource, body, body["metadata"]["namespace"], deadline=self._deadline())
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
+    ) -> None:
+        """Delete the object of that UID, perhaps only in that state; one that is gone is a success."""
+        await self._client.delete(
+            resource, name, namespace, uid=uid, resource_version=resource_version, deadline=self._deadline()
+        )
+
+    def _deadline(self) -> float:
+        seconds = self._budget()
+        if seconds <= 0:
+            raise NotLeaderError("the lease is no longer ours")
+        return min(seconds, _LONGEST_WRITE)

@@ -1,0 +1,150 @@
+"""What is said of a gang: the sentences that need more than a number from the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.model.gang_states import State
+from muster.resources.amounts import describe, total
+from muster.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from controller.gates import Opening
+    from muster.observe.view import View
+    from muster.resources.amounts import Resources
+    from muster.workloads import Workload
+
+__all__ = [
+    "aside",
+    "at_rest",
+    "beyond",
+    "in_the_way",
+    "lacking",
+    "left_alone",
+    "of_the_scheduler",
+    "still_held",
+    "to_a_maker",
+    "to_a_rival",
+    "too_large",
+    "unmarked",
+]
+
+# How many pods a sentence names.
+_NAMED = 3
+# What Volcano binds pods to that name it and no PodGroup: it makes one by the UID of their owner.
+_VOLCANOS_OWN = "podgroup-"
+
+
+def of_the_scheduler(view: View) -> str:
+    """Why the scheduler finds no place, in its own words."""
+    of_group = view.pod_group.status.conditions if view.pod_group else ()
+    words = next((one.message for one in reversed(of_group) if one.type == "Unschedulable" and one.message), "")
+    of_pods = (one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled")
+    words = words or next((one.message for one in of_pods if one.message), "")
+    return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
+
+
+def at_rest(workload: Workload) -> tuple[State, str]:
+    """State and sentence for a workload that has ended, or is suspended."""
+    if workload.finished:
+        return State.FINISHED, "the workload has ended"
+    return State.SUSPENDED, "the workload is suspended"
+
+
+def too_large(view: View) -> str:
+    """Why a gang that was admitted queues again: all its pods are new, and ask for more."""
+    needs = describe(view.gang.min_resources if view.gang else {})
+    return f"all its pods were made anew and need {needs}, which is more than it was admitted for"
+
+
+def lacking(view: View) -> str:
+    """Which pods the gang still lacks."""
+    if view.gang is None:
+        return ""
+    missing = []
+    for role in view.gang.roles:
+        there = sum(member.role == role.name for member in view.members)
+        if there < role.minimum:
+            missing.append(f"{role.name} {there} of {role.minimum}")
+    return f"waiting for its pods: {', '.join(missing)}"
+
+
+def beyond(opening: Opening, stuck: Resources) -> str:
+    """Which pods of a gang that is admitted still wait, and for what; "" where none does.
+
+    `stuck` is what its opened pods ask for that have found no node for too long.
+    """
+    words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
+    if opening.surplus:
+        names = ", ".join(member.pod.metadata.name for member in opening.surplus)
+        words += f"; no room yet for {describe(total(one.requests for one in opening.surplus))} more ({names})"
+    lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
+    return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
+
+
+def aside(view: View) -> str:
+    """What the owner of a gang is to know beside its state, while pods of it are held; "" where that is nothing."""
+    words = ""
+    if view.withdrawn and view.intent is not None:
+        words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
+    if view.holds and view.outsiders and not view.left_alone:
+        words += f"; pods that came without muster open nothing ({_named(view)})"
+    return words
+
+
+def still_held(view: View) -> str:
+    """What the owner of held pods is told who takes back what they were made for."""
+    count = sum(member.held for member in view.members)
+    stays = f'what is held ({count} pods) stays in queue "{view.intent.queue if view.intent else ""}" as last asked for'
+    return (
+        f"the workload asks for nothing any more, but {stays}: "
+        "delete the workload and apply it again, or name another queue to wait there"
+    )
+
+
+def in_the_way(view: View) -> tuple[State, str]:
+    """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
+    if not view.members and view.outsiders:
+        return _came_without(view)
+    message = f'a PodGroup "{view.key.name}" that muster did not make is in the way; delete or rename it'
+    return State.FOREIGN_POD_GROUP, message
+
+
+def left_alone(view: View) -> tuple[State, str]:
+    """State and sentence for a workload that asks for nothing any more, or of which pods came without muster."""
+    if view.gang is None and not view.error:
+        return State.NOT_MANAGED, "the workload was taken out of muster's hands"
+    return _came_without(view)
+
+
+def _came_without(view: View) -> tuple[State, str]:
+    names = (scheduler.bound_to(pod) for pod in view.outsiders for scheduler in SCHEDULERS.values())
+    bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
+    if bound:
+        return State.EXTERNAL, f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it'
+    return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {_named(view)}"
+
+
+def _named(view: View) -> str:
+    """The pods that came without muster, the first of them by name."""
+    named = ", ".join(pod.metadata.name for pod in view.outsiders[:_NAMED])
+    more = f" and {len(view.outsiders) - _NAMED} more" if len(view.outsiders) > _NAMED else ""
+    return f"{named}{more}"
+
+
+def to_a_maker(view: View, message: str) -> str:
+    """What is told of a gang to who made its workload, and may have made others."""
+    if view.kind is None or view.decoded is None or not view.kind.owns_pod_group:
+        return f'gang "{view.key.name}": {message}'
+    return f'{view.kind.kind} "{view.decoded.metadata.name}": {message}'
+
+
+def to_a_rival(view: View) -> str:
+    """What another workload is told whose pods are bound to this gang's PodGroup."""
+    owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
+    return f'the PodGroup "{view.key.name}" is that of {owner}, and it waits until that is gone; rename one of them'
+
+
+def unmarked(refusal: str) -> str:
+    """For a gang that may start, and whose PodGroup cannot be marked."""
+    return f"it may start, but its admission cannot be written on its PodGroup: {refusal}; others start before it"

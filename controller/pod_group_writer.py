@@ -1,0 +1,105 @@
+"""Writes the PodGroups: what they should say, and why; later and later where somebody else keeps writing over it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from controller.reports import annotations_of, says
+from muster.kube.resource import POD_GROUPS
+from muster.model.objects import PodGroup, decode
+from muster.observe.pod_groups import WORKLOAD_MANAGER, applicable, up_to_date
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from controller.fenced_writes import Writer
+    from controller.memory import Memory
+    from controller.reports import Reporter
+    from muster.model.gang_states import State
+    from muster.model.objects import ObjectMeta
+    from muster.observe.pod_groups import Wanted
+    from muster.observe.view import Mark, View
+    from muster.queueing.ledger import GangKey
+
+__all__ = ["Keeper"]
+
+logger = logging.getLogger(__name__)
+
+# Seconds after which a PodGroup that seemed to be nobody's, and is somebody's, is looked at again.
+_BEHIND = 5.0
+
+
+class Keeper:
+    """Keeps the PodGroups as they should be; `look_again` is called with a gang and the seconds until it is due.
+
+    `alive` is asked whether a PodGroup is still somebody's (`controller.alive`). All of it raises ApiError for a write
+    that was not taken, and NotLeaderError. `clock` never goes back.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        look_again: Callable[[GangKey, float], None],
+        *,
+        alive: Callable[[ObjectMeta], Awaitable[bool]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._alive = alive
+        self._writer = writer
+        self._reporter = reporter
+        self._look_again = look_again
+        self._clock = clock
+
+    async def ensure(self, view: View, memory: Memory, wanted: Wanted) -> View:
+        """Have the PodGroup be as it should."""
+        if view.pod_group is not None and up_to_date(view.pod_group, wanted):
+            return view
+        manifest, now = wanted.manifest, self._clock()
+        wait = memory.repairs.wait(manifest, now)
+        if wait > 0:
+            self._look_again(view.key, wait)
+            return view
+        group = await self._apply(manifest, view.pod_group)
+        if view.pod_group is None and not up_to_date(group, wanted):
+            # Volcano's own webhook sends new ones from queue "default" to the namespace's; what is changed it lets be.
+            group = await self._apply(manifest, group)
+        memory.repairs.note(manifest, now)
+        memory.written = group
+        return replace(view, pod_group=group)
+
+    async def _apply(self, manifest: dict[str, Any], group: PodGroup | None) -> PodGroup:
+        body = applicable(manifest, group)
+        return decode(await self._writer.apply(POD_GROUPS, body, field_manager=WORKLOAD_MANAGER), PodGroup)
+
+    async def report(self, view: View, memory: Memory, mark: Mark, state: State, message: str) -> None:
+        """Bring annotations and events up to date; nothing is written when nothing changed."""
+        if view.pod_group is not None and view.ours and not says(view, mark, state, message):
+            await self.write(view, memory, mark, state, message)
+        self._reporter.tell(view, state, message, self._clock())
+
+    async def write(self, view: View, memory: Memory, mark: Mark, state: State, message: str) -> View:
+        """Have the PodGroup say what was decided, and why."""
+        words, now = annotations_of(mark, state, message), self._clock()
+        wait = memory.words.wait(words, now)
+        if wait > 0:
+            self._look_again(view.key, wait)
+            return view
+        memory.written = await self._reporter.mark(view, mark, state, message)
+        memory.words.note(words, now)
+        memory.said = str(state), message
+        return replace(view, pod_group=memory.written)
+
+    async def delete(self, view: View) -> None:
+        """Take away a PodGroup that is nobody's any more by the apiserver's word; its deletion brings the gang back."""
+        if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
+            return
+        meta = view.pod_group.metadata
+        if await self._alive(meta):
+            # A watch is behind, or another workload has the name as well: whoever it is that runs goes on.
+            self._look_again(view.key, _BEHIND)
+            return
+        logger.info("%s: deleting the PodGroup", view.key)
+        await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)

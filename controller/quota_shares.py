@@ -1,0 +1,123 @@
+"""Gangs that lack pods because a ResourceQuota refuses them, and which of them goes first.
+
+A held pod is charged like any other, so that two gangs, each with a part of its pods, may keep each other from the rest
+for ever. Nothing of it is seen but what each of them said when it was looked at last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.resources.amounts import describe, times, total, within
+from muster.resources.resource_quotas import charge, short_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
+    from muster.queueing.queue_state import Order
+    from muster.resources.amounts import Resources
+    from muster.resources.resource_quotas import ResourceQuota
+
+__all__ = ["Shares", "Shortage"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What a gang holds of a quota and what it lacks; those of the smallest `order` go first.
+
+    `gives` tells that its workload asks to give back what it cannot use.
+    """
+
+    order: Order
+    held: Resources
+    lacks: Resources
+    gives: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why a gang has not got its next pod: of a quota there is only so much `left`.
+
+    `rival` is another gang that lacks pods for the same quota, the first in order; `yields` is who would have all its
+    pods if this gang, and who else asks for it, gave theirs back.
+    """
+
+    quota: str
+    asks: Resources
+    left: Resources
+    rival: GangKey | None = None
+    rivals_share: Resources | None = None
+    yields: GangKey | None = None
+
+    @property
+    def words(self) -> str:
+        """The shortage, and what to do about it."""
+        short = describe({name: self.asks[name] for name in self.left})
+        said = (
+            f'ResourceQuota "{self.quota}" refuses the next one, which needs {short}: it has {describe(self.left)} left'
+        )
+        if self.rival is None or self.rivals_share is None:
+            return f"{said}; have it raised, or end what else is charged to it"
+        return (
+            f'{said}; gang "{self.rival.name}" holds {describe(self.rivals_share)} of it and lacks pods as well: '
+            "delete one of the two, or have it raised"
+        )
+
+
+class Shares:
+    """Who lacks pods for which quota."""
+
+    def __init__(self) -> None:
+        self._shares: dict[tuple[str, str], dict[GangKey, _Share]] = {}
+        self._quota_of: dict[GangKey, tuple[str, str]] = {}
+
+    def forget(self, key: GangKey) -> None:
+        """The gang has its pods, or wants none."""
+        quota = self._quota_of.pop(key, None)
+        if quota is not None:
+            shares = self._shares[quota]
+            del shares[key]
+            if not shares:
+                del self._shares[quota]
+
+    def look(self, view: View, quotas: Iterable[ResourceQuota], order: Order, *, gives: bool) -> Shortage | None:
+        """Which quota refuses the gang's next pod, and who else lacks pods for it; None where none does."""
+        self.forget(view.key)
+        missing = _missing(view)
+        found = short_of(quotas, missing[0][0]) if missing else None
+        if found is None:
+            return None
+        quota, left = found
+        key = view.key.namespace, quota.metadata.name
+        held = charge(total(member.requests for member in view.members), len(view.members))
+        lacks = charge(total(times(requests, count) for requests, count in missing), sum(n for _, n in missing))
+        shares = self._shares.setdefault(key, {})
+        own = shares[view.key] = _Share(order, held, lacks, gives)
+        self._quota_of[view.key] = key
+        asks = charge(missing[0][0], 1)
+        others = [one for one in shares if one != view.key]
+        if not others:
+            return Shortage(quota.metadata.name, asks, left)
+        rival = min(others, key=lambda one: shares[one].order)
+        share = {name: shares[rival].held[name] for name in left if name in shares[rival].held}
+        first = shares[rival]
+        helps = gives and first.order < own.order and _helps(first, left, shares.values())
+        return Shortage(quota.metadata.name, asks, left, rival, share, rival if helps else None)
+
+
+def _helps(first: _Share, left: Resources, shares: Iterable[_Share]) -> bool:
+    """Whether what is left, and what those behind it give back, is all that the first one lacks of what is short."""
+    given = total(one.held for one in shares if one.gives and one.order > first.order)
+    return within({name: first.lacks[name] for name in left if name in first.lacks}, total((left, given)))
+
+
+def _missing(view: View) -> list[tuple[Resources, int]]:
+    """What the pods ask for that the gang lacks, role by role, and how many there are."""
+    if view.gang is None:
+        return []
+    there = {role.name: sum(member.role == role.name for member in view.members) for role in view.gang.roles}
+    counts = ((role.requests, role.minimum - there[role.name]) for role in view.gang.roles)
+    return [(requests, count) for requests, count in counts if count > 0]

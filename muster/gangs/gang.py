@@ -1,0 +1,212 @@
+"""What must start together: the gang of a workload, its roles, and what it needs at least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from muster.model.names import LONGEST_NAME, label_value
+from muster.model.objects import InvalidObjectError
+from muster.resources.amounts import Resources, parse_resources, times, total
+from muster.resources.pod_defaults import NOTHING_ADDED
+from muster.resources.pod_requests import pod_requests
+from muster.resources.resource_quotas import charge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from muster.gangs.intent import Intent
+    from muster.model.objects import PriorityClass
+    from muster.resources.pod_defaults import Additions
+    from muster.resources.quantity import Quantity
+    from muster.workloads import RoleSpec, Workload
+
+__all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
+
+# minMember is an int32.
+_MOST_PODS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A group of equal pods in a gang.
+
+    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
+    Pods of a role that is not `gated` come later and are never held; room for `reserved` of them is kept for them.
+    Those of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. Where so
+    many are `made_first`, the others are made when these have nodes.
+    """
+
+    name: str
+    replicas: int
+    minimum: int
+    requests: Resources
+    leads: bool
+    gated: bool = True
+    reserved: int = 0
+    together: bool = False
+    grows: bool = False
+    made_first: int = 0
+
+    @property
+    def awaited(self) -> int:
+        """How many of its pods are there before the first of them starts."""
+        return self.made_first or self.replicas
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether there are, or may come to be, more of its pods than the gang cannot start without."""
+        return self.grows or self.replicas > self.minimum
+
+    @property
+    def elastic(self) -> bool:
+        """Whether some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
+        return self.exceeds and self.gated and not (self.together or self.made_first)
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The pods of one workload that must start together: one gang, one PodGroup.
+
+    `roles` stand in the order in which they count towards `min_member`. `min_resources` are what the first `min_member`
+    pods ask for, or what the user wrote.
+    """
+
+    namespace: str
+    name: str
+    roles: tuple[Role, ...]
+    min_member: int
+    min_resources: Resources
+
+    @property
+    def label(self) -> str:
+        """The gang's name as a label value of its pods."""
+        return label_value(self.name)
+
+    @property
+    def min_task_member(self) -> dict[str, int]:
+        """How many pods of each role the gang cannot start without."""
+        return {role.name: role.minimum for role in self.roles if role.minimum}
+
+    @property
+    def charged(self) -> dict[str, Quantity]:
+        """What quotas are charged at least when it runs: its minimum, and those that come with it (`quotas.PODS`)."""
+        counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
+        return charge(total(times(requests, count) for requests, count in counts if count), sum(n for _, n in counts))
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it has, or may come to have, more pods than it cannot start without."""
+        return any(role.exceeds for role in self.roles)
+
+    def role(self, name: str) -> Role | None:
+        """The role of that name."""
+        return next((role for role in self.roles if role.name == name), None)
+
+
+def priority_value(name: str, priorities: Mapping[str, int]) -> int:
+    """The value of a PriorityClass; `priorities` holds under "" what pods without a class get. Unknown ones count 0."""
+    return priorities.get(name, 0)
+
+
+def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
+    """The values of PriorityClasses by name; under "" what a pod without a class gets (the global default, or 0).
+
+    Of several global defaults the lowest counts, as for the apiserver's Priority plugin.
+    """
+    known = list(classes)
+    values = {item.metadata.name: item.value for item in known}
+    return values | {"": min((item.value for item in known if item.global_default), default=0)}
+
+
+def gang_of(
+    workload: Workload,
+    intent: Intent,
+    priorities: Mapping[str, int],
+    additions: Additions = NOTHING_ADDED,
+) -> Gang:
+    """The gang of a workload.
+
+    `priorities` maps PriorityClass names to values; `additions` are what its pods will get beside what the
+    templates say. Raises InvalidObjectError, with the field's path, for what makes no gang: amounts that are no
+    quantities, minAvailable below 1 or above the pods that there are, pods without containers, more pods or a longer
+    name than a PodGroup can have.
+    """
+    _check(workload)
+
+    def order(spec: RoleSpec) -> tuple[int, bool]:
+        # As the operators sort: the urgent first; among equals the pods that the others wait for.
+        own = spec.template.spec.priority_class_name
+        name = own or (intent.priority_class if intent.prioritise_pods else "")
+        return -priority_value(name, priorities), not spec.leads
+
+    specs = sorted(workload.roles, key=order)
+    available = workload.policy.min_available
+    least = sum(spec.minimum for spec in specs)
+    if available is not None:
+        # A pod that comes only when the others run cannot be one of those that they wait for.
+        least = _checked_min_available(available, workload, sum(spec.replicas for spec in specs if spec.gated))
+    if least > _MOST_PODS:
+        raise InvalidObjectError(
+            "spec", f"{least} pods are more than the {_MOST_PODS} of a PodGroup; lower the replicas"
+        )
+    roles = tuple(_roles(specs, least, additions))
+    if workload.policy.min_resources is not None:
+        min_resources = parse_resources(
+            workload.policy.min_resources,
+            path=f"{workload.policy_path}.minResources",
+        )
+    else:
+        needed = ((role.requests, role.minimum + role.reserved) for role in roles)
+        min_resources = total(times(requests, count) for requests, count in needed if count)
+    return Gang(
+        namespace=workload.metadata.namespace,
+        name=workload.pod_group,
+        roles=roles,
+        # Volcano takes a gang of none for a finished one.
+        min_member=max(least, 1),
+        min_resources=min_resources,
+    )
+
+
+def _check(workload: Workload) -> None:
+    name = workload.pod_group
+    if len(name) > LONGEST_NAME:
+        raise InvalidObjectError(
+            "metadata.name",
+            f'its PodGroup "{name}" would have {len(name)} characters and may have {LONGEST_NAME}; use a shorter name',
+        )
+    for role in workload.roles:
+        if not role.template.spec.containers:
+            raise InvalidObjectError(f"{role.path}.containers", "empty; a pod has at least one container")
+    seconds = workload.policy.schedule_timeout_seconds
+    if seconds is not None and seconds < 0:
+        path = f"{workload.policy_path}.scheduleTimeoutSeconds"
+        raise InvalidObjectError(path, f"{seconds} is negative; use 0 or more seconds")
+
+
+def _checked_min_available(available: int, workload: Workload, replicas: int) -> int:
+    path = f"{workload.policy_path}.minAvailable"
+    if available < 1:
+        raise InvalidObjectError(path, f"{available} is below 1; a gang starts with at least one pod")
+    if available > replicas:
+        raise InvalidObjectError(
+            path,
+            f"{available} is above the {replicas} pods that there are; lower it or raise the replicas",
+        )
+    return available
+
+
+def _roles(specs: list[RoleSpec], least: int, additions: Additions) -> list[Role]:
+    # The roles' own minimums hold while they are no more than `least`; what is left of it is filled up in order.
+    own = sum(spec.minimum for spec in specs)
+    left = least - own if own <= least else least
+    roles = []
+    for spec in specs:
+        minimum = spec.minimum if own <= least else 0
+        more = min(spec.replicas - minimum, left) if spec.gated else 0
+        left -= more
+        requests = pod_requests(additions.completed(spec.template.spec, path=spec.path), path=spec.path)
+        role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
+        roles.append(replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first))
+    return roles

@@ -1,0 +1,257 @@
+"""Which scheduler, queue and priority the user asked for, and where it was said.
+
+Per field the first that says something wins: labels, then `spec.runPolicy.schedulingPolicy`, then the annotation that
+Volcano's users know, looked for at the workload nearest to the pod and then up its owners; then the namespace (the
+queue only), then what the templates name, then the defaults of the installation. A workload for which none of the first
+three says anything is not muster's unless it is opted in, and neither is one that names a scheduler muster is not
+configured for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.model.modes import GateMode
+from muster.model.names import (
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    REQUIRED,
+    SCHEDULER_LABEL,
+    UNNAMED_SCHEDULERS,
+)
+from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
+from muster.model.strictness import Validation
+from muster.model.topology import Topology, read_topology
+from muster.workloads import SchedulingPolicy, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.workloads import Workload
+
+__all__ = [
+    "Defaults",
+    "Intent",
+    "Surroundings",
+    "find_intent",
+    "foreign_scheduler",
+    "may_run_beside",
+    "named_queue",
+    "required",
+    "required_since",
+    "speaks",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds where nobody says anything else, which gang schedulers there are, and how strict admission is."""
+
+    scheduler: str = "volcano"
+    queue: str = "default"
+    schedulers: frozenset[str] = frozenset({"volcano"})
+    gate: GateMode = GateMode.QUEUE
+    validation: Validation = field(default_factory=Validation)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What may speak for a workload beside its metadata.
+
+    First `nearer`, what its kind says in other places or objects (`Kind.voices`); then its owners, the nearest first;
+    then its namespace.
+    """
+
+    nearer: tuple[Voice, ...] = ()
+    owners: tuple[ObjectMeta, ...] = ()
+    namespace: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """All but the namespace, the nearest first."""
+        return (*self.nearer, *(_voice(f"owner {owner.name}", owner) for owner in self.owners))
+
+
+_ALONE = Surroundings()
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the user wants of gang scheduling.
+
+    `priority_class` is "" where nobody named one. `said` gives for each of `scheduler`, `queue` and `priorityClassName`
+    the path of the field that decided it; a field that is missing there has its default. `prioritise_pods` tells that
+    the priority was asked for the workload as a whole, so that pods whose template names none get it.
+    """
+
+    scheduler: str
+    queue: str
+    priority_class: str
+    said: Mapping[str, str]
+    prioritise_pods: bool
+    topology: Topology | None = field(default=None)
+
+
+def speaks(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
+    """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
+    nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
+    if required(around.namespace):
+        return True
+    for one in (*nearest_first, around.namespace):
+        managed = one.labels.get(MANAGED)
+        if managed in ("true", "false"):
+            return managed == "true"
+    return policy != SchedulingPolicy() or any(_says(one) for one in nearest_first)
+
+
+def required(namespace: ObjectMeta) -> bool:
+    """Whether all workloads of the namespace are muster's, and nothing below it opts out."""
+    return namespace.labels.get(MANAGED) == REQUIRED
+
+
+def may_run_beside(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
+    """Whether pods of the workload may have come without muster, so that it is left alone until they are gone.
+
+    Where muster is required a workload may that is older than the rule; nobody changes when an object was made, while
+    labels and owners of a pod are its owner's to change. Where nobody tells since when that is so, any may.
+    """
+    since = required_since(namespace) if required(namespace) else ""
+    return not since or workload.creation_timestamp <= since
+
+
+def required_since(namespace: ObjectMeta) -> str:
+    """When the label was written last, with what its manager wrote beside it (RFC 3339); "" where nobody tells."""
+    if not isinstance(namespace, WrittenMeta):
+        return ""
+    label = f"f:{MANAGED}"
+    times = (one.time for one in namespace.managed_fields if label in one.fields.metadata.get("f:labels", {}))
+    return max(times, default="")
+
+
+def _says(one: ObjectMeta | Voice) -> bool:
+    return any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL)) or bool(
+        one.annotations.get(QUEUE_ANNOTATION),
+    )
+
+
+def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _ALONE) -> Intent | None:
+    """The intent of a workload, or None when muster leaves it alone.
+
+    Raises InvalidObjectError for labels that have not the form that they must have, and for a scheduler that is none of
+    muster's where the namespace requires one of these.
+    """
+    policy = workload.policy
+    if not speaks(workload.metadata, policy, around):
+        return None
+    if foreign := foreign_scheduler(workload, defaults, around):
+        if not required(around.namespace):
+            return None
+        known = ", ".join(sorted(defaults.schedulers))
+        raise InvalidObjectError(
+            foreign[0], f'"{foreign[1]}" is none of muster\'s schedulers, which this namespace requires; name {known}'
+        )
+    said: dict[str, str] = {}
+
+    def first(field: str, *sayings: tuple[str, str]) -> str:
+        for path, value in sayings:
+            if value:
+                said[field] = path
+                return value
+        return ""
+
+    scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, around))
+    of_namespace = _annotation(QUEUE_ANNOTATION, _voice(f"namespace {around.namespace.name}", around.namespace))
+    queue = first("queue", *_queues(workload, around), of_namespace)
+    of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, around)
+    priority = first(
+        "priorityClassName",
+        of_workload,
+        (f"{workload.policy_path}.{workload.priority_field}", policy.priority_class),
+        *of_others,
+    )
+    prioritise_pods = bool(priority)
+    scheduler = scheduler or first("scheduler", *_of_pods(workload))
+    if not priority and workload.priority_of_pods:
+        priority = first(
+            "priorityClassName",
+            *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in workload.roles),
+        )
+    return Intent(
+        scheduler=scheduler or defaults.scheduler,
+        queue=queue or defaults.queue,
+        priority_class=priority,
+        said=said,
+        prioritise_pods=prioritise_pods,
+        topology=_topology(workload, around),
+    )
+
+
+def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str, str] | None:
+    """Where the workload, or who speaks for it, names a queue, and which; None where it is left to the namespace."""
+    return next((said for said in _queues(workload, around) if said[1]), None)
+
+
+def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
+    """Where the queue may be named, but for the namespace, the first that counts first, and what is said there."""
+    return [
+        _of_workload(QUEUE_LABEL, workload),
+        (f"{workload.policy_path}.queue", workload.policy.queue),
+        (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
+        *(
+            saying
+            for voice in around.voices
+            for saying in (_label(QUEUE_LABEL, voice), _annotation(QUEUE_ANNOTATION, voice))
+        ),
+    ]
+
+
+def foreign_scheduler(
+    workload: Workload,
+    defaults: Defaults,
+    around: Surroundings = _ALONE,
+) -> tuple[str, str] | None:
+    """Where a scheduler is named that muster is not configured for, and its name; None where there is none."""
+    for path, label in _labels(SCHEDULER_LABEL, workload, around):
+        if label:
+            if label not in defaults.schedulers:
+                return path, label
+            break
+    return next((said for said in _of_pods(workload) if said[1] and said[1] not in defaults.schedulers), None)
+
+
+def _topology(workload: Workload, around: Surroundings) -> Topology | None:
+    found = read_topology(workload.metadata.labels, workload.label_path)
+    for voice in around.voices:
+        found = found or read_topology(voice.labels, voice.label_path)
+    return found or workload.topology
+
+
+def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
+    return workload.label_path(key), workload.metadata.labels.get(key, "")
+
+
+def _voice(who: str, metadata: ObjectMeta) -> Voice:
+    return Voice(f"{who}: metadata", metadata.labels, metadata.annotations)
+
+
+def _label(key: str, voice: Voice) -> tuple[str, str]:
+    return voice.label_path(key), voice.labels.get(key, "")
+
+
+def _annotation(key: str, voice: Voice) -> tuple[str, str]:
+    return voice.annotation_path(key), voice.annotations.get(key, "")
+
+
+def _labels(key: str, workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
+    """Where a label may stand, the nearest to the pod first, and what it says there."""
+    return [_of_workload(key, workload), *(_label(key, voice) for voice in around.voices)]
+
+
+def _of_pods(workload: Workload) -> list[tuple[str, str]]:
+    """Where the pods' scheduler may be named, and what is said there; a template goes before what is said for all."""
+    sayings = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
+    named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in sayings]
+    return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]

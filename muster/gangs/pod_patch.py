@@ -1,0 +1,168 @@
+"""What muster writes into a new pod of a gang, as a JSON patch, and how it takes its gate off again.
+
+The traps that shape it (docs/design-notes.md has the sources): the group binding goes into the same patch as the
+schedulerName, or Volcano makes a group of its own; a priority class may only be patched when it differs, and then the
+numbers that the apiserver computed before must go in the same patch, or it refuses the pod; parents come before
+children; never a `test`; a second round over the patched pod adds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.model.modes import GateMode
+from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.model.objects import ObjectMeta, OwnerReference, Pod
+    from muster.schedulers import GangScheduler
+    from muster.workloads import RoleSpec
+
+__all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free", "membership", "opening"]
+
+Operation = dict[str, Any]
+
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
+    """Whether the pod is muster's to bind.
+
+    It is not when somebody bound it already (an operator's own gang flag), when it names another scheduler, when it has
+    a node already, when a kubelet made it, or when it is a daemon's, whose node is certain.
+    """
+    # No operator writes muster's label: what names another gang there is not believed in the group either.
+    if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
+        return False
+    if pod.spec.node_name or is_certain(pod):
+        return False
+    return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
+
+
+def is_certain(pod: Pod) -> bool:
+    """Whether the pod's node is certain, for a kubelet made it, or it is a daemon's."""
+    owner = pod.metadata.controller
+    daemon = owner is not None and owner.kind == "DaemonSet" and owner.group == "apps"
+    return daemon or _MIRROR in pod.metadata.annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What all pods of one role of a gang get; `defaults` are annotations for those that say nothing of them."""
+
+    role: RoleSpec
+    intent: Intent
+    scheduler: GangScheduler
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    defaults: Mapping[str, str]
+
+
+def membership(role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
+    """What makes the pods of that role members of the gang."""
+    binding = scheduler.binding(gang, intent, role.name)
+    labels = {**binding.labels, GANG: gang.label}
+    return Membership(role, intent, scheduler, labels, binding.annotations, binding.defaults)
+
+
+def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:
+    """The patch that makes a new pod a held member of the gang; empty when it is one already.
+
+    A pod of a role that comes when the gang runs is bound, but not held; nor is any where the gate is off. `workload`
+    is written down for pods that a Job of the workload controls.
+    """
+    operations = _missing("/metadata/labels", pod.metadata.labels, member.labels)
+    annotations = member.annotations
+    if member.defaults:
+        said = (pod.metadata.labels, pod.metadata.annotations)
+        unsaid = {key: text for key, text in member.defaults.items() if not any(key in texts for texts in said)}
+        annotations = {**annotations, **unsaid}
+    if workload is not None:
+        annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
+    operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
+    if workload is None and WORKLOAD in pod.metadata.annotations:
+        # Nobody but muster says whose a pod is.
+        operations.append(_remove("/metadata/annotations", WORKLOAD))
+    if pod.spec.scheduler_name != member.scheduler.name:
+        operations.append(_add("/spec/schedulerName", member.scheduler.name))
+    operations += _priority(pod, member.role, member.intent)
+    if member.role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
+        held = {"name": GATE}
+        if pod.spec.scheduling_gates:
+            operations.append(_add("/spec/schedulingGates/-", held))
+        else:
+            operations.append(_add("/spec/schedulingGates", [held]))
+    return operations
+
+
+def disown(pod: Pod, *, plain: bool = False) -> list[Operation]:
+    """The patch for a new pod that is no member of any gang and yet carries muster's label; empty for all others.
+
+    Whoever may make pods, or templates, may write the label: such a pod would count as a member that runs already, and
+    so as a sign that its gang was admitted, and not as one that came without muster. One that muster has held in an
+    earlier round, and that another webhook has given to another scheduler since, is let go: nobody would ever open its
+    gate. The label is a `plain` pod's own word; the binding is not.
+    """
+    if GANG not in pod.metadata.labels:
+        return []
+    # A gate that is there twice the apiserver refuses, but only after this. From the end, so that no index moves.
+    held = [index for index, gate in enumerate(pod.spec.scheduling_gates) if gate.name == GATE][::-1]
+    annotations = [GROUP_NAME, TASK_SPEC, WORKLOAD] if held or plain else [WORKLOAD]
+    return [
+        *([] if plain else [_remove("/metadata/labels", GANG)]),
+        *(_remove("/metadata/annotations", key) for key in annotations if key in pod.metadata.annotations),
+        *(_remove("/spec/schedulingGates", str(index)) for index in held),
+    ]
+
+
+def opening(metadata: ObjectMeta) -> dict[str, Any]:
+    """The strategic merge patch that takes muster's gate off a pod; gates of others stay.
+
+    It needs no index and does no harm when the gate is gone; the UID keeps it to this very pod.
+    """
+    return {
+        "metadata": {"uid": metadata.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    }
+
+
+def _priority(pod: Pod, role: RoleSpec, intent: Intent) -> list[Operation]:
+    # What the user wrote into the template of this very role stays; what is on the pod may be the cluster's default.
+    chosen = role.template.spec.priority_class_name
+    if not intent.prioritise_pods or chosen or pod.spec.priority_class_name == intent.priority_class:
+        return []
+    operations = [_add("/spec/priorityClassName", intent.priority_class)]
+    if pod.spec.priority is not None:
+        operations.append({"op": "remove", "path": "/spec/priority"})
+    if pod.spec.preemption_policy:
+        operations.append({"op": "remove", "path": "/spec/preemptionPolicy"})
+    return operations
+
+
+def _missing(parent: str, present: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
+    if not present:
+        return [_add(parent, dict(wanted))] if wanted else []
+    return [_add(_pointer(parent, key), value) for key, value in wanted.items() if present.get(key) != value]
+
+
+def _add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _remove(parent: str, key: str) -> Operation:
+    return {"op": "remove", "path": _pointer(parent, key)}
+
+
+@lru_cache(maxsize=64)
+def _pointer(parent: str, key: str) -> str:
+    """The JSON pointer to a key of that parent (RFC 6901)."""
+    escaped = key.replace("~", "~0").replace("/", "~1")
+    return f"{parent}/{escaped}"

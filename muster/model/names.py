@@ -1,0 +1,116 @@
+"""The names that muster puts on other people's objects, and those that it reads there: one place for each."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+__all__ = [
+    "ADMITTED",
+    "ADMITTED_AT",
+    "ADMITTED_FOR",
+    "BOUND",
+    "GANG",
+    "GANG_SIZE",
+    "GATE",
+    "GATE_MODE",
+    "GROUP_NAME",
+    "KUEUE_QUEUE",
+    "LONGEST_NAME",
+    "MANAGED",
+    "MANAGED_BY",
+    "MESSAGE",
+    "MUSTER",
+    "NAMESPACE_NAME",
+    "NAMESPACE_SELECTOR",
+    "NUDGE",
+    "PASSED_IN",
+    "PASSED_SINCE",
+    "PATIENCE",
+    "POD_GROUP_LABEL",
+    "PREEMPTABLE",
+    "PREEMPTION",
+    "PRIORITY_CLASS_LABEL",
+    "QUEUEING",
+    "QUEUE_ANNOTATION",
+    "QUEUE_LABEL",
+    "REQUEUED_AT",
+    "REQUEUE_AFTER",
+    "REQUIRED",
+    "SCHEDULER_LABEL",
+    "STATE",
+    "TASK_SPEC",
+    "TOPOLOGY_MODE_LABEL",
+    "TOPOLOGY_TIER_LABEL",
+    "UNNAMED_SCHEDULERS",
+    "UNPLACED_AFTER",
+    "WORKLOAD",
+    "is_object_name",
+    "label_value",
+]
+
+# muster's own
+GATE = "muster.dev/gang"  # scheduling gate on pods
+GATE_MODE = "muster.dev/gate"  # annotation on Queues and Namespaces: one of muster.model.modes.GateMode
+GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
+GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
+WORKLOAD = "muster.dev/workload"  # annotation on pods whose Job is a workload's: an OwnerReference to that, as JSON
+MANAGED = "muster.dev/managed"  # label on workloads and Namespaces: "true" opts in, "false" opts out
+REQUIRED = "required"  # what it says on Namespaces below which nothing opts out
+ADMITTED = "muster.dev/admitted"  # annotation on PodGroups: the UID of the workload whose gang is admitted
+ADMITTED_AT = "muster.dev/admitted-at"  # annotation on PodGroups: when it was admitted (RFC 3339)
+ADMITTED_FOR = "muster.dev/admitted-for"  # annotation on PodGroups: with what minimums, in which queue (JSON)
+STATE = "muster.dev/state"  # annotation on PodGroups: one of the reasons of docs/reasons.md
+MESSAGE = "muster.dev/message"  # annotation on PodGroups: the same in a sentence, with numbers
+NUDGE = "muster.dev/nudge"  # annotation on workloads: when their operator was last asked for the pods that they lack
+PASSED_SINCE = "muster.dev/passed-since"  # annotation on PodGroups: since when smaller gangs pass this one (RFC 3339)
+PASSED_IN = "muster.dev/passed-in"  # annotation on PodGroups: the queue in which that is so
+REQUEUED_AT = "muster.dev/requeued-at"  # annotation on PodGroups: when the gang last gave its place back (RFC 3339)
+REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
+QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
+PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
+UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
+PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
+BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold
+NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: the namespaces that may use it
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # label that the apiserver puts on every Namespace
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MUSTER = "muster"
+
+# what users write
+SCHEDULER_LABEL = "ray.io/scheduler-name"
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label that gives a workload to Kueue
+QUEUE_LABEL = "volcano.sh/queue-name"
+PRIORITY_CLASS_LABEL = "ray.io/priority-class-name"
+TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
+TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+
+# what stands in a pod where nobody named a scheduler: nothing yet, or what the apiserver writes then
+UNNAMED_SCHEDULERS = ("", "default-scheduler")
+
+# what Volcano reads on pods
+GROUP_NAME = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+PREEMPTABLE = "volcano.sh/preemptable"
+
+# what coscheduling reads on pods
+POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+_LONGEST_LABEL = 63
+LONGEST_NAME = 253  # of an object
+_HASH_LENGTH = 10
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_object_name(name: str) -> bool:
+    """Whether an object can have that name: a DNS subdomain, of lower case letters, digits, "-" and "."."""
+    return len(name) <= LONGEST_NAME and bool(_OBJECT_NAME.fullmatch(name))
+
+
+def label_value(name: str) -> str:
+    """The name as a label value: itself, or its head and a hash where it is longer than the 63 that a label holds."""
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: _LONGEST_LABEL - _HASH_LENGTH - 1].rstrip('-._')}-{digest}"

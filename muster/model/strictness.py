@@ -1,0 +1,67 @@
+"""How strict admission is: what comes of each reason, by the chart's values `validation` and `validationReasons`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from muster.model.findings import ABOUT, Finding, Reason, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Validation", "read_validation"]
+
+_Word = TypeVar("_Word", Reason, Severity)
+
+_ORDER = {reason: place for place, reason in enumerate(Reason)}
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What comes of findings.
+
+    With `mode` deny each has the severity that `reasons` gives to its reason, else that of
+    `muster.model.findings.ABOUT`. With warn nothing is refused: what would be is warned of. With off nothing is said at
+    all.
+    """
+
+    mode: Severity = Severity.DENY
+    reasons: Mapping[Reason, Severity] = field(default_factory=dict)
+
+    def severity(self, reason: Reason) -> Severity:
+        """What comes of a finding of that reason."""
+        own = self.reasons.get(reason, ABOUT[reason].severity)
+        if self.mode is Severity.OFF or (self.mode is Severity.WARN and own is Severity.DENY):
+            return self.mode
+        return own
+
+    def refused(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those for which the object is refused."""
+        return tuple(one for one in findings if self.severity(one.reason) is Severity.DENY)
+
+    def warned(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those that are told with a yes, the gravest first."""
+        told = (one for one in findings if self.severity(one.reason) is Severity.WARN)
+        return tuple(sorted(told, key=lambda one: _ORDER[one.reason]))
+
+
+def read_validation(mode: str = Severity.DENY, reasons: Iterable[str] = ()) -> Validation:
+    """The validation of a `mode` and of `Reason=severity` pairs; raises ValueError saying what may be written."""
+    return Validation(
+        _one_of(Severity, mode, "validation"),
+        dict(_pair(text) for text in reasons),
+    )
+
+
+def _pair(text: str) -> tuple[Reason, Severity]:
+    reason, _, severity = text.partition("=")
+    return _one_of(Reason, reason, "a reason"), _one_of(Severity, severity, f"validation of {reason}")
+
+
+def _one_of(kind: type[_Word], text: str, what: str) -> _Word:
+    try:
+        return kind(text)
+    except ValueError:
+        known = ", ".join(kind)
+        raise ValueError(f'{what}: "{text[:80]}" is not known; use one of {known}') from None

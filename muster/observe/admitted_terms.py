@@ -1,0 +1,107 @@
+"""What a gang was admitted for, as an annotation of its PodGroup that policies keep: the next leader reads it there.
+
+The PodGroup's spec says the same, but is written by whoever may write PodGroups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.model.objects import InvalidObjectError, LocalObject, PodGroupSpec, ResourceList, convert, decode
+from muster.resources.amounts import Resources, as_text, largest, minus, parse_resources, total
+from muster.resources.quantity import ZERO, Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.observe.view import View
+
+__all__ = ["Terms", "admitted_for", "carried", "granted", "terms_of", "with_need"]
+
+# All annotations of an object may have 256 KiB together; a workload of thousands of roles is believed in its spec.
+_LONGEST = 16_384
+
+
+class Terms(PodGroupSpec, frozen=True):
+    """What was said in a PodGroup's spec, and what the gang `needs` where its pods ask for more than that."""
+
+    needs: ResourceList = msgspec.field(default_factory=dict)
+
+
+class _Written(LocalObject, frozen=True, omit_defaults=True):
+    """The part of it that stays while the gang is admitted; names are the spec's own, but for `needs`."""
+
+    min_member: int = 0
+    min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
+    min_resources: ResourceList = msgspec.field(default_factory=dict)
+    queue: str = ""
+    priority_class_name: str = ""
+    needs: ResourceList = msgspec.field(default_factory=dict)
+
+
+def with_need(spec: PodGroupSpec, need: Resources) -> Terms:
+    """The terms of a gang that is admitted now, and needs so much."""
+    said = _claim(spec.min_resources)
+    more = any(amount > said.get(name, ZERO) for name, amount in need.items())
+    return _terms(spec, as_text(need) if more else {})
+
+
+def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
+    """The terms of an admitted gang of which this is said by now: what it needs beyond that goes on to count.
+
+    Of fewer pods it needs less beyond it, in proportion.
+    """
+    if not isinstance(before, Terms) or not before.needs:
+        return spec
+    said, now = _claim(before.min_resources), _claim(spec.min_resources)
+    pods, pods_now = (max(1, sum(one.min_task_member.values())) for one in (before, spec))
+    beyond = {
+        name: Quantity(amount.nano * min(pods, pods_now) // pods, amount.format)
+        for name, amount in _beyond(_claim(before.needs), said).items()
+    }
+    return _terms(spec, as_text(total((now, beyond))))
+
+
+def granted(said: PodGroupSpec) -> Resources:
+    """What a gang was admitted for: what it said that it needs, or what its pods really asked for."""
+    return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, Terms) else {})
+
+
+def _beyond(whole: Resources, part: Resources) -> Resources:
+    """What there is more of in the whole than in the part."""
+    return {name: amount for name, amount in minus(whole, part).items() if amount.nano}
+
+
+def _terms(spec: PodGroupSpec, needs: Mapping[str, str]) -> Terms:
+    fields = {name: getattr(spec, name) for name in PodGroupSpec.__struct_fields__}
+    return Terms(**fields, needs=dict(needs))
+
+
+def _claim(said: ResourceList) -> Resources:
+    try:
+        return parse_resources(said, path="needs")
+    except InvalidObjectError:
+        return {}
+
+
+def admitted_for(spec: PodGroupSpec | None) -> str:
+    """The annotation's text: JSON, the same for the same terms; "" where there are none, or too many to write."""
+    if spec is None:
+        return ""
+    text = msgspec.json.encode(convert(msgspec.to_builtins(spec), _Written), order="deterministic").decode()
+    return text if len(text) <= _LONGEST else ""
+
+
+def terms_of(view: View) -> PodGroupSpec | None:
+    """What muster said in the gang's PodGroup: as this leader remembers it, else as the annotation has it.
+
+    None where nobody tells: the gang is not admitted, or it was by a muster that wrote no annotation.
+    """
+    if view.terms is not None or not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
+        return view.terms
+    try:
+        return decode(view.mark.admitted_for, Terms)
+    except InvalidObjectError:
+        return None

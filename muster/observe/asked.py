@@ -1,0 +1,88 @@
+"""What is asked for while pods of a gang are held: the owner of a gang that waits takes nothing back.
+
+Else to remove a label, or to make one pod past muster, would open the gates of a whole gang in the queue that is full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.gangs.gang import priority_value
+from muster.gangs.intent import Intent, named_queue
+from muster.gangs.pod_patch import is_free
+from muster.model.names import QUEUE_LABEL
+from muster.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from muster.gangs.intent import Defaults, Surroundings
+    from muster.model.objects import Pod
+    from muster.observe.view import View
+    from muster.workloads import Workload
+
+__all__ = ["came_first", "class_of_pods", "last_asked"]
+
+
+def last_asked(
+    view: View, workload: Workload, around: Surroundings, priorities: Mapping[str, int], defaults: Defaults
+) -> Intent:
+    """The intent for which its held pods were made, of a workload that asks for nothing any more.
+
+    Scheduler and class stand in the pods, where nobody changes them. The queue is that of its PodGroup, unless the
+    workload itself names another one: in that one's line it may stand.
+    """
+    pods = [member.pod for member in view.members if member.held]
+    said = named_queue(workload, around)
+    of_group = view.pod_group.spec.queue if view.pod_group else ""
+    of_pods = next((queue for pod in pods if (queue := pod.metadata.labels.get(QUEUE_LABEL))), "")
+    classes = {pod.spec.priority_class_name for pod in pods}
+    return Intent(
+        scheduler=next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name in SCHEDULERS), "")
+        or defaults.scheduler,
+        queue=(said[1] if said else "") or of_group or of_pods or defaults.queue,
+        priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
+        said={"queue": said[0]} if said else {},
+        prioritise_pods=True,
+        topology=workload.topology,
+    )
+
+
+def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, int]) -> Intent:
+    """The intent with no higher class than its pods got, where the workload as a whole names one.
+
+    A pod keeps the class of its template, and that of a pod that exists does not change with a label: whoever may have
+    few pods of a class, or none, would have all of a gang come first by naming it there.
+    """
+    numbered = [pod.spec for pod in pods if pod.spec.priority is not None]
+    lowest = min(numbered, key=lambda spec: (spec.priority or 0, spec.priority_class_name), default=None)
+    if lowest is None or not intent.prioritise_pods:
+        return intent
+    if priority_value(intent.priority_class, priorities) <= (lowest.priority or 0):
+        return intent
+    return replace(intent, priority_class=lowest.priority_class_name)
+
+
+def came_first(view: View) -> tuple[Pod, ...]:
+    """Those pods that came without muster before any member came: the workload ran before it was muster's.
+
+    Times are whole seconds: of the same one as the first member are those that the webhook would have held, had it seen
+    no older one. A pod of no role of the workload, of another scheduler or with a node is not held, whenever it comes.
+    """
+    first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
+    if first is None:
+        return view.outsiders
+    return tuple(
+        pod
+        for pod in view.outsiders
+        if pod.metadata.creation_timestamp < first
+        or (pod.metadata.creation_timestamp == first and _might_be_held(view, pod))
+    )
+
+
+def _might_be_held(view: View, pod: Pod) -> bool:
+    role = view.kind.role_of(pod) if view.kind else None
+    known = view.gang is not None and role is not None and view.gang.role(role) is not None
+    scheduler = SCHEDULERS[view.intent.scheduler] if view.intent else None
+    return known and scheduler is not None and is_free(pod, scheduler)

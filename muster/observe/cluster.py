@@ -1,0 +1,356 @@
+"""The controller's picture of the cluster: one store per kind, and who to tell when something changes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from muster.gangs.gang import priority_values
+from muster.gangs.intent import Defaults, Surroundings
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.reflector import Reflector
+from muster.kube.resource import (
+    LIMIT_RANGES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
+)
+from muster.kube.store import Change, Store
+from muster.model.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
+from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.observe.pod_defaults import Added
+from muster.observe.resources import resource_of, resource_of_source
+from muster.observe.unmanaged_pods import UNFINISHED, Outsiders
+from muster.queueing.ledger import GangKey
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import RuntimeClass
+from muster.resources.pod_requests import pod_requests
+from muster.resources.resource_quotas import ResourceQuota
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+    from muster.model.objects import OwnerReference
+    from muster.resources.amounts import Resources
+
+__all__ = ["Cluster", "Watched"]
+
+
+class Watched(NamedTuple):
+    """A store and what it holds: objects of a resource, decoded as a type, that the selectors let pass."""
+
+    resource: Resource
+    type: type[Any]
+    store: Store[Any]
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+# A RayCluster, its RayJob, the RayCronJob of that.
+_MOST_OWNERS = 3
+
+
+class Cluster:
+    """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said."""
+
+    def __init__(self) -> None:
+        self.pods: Store[Pod] = Store()
+        self.pod_groups: Store[PodGroup] = Store()
+        self.queues: Store[Queue] = Store()
+        self.priority_classes: Store[PriorityClass] = Store()
+        self.namespaces: Store[Namespace] = Store()
+        self.nodes: Store[Node] = Store()
+        self.outsiders = Outsiders()
+        self.added = Added()
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        for kind in GANG_KINDS:
+            self._workloads[kind].index("gang", _gang_of_workload(kind))
+            self._workloads[kind].index("maker", _maker)
+        self.pods.index("gang", _gangs_of_pod)
+        self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._requests: dict[str, tuple[Pod, Resources]] = {}
+        self.pods.subscribe(self._forget_requests)
+
+    def watched(self) -> list[Watched]:
+        """Every store, and what it is to hold; but for the nodes, which tell little, and nobody waits for."""
+        return [
+            # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
+            Watched(PODS, Pod, self.pods, f"spec.schedulerName={Defaults().scheduler}"),
+            Watched(POD_GROUPS, PodGroup, self.pod_groups),
+            Watched(QUEUES, Queue, self.queues),
+            Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
+            Watched(NAMESPACES, Namespace, self.namespaces),
+            Watched(LIMIT_RANGES, LimitRange, self.added.ranges),
+            Watched(RUNTIME_CLASSES, RuntimeClass, self.added.runtimes),
+            Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
+            *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
+            *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
+            *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.outsiders.stores.items()),
+        ]
+
+    def reflectors(self, client: Client) -> list[Reflector[Any]]:
+        """What keeps the stores up to date; each must run for as long as the process."""
+        return [
+            Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels)
+            for resource, type_, store, fields, labels in (*self.watched(), Watched(NODES, Node, self.nodes))
+        ]
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything was listed once."""
+        return all(watched.store.synced for watched in self.watched())
+
+    async def wait_synced(self) -> None:
+        """Wait until everything was listed once: before that, what is missing may only be unread."""
+        while not self.synced:  # noqa: ASYNC110 - some stores, once in the life of the process
+            await asyncio.sleep(0.05)
+
+    @staticmethod
+    async def list_pod_groups(client: Client) -> list[PodGroup]:
+        """All PodGroups as they are now, not as the watch last said. Raises ApiError."""
+        try:
+            return await list_objects(client, POD_GROUPS, PodGroup)
+        except ApiError as error:
+            if error.not_found:
+                return []
+            raise
+
+    def subscribe(self, *, gang: Callable[[GangKey], None], queue: Callable[[Change[Queue]], None]) -> None:
+        """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves."""
+
+        def pod_changed(change: Change[Pod]) -> None:
+            for pod in (change.old, change.new):
+                for key in _gangs_of_pod(pod) if pod else ():
+                    gang(key)
+
+        def group_changed(change: Change[PodGroup]) -> None:
+            meta = change.object.metadata
+            gang(GangKey(meta.namespace, meta.name))
+
+        def namespace_changed(change: Change[Namespace]) -> None:
+            for key in self._gangs_told_by(change):
+                gang(key)
+
+        def counted_anew(namespace: str | None) -> None:
+            for key in self.gangs():
+                if namespace in (None, key.namespace):
+                    gang(key)
+
+        self.added.subscribe(counted_anew)
+        self.priority_classes.subscribe(lambda _: counted_anew(None))
+        self.namespaces.subscribe(namespace_changed)
+        self.pods.subscribe(pod_changed)
+        self.outsiders.subscribe(gang)
+        self.pod_groups.subscribe(group_changed)
+        self.queues.subscribe(queue)
+        self._subscribe_to_workloads(gang)
+
+    def _subscribe_to_workloads(self, gang: Callable[[GangKey], None]) -> None:
+        for kind in GANG_KINDS:
+            self._workloads[kind].subscribe(_workload_changed(kind, gang))
+            self._workloads[kind].subscribe(self._successor_told(gang))
+        for kind in WATCHED_KINDS:
+            if kind not in GANG_KINDS:
+                self._workloads[kind].subscribe(_maker_changed(kind, gang))
+        for source, found in self._sources.items():
+            found.subscribe(self._source_changed(source, gang))
+
+    def _successor_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+        """Tell the gang that carries on the work when the workload goes that did."""
+
+        def changed(change: Change[Decoded]) -> None:
+            meta = change.object.metadata
+            found = self.workload(meta.namespace, meta.controller) if meta.controller else None
+            if found is not None and (change.new is None or meta.deletion_timestamp):
+                kind, maker = found
+                for name in kind.carried_on_by(maker):
+                    gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+        return changed
+
+    def _source_changed(self, source: Source, gang: Callable[[GangKey], None]) -> Callable[[Change[Any]], None]:
+        """Tell the gangs of the workloads that are made from what has changed."""
+
+        def changed(change: Change[Any]) -> None:
+            meta = change.object.metadata
+            reference = Reference(source, meta.namespace, meta.name)
+            for kind, store in self._workloads.items():
+                if kind.origin is None or source not in kind.origin.sources:
+                    continue
+                for workload in store:
+                    if kind.origin.of(workload) == reference:
+                        gang(GangKey(workload.metadata.namespace, kind.pod_group_name(workload.metadata.name)))
+
+        return changed
+
+    def _gangs_told_by(self, change: Change[Namespace]) -> Iterable[GangKey]:
+        """The gangs for which a change of their namespace means something."""
+        if _words(change.old) == _words(change.new):
+            return ()
+        return (key for key in self.gangs() if key.namespace == change.object.metadata.name)
+
+    def gangs(self) -> set[GangKey]:
+        """All gangs of which there is a PodGroup, a pod, or a workload that has neither yet."""
+        return set(self.each_gang())
+
+    def each_gang(self) -> Iterator[GangKey]:
+        """As `gangs`, one by one, some of them several times; the stores may change meanwhile."""
+        for group in self.pod_groups.values():
+            yield GangKey(group.metadata.namespace, group.metadata.name)
+        for kind in GANG_KINDS:
+            for workload in self._workloads[kind].values():
+                yield from _gang_of_workload(kind)(workload)
+        for pod in self.pods.values():
+            yield from _gangs_of_pod(pod)
+
+    def pods_of(self, key: GangKey) -> list[Pod]:
+        """The pods that are bound to the PodGroup, whoever bound them."""
+        return self.pods.by_index("gang", key)
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """The scheduler's pods that have this node."""
+        return self.pods.by_index("node", node)
+
+    def requests_of(self, pod: Pod) -> Resources:
+        """What a pod of the store asks for; raises InvalidObjectError.
+
+        Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
+        """
+        known = self._requests.get(pod.metadata.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        requests = pod_requests(pod.spec, status=pod.status)
+        self._requests[pod.metadata.uid] = pod, requests
+        return requests
+
+    def _forget_requests(self, change: Change[Pod]) -> None:
+        if change.old is not None:
+            self._requests.pop(change.old.metadata.uid, None)
+
+    def pod_group(self, key: GangKey) -> PodGroup | None:
+        """The PodGroup of that name."""
+        return self.pod_groups.get(key.namespace, key.name)
+
+    def workload(self, namespace: str, owner: OwnerReference) -> tuple[Kind, Decoded] | None:
+        """The workload that an owner reference means: same name and same UID."""
+        kind = kind_of_owner(owner)
+        found = self._workloads[kind].get(namespace, owner.name) if kind else None
+        return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
+
+    def made_by(self, kind: Kind, uid: str) -> list[Decoded]:
+        """The workloads of a kind that are controlled by the object of that UID."""
+        return self._workloads[kind].by_index("maker", uid)
+
+    def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
+        """The workload with what it is made from; raises InvalidObjectError when that is not there."""
+        return kind.whole(decoded, self._origin)
+
+    def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
+        """What speaks for the workload beside itself."""
+        meta, whole = decoded.metadata, decoded
+        with suppress(InvalidObjectError):
+            whole = self.whole(kind, decoded)
+        owners = tuple(owner.metadata for _, owner in self.owners(meta))
+        return Surroundings(kind.voices(whole), owners, self.namespace(meta.namespace))
+
+    def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
+        """Those of the kinds that are watched that control the workload, the nearest first."""
+        above: list[tuple[Kind, Decoded]] = []
+        made = workload
+        while made.controller is not None and len(above) < _MOST_OWNERS:
+            found = self.workload(workload.namespace, made.controller)
+            if found is None:
+                break
+            made = found[1].metadata
+            above.append(found)
+        return tuple(above)
+
+    def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:
+        """Whose work the workload carries on, by the word of the operator that made it; None where nobody's.
+
+        An owner reference alone, which anybody may write, gives nobody an older one's place.
+        """
+        meta = decoded.metadata
+        found = self.workload(meta.namespace, meta.controller) if meta.controller else None
+        if found is None:
+            return None
+        of, maker = found
+        there = (self._workloads[kind].get(meta.namespace, name) for name in of.carried_on_by(maker))
+        first = next((one for one in there if one is not None and not one.metadata.deletion_timestamp), None)
+        return maker if first is not None and first.metadata.uid == meta.uid else None
+
+    def _origin(self, reference: Reference) -> object | None:
+        return self._sources[reference.source].get(reference.namespace, reference.name)
+
+    def namespace(self, name: str) -> ObjectMeta:
+        """What is written on the namespace."""
+        found = self.namespaces.get("", name)
+        return found.metadata if found else ObjectMeta(name=name)
+
+    def workload_of(self, key: GangKey) -> tuple[Kind, Decoded] | None:
+        """The workload whose PodGroup has, or would have, that name; of several the oldest."""
+        found = [(kind, one) for kind in GANG_KINDS for one in self._workloads[kind].by_index("gang", key)]
+        return min(found, key=lambda one: (one[1].metadata.creation_timestamp, one[1].metadata.uid), default=None)
+
+    def priorities(self) -> dict[str, int]:
+        """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
+        return priority_values(self.priority_classes)
+
+
+def _words(namespace: Namespace | None) -> tuple[object, ...]:
+    """What a namespace says of its gangs."""
+    meta = namespace.metadata if namespace else ObjectMeta()
+    # By its labels queues are open to it.
+    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE))
+
+
+def _maker(workload: Decoded) -> Iterable[str]:
+    above = workload.metadata.controller
+    return (above.uid,) if above else ()
+
+
+def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
+    group = pod.metadata.annotations.get(GROUP_NAME)
+    return (GangKey(pod.metadata.namespace, group),) if group else ()
+
+
+def _gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:
+    def gang(workload: Decoded) -> Iterable[GangKey]:
+        meta = workload.metadata
+        above = kind_of_owner(meta.controller)
+        # The pods of a JobSet that a TrainJob controls are the TrainJob's gang.
+        return () if above in GANG_KINDS else (GangKey(meta.namespace, kind.pod_group_name(meta.name)),)
+
+    return gang
+
+
+def _maker_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+    """Tell the gangs of what carries on the work: which of them does may have changed."""
+
+    def changed(change: Change[Decoded]) -> None:
+        meta = change.object.metadata
+        before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
+        if before != now:
+            for name in {*before, *now} - {""}:
+                gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+    return changed
+
+
+def _workload_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+    def changed(change: Change[Decoded]) -> None:
+        for key in _gang_of_workload(kind)(change.object):
+            gang(key)
+
+    return changed

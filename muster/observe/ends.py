@@ -1,0 +1,42 @@
+"""Which workloads end by themselves, and which serve until somebody ends them.
+
+Whoever waits for room of the first has his turn some day; of the others nobody knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.model.objects import Pod
+from muster.workloads.ray import RAY_CLUSTER
+
+if TYPE_CHECKING:
+    from muster.observe.cluster import Cluster
+    from muster.observe.view import View
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["follows", "lasts"]
+
+
+def lasts(view: View) -> bool:
+    """Whether the gang goes on until somebody ends it: a service, or a RayCluster that no RayJob has made.
+
+    Of a workload that muster does not know nobody knows either, but for Volcano's own jobs.
+    """
+    if view.decoded is None or view.kind is None:
+        owner = view.group_owner
+        return owner is None or owner.kind != "Job"
+    if view.kind is RAY_CLUSTER:
+        above = view.decoded.metadata.controller
+        return above is None or above.kind != "RayJob"
+    return isinstance(view.decoded, Pod) and view.decoded.spec.restart_policy in ("", "Always")
+
+
+def follows(cluster: Cluster, kind: Kind, decoded: Decoded) -> bool:
+    """Whether an older RayCluster of the same RayService is there, which ends that when this one runs."""
+    above, own = decoded.metadata.controller, decoded.metadata
+    if kind is not RAY_CLUSTER or above is None or above.kind != "RayService":
+        return False
+    age = own.creation_timestamp, own.uid
+    others = cluster.made_by(kind, above.uid)
+    return any((one.metadata.creation_timestamp, one.metadata.uid) < age for one in others)

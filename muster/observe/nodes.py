@@ -1,0 +1,110 @@
+"""What the nodes can give to gangs, for clusters that are bound by them (`muster.dev/bound: nodes`).
+
+The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. What pods
+of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
+together with what runs on it. It is a sum: that a gang fits in it does not mean that its pods fit on the nodes one by
+one; the scheduler sees to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from muster.gangs.intent import Defaults
+from muster.kube.reflector import Reflector
+from muster.kube.resource import PODS
+from muster.kube.store import Store
+from muster.model.objects import InvalidObjectError, Node, Pod
+from muster.observe.terminating import requests_of
+from muster.resources.amounts import Resources, minus, parse_resources, total
+from muster.resources.pod_requests import pod_requests
+
+if TYPE_CHECKING:
+    from muster.kube.client import Client
+    from muster.kube.store import Change
+    from muster.observe.cluster import Cluster
+
+__all__ = ["OTHERS", "NodeRoom", "NodeWatch"]
+
+logger = logging.getLogger(__name__)
+
+OTHERS = f"spec.schedulerName!={Defaults().scheduler},spec.nodeName!="
+"""Bound pods of everybody else, as a field selector; those of our scheduler are in the ledger by their gangs."""
+
+
+class NodeRoom:
+    """Nodes, our pods on them (both of `cluster`), and those of other schedulers; kept up to date from outside."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.nodes: Store[Node] = cluster.nodes
+        self.others: Store[Pod] = Store()
+        self._held: dict[str, dict[str, Resources]] = {}
+        self.others.subscribe(self._pod_changed)
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything was listed once."""
+        return self.nodes.synced and self.others.synced
+
+    def free(self) -> Resources:
+        """What all gangs together may hold; a resource that no node has bounds nothing, an autoscaler may bring it."""
+        return total(self._free(node) if node.takes_pods else self._ours(node) for node in self.nodes)
+
+    def _ours(self, node: Node) -> Resources:
+        """What is claimed of all nodes and stands on one that takes nobody new."""
+        return requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
+
+    def _free(self, node: Node) -> Resources:
+        try:
+            has = parse_resources(node.status.allocatable, path="status.allocatable")
+        except InvalidObjectError as error:
+            logger.warning("node %s is not counted: %s", node.metadata.name, error)
+            return {}
+        return minus(has, total(self._held.get(node.metadata.name, {}).values()))
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        for pod in (change.old, change.new):
+            if pod is not None and (there := self._held.get(pod.spec.node_name)) is not None:
+                there.pop(pod.metadata.uid, None)
+                if not there:
+                    # Where nodes come and go, each has another name.
+                    del self._held[pod.spec.node_name]
+        pod = change.new
+        if pod is not None and pod.spec.node_name and pod.living:
+            with contextlib.suppress(InvalidObjectError):  # the apiserver has checked the quantities of what is a pod
+                held = self._held.setdefault(pod.spec.node_name, {})
+                held[pod.metadata.uid] = pod_requests(pod.spec, status=pod.status)
+
+
+class NodeWatch:
+    """Watches what others have on nodes as long as somebody asks for that, and not before: a cluster has many pods."""
+
+    def __init__(self, client: Client, cluster: Cluster) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._room: NodeRoom | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def room(self, *, wanted: bool) -> Resources | None:
+        """What the nodes can give, None while that is not wanted; waits for the first list."""
+        if not wanted:
+            await self.stop()
+            return None
+        if self._room is None:
+            self._room = NodeRoom(self._cluster)
+            reflector = Reflector(self._client, PODS, Pod, self._room.others, field_selector=OTHERS)
+            self._tasks = [asyncio.create_task(reflector.run())]
+        while not self._room.synced:  # noqa: ASYNC110 - two stores, once
+            await asyncio.sleep(0.05)
+        return self._room.free()
+
+    async def stop(self) -> None:
+        """Watch no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks, self._room = [], None

@@ -1,0 +1,79 @@
+"""Which workload stands behind a gang, whose pods those of its name are, and who else wants that name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.model.names import GANG, GANG_SIZE
+from muster.workloads import PLAIN_POD, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.model.objects import Pod, PodGroup
+    from muster.observe.cluster import Cluster
+    from muster.queueing.ledger import GangKey
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["age", "belongs", "owned", "rivals_of", "workload_behind"]
+
+
+def workload_behind(
+    key: GangKey,
+    cluster: Cluster,
+    pods: list[Pod],
+    group: PodGroup | None,
+) -> tuple[Kind, Decoded] | None:
+    """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
+
+    A PodGroup of muster's that nobody owns is of plain pods, which speak for themselves as long as one of them lives,
+    and so they do where there is no workload; else it is the one that would have a PodGroup of that name.
+    """
+    of_group = group.metadata.controller if group else None
+    if of_group is not None and (found := cluster.workload(key.namespace, of_group)):
+        return found
+    plain = _plain(key, cluster)
+    if plain is not None and group is not None and of_group is None and plain[1].living:
+        return PLAIN_POD, plain[1]
+    for owner in map(owner_of, pods):
+        found = cluster.workload(key.namespace, owner) if owner else None
+        if found:
+            return found
+    return plain or cluster.workload_of(key)
+
+
+def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
+    """Whether the pod is the workload's; of plain pods all are that say so themselves, whoever made them."""
+    if kind is PLAIN_POD:
+        return GANG_SIZE in pod.metadata.annotations
+    return owned(pod, decoded)
+
+
+def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:
+    """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more."""
+    bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
+    plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
+    oldest = min(plain, key=lambda pod: (not pod.living, *age(pod)), default=None)
+    return (PLAIN_POD, oldest) if oldest is not None else None
+
+
+def age(pod: Pod) -> tuple[str, str]:
+    """By what pods are in order of their age."""
+    return pod.metadata.creation_timestamp, pod.metadata.name
+
+
+def owned(pod: Pod, decoded: Decoded) -> bool:
+    """Whether this very workload controls the pod."""
+    owner = owner_of(pod)
+    return owner is not None and owner.uid == decoded.metadata.uid
+
+
+def rivals_of(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
+    """Who else's these pods are: the living workloads that own them, each once, and of plain pods the oldest."""
+    strangers = list(strangers)
+    owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
+    found = (cluster.workload(key.namespace, owner) for owner in owners)
+    plain = min((pod for pod in strangers if owner_of(pod) is None), key=age, default=None)
+    yield from (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
+    if plain is not None:
+        yield PLAIN_POD, plain

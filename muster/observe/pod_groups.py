@@ -1,0 +1,312 @@
+"""What a gang's PodGroup should say, and whether the one that is there says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.kube.resource import POD_GROUPS
+from muster.model.names import MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
+from muster.observe.admitted_terms import terms_of
+from muster.observe.resources import resource_of
+from muster.resources.amounts import Resources, as_text, parse_resources, times, total
+from muster.resources.quantity import ZERO
+from muster.schedulers import SCHEDULERS, owner_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gangs.gang import Gang
+    from muster.observe.view import View
+
+__all__ = [
+    "RESERVING",
+    "WORKLOAD_MANAGER",
+    "Repairs",
+    "Wanted",
+    "applicable",
+    "claim_of",
+    "deferred",
+    "desired",
+    "lenient",
+    "newer",
+    "of_what_is_open",
+    "outgrown",
+    "own_claim",
+    "unreserved",
+    "up_to_date",
+]
+
+RESERVING = frozenset({"Pending", "Inqueue"})
+"""Phases in which Volcano keeps room for a group that nothing runs of, or may from the next moment on."""
+
+WORKLOAD_MANAGER = "muster"
+"""The field manager of what the workload says."""
+
+# What somebody else changes back is written again after so many seconds at first, doubled each time, up to so many.
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0
+# A PodGroup that was left in peace for so many seconds is mended at once again.
+_CALM = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A PodGroup as it should be: the manifest to apply, and `group`, what the apiserver makes of it, to compare."""
+
+    manifest: dict[str, Any]
+    group: PodGroup
+
+
+def _wanted(manifest: dict[str, Any]) -> Wanted:
+    return Wanted(manifest, convert(manifest, PodGroup))
+
+
+def desired(view: View, *, admitted: bool) -> Wanted:
+    """The PodGroup of a gang that has workload, intent and gang.
+
+    While the gang is admitted its numbers never rise (Volcano would block the replacement of a crashed member) and its
+    queue and priority stay (its usage would move unchecked); what changed acts at the next admission. That holds for
+    what muster wrote, as far as it is remembered or a mark tells; of a PodGroup without that mark, as far as muster's
+    field manager owns it, and else as the workload says.
+    """
+    if view.gang is None or view.intent is None or view.workload is None:
+        raise ValueError(f"{view.key} has no gang to make a PodGroup for")
+    manifest = SCHEDULERS[view.intent.scheduler].pod_group(view.gang, view.intent, view.workload)
+    group = view.pod_group
+    terms = terms_of(view)
+    if admitted and terms is not None:
+        _freeze(manifest["spec"], view.gang, terms, {})
+    # Without both it is a lenient one, of a time in which the workload was left alone.
+    elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
+        _freeze(manifest["spec"], view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
+    return _wanted(manifest)
+
+
+def _freeze(spec: dict[str, Any], gang: Gang, now: PodGroupSpec, owned: Mapping[str, Any]) -> None:
+    """Keep queue, priority and numbers that were said, as far as muster owns them; all of them where nothing tells."""
+    claim = claim_of(now)
+
+    def ours(field: str, key: str | None = None) -> bool:
+        inside = owned.get(f"f:{field}")
+        return not owned or (inside is not None and (key is None or f"f:{key}" in inside))
+
+    if ours("queue"):
+        spec["queue"] = now.queue
+    if not now.priority_class_name:
+        spec.pop("priorityClassName", None)
+    elif ours("priorityClassName"):
+        spec["priorityClassName"] = now.priority_class_name
+    if ours("minMember"):
+        spec["minMember"] = min(gang.min_member, now.min_member)
+    # A role or a resource that is not there came with a later change; but nothing left of all of them was taken away.
+    if ours("minTaskMember"):
+        spec["minTaskMember"] = {
+            role: min(count, now.min_task_member[role]) if ours("minTaskMember", role) else count
+            for role, count in gang.min_task_member.items()
+            if role in now.min_task_member
+        }
+    if claim and not any(amount.nano for amount in claim.values()):
+        # Its claim was soft when this was written: it is what the gang was admitted for.
+        spec["minResources"] = as_text(_least(gang, now.min_task_member))
+    elif ours("minResources"):
+        spec["minResources"] = as_text(
+            {
+                name: min(amount, claim[name]) if ours("minResources", name) else amount
+                for name, amount in gang.min_resources.items()
+                if name in claim
+            },
+        )
+
+
+def _least(gang: Gang, owed: Mapping[str, int]) -> Resources:
+    """What the gang needs with so many pods of each role, at most what it needs by now."""
+    if sum(owed.values()) >= gang.min_member:
+        # As many as now: what it needs may be the user's own word.
+        return gang.min_resources
+    counts = ((role.requests, min(role.minimum, owed.get(role.name, 0)) + role.reserved) for role in gang.roles)
+    needed = total(times(requests, count) for requests, count in counts if count)
+    return {name: min(amount, needed[name]) for name, amount in gang.min_resources.items() if name in needed}
+
+
+def of_what_is_open(view: View) -> PodGroupSpec:
+    """What a gang counts as admitted for where members are open and nobody says that it was admitted: these alone."""
+    if view.gang is None or view.intent is None:
+        raise ValueError(f"{view.key} has no gang")
+    counts = {
+        role.name: min(role.minimum, sum(member.role == role.name for member in view.open)) for role in view.gang.roles
+    }
+    return PodGroupSpec(
+        min_member=max(1, sum(counts.values())),
+        min_task_member={name: count for name, count in counts.items() if count},
+        min_resources={**as_text(total(member.requests for member in view.open))},
+        queue=view.pod_group.spec.queue if view.pod_group and view.pod_group.spec.queue else view.intent.queue,
+        priority_class_name=view.intent.priority_class,
+    )
+
+
+def unreserved(view: View, wanted: Wanted) -> Wanted:
+    """The PodGroup for a gang for which no room is to be kept: it cannot use any, or its workload is at rest.
+
+    Volcano keeps room for the minResources of every group that is Inqueue but for what its held pods ask for, and none
+    leaves that phase before it is placed: it would let nobody past whom muster admits.
+    """
+    spec = wanted.manifest["spec"]
+    if view.intent is None or not SCHEDULERS[view.intent.scheduler].queues:
+        return wanted
+    # Zeros: what an apply leaves of a map that loses its last key is null, which the CRD refuses.
+    zeros = dict.fromkeys(spec["minResources"], "0")
+    return _wanted({**wanted.manifest, "spec": {**spec, "minResources": zeros}})
+
+
+def deferred(view: View) -> str:
+    """What the workload says by now and an admitted gang's PodGroup cannot follow, in words; "" where it has."""
+    if view.gang is None or view.intent is None or view.pod_group is None:
+        return ""
+    now = view.pod_group.spec
+    changes = []
+    if view.intent.queue != now.queue:
+        changes.append(f'queue "{view.intent.queue}"')
+    if view.intent.priority_class != now.priority_class_name:
+        changes.append(f'priority "{view.intent.priority_class}"' if view.intent.priority_class else "no priority")
+    if view.gang.min_member > now.min_member:
+        changes.append(f"minMember {view.gang.min_member}")
+    return f"from its next admission on: {', '.join(changes)}" if changes else ""
+
+
+def lenient(view: View) -> Wanted:
+    """A PodGroup that holds nobody back: for pods that are bound to one, and whose workload is no gang any more."""
+    if view.decoded is None or view.kind is None:
+        raise ValueError(f"{view.key} has no workload to make a PodGroup for")
+    api_version = resource_of(view.kind).api_version
+    owners = [owner_reference(api_version, view.kind, view.decoded.metadata)] if view.kind.owns_pod_group else []
+    of_group = view.pod_group.spec.queue if view.pod_group else ""
+    queues = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in view.members)
+    manifest = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {
+            "name": view.key.name,
+            "namespace": view.key.namespace,
+            "labels": {MANAGED_BY: MUSTER},
+            "ownerReferences": owners,
+        },
+        "spec": {"minMember": 1, "queue": of_group or next((queue for queue in queues if queue), "default")},
+    }
+    return _wanted(manifest)
+
+
+def applicable(manifest: dict[str, Any], group: PodGroup | None) -> dict[str, Any]:
+    """The manifest, such that applying it can meet this very PodGroup only, or with None only make a new one.
+
+    Somebody else's PodGroup of that name may come at any moment (an operator whose own gang flag is on), and an apply
+    would be merged into it. No object has resource version 1, and the apiserver compares only where there is one.
+    """
+    condition = {"resourceVersion": "1"} if group is None else {"uid": group.metadata.uid}
+    return {**manifest, "metadata": {**manifest["metadata"], **condition}}
+
+
+def up_to_date(group: PodGroup, wanted: Wanted) -> bool:
+    """Whether the PodGroup says what it should, and nothing more by our word; what others added stays theirs.
+
+    Applying takes away what we own and do not say any more, and nothing else, so that only that counts here.
+    """
+    manifest, spec, meta = wanted.manifest, wanted.group.spec, wanted.group.metadata
+    owned = group.metadata.applied_by(WORKLOAD_MANAGER)
+    return (
+        group.spec.min_member == spec.min_member
+        and spec.min_task_member.items() <= group.spec.min_task_member.items()
+        and group.spec.queue == spec.queue
+        and spec.priority_class_name in ("", group.spec.priority_class_name)
+        and ("networkTopology" not in manifest["spec"] or group.spec.network_topology == spec.network_topology)
+        and claim_of(spec).items() <= claim_of(group.spec).items()
+        and set(meta.owner_references) <= set(group.metadata.owner_references)
+        and meta.labels.items() <= group.metadata.labels.items()
+        and meta.annotations.items() <= group.metadata.annotations.items()
+        and not _beyond(owned.metadata, manifest["metadata"])
+        and not _beyond(owned.spec, manifest["spec"])
+    )
+
+
+def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
+    """Whether something is owned that is not said; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
+    for path, inner in owned.items():
+        if not path.startswith("f:"):
+            continue
+        value = said.get(path[2:])
+        if value is None or (inner and isinstance(value, dict) and _beyond(inner, value)):
+            return True
+    return False
+
+
+@dataclass(slots=True)
+class Repairs:
+    """How long to wait before the same is written over somebody else's changes once more; seconds of one clock.
+
+    The first time at once. Two that write against each other would otherwise go on as fast as the apiserver can.
+    """
+
+    _written: int = 0
+    _times: int = 0
+    _until: float = 0.0
+
+    def wait(self, manifest: dict[str, Any], now: float) -> float:
+        """Seconds until this manifest may be written."""
+        return max(0.0, self._until - now) if _digest(manifest) == self._written else 0.0
+
+    def note(self, manifest: dict[str, Any], now: float) -> None:
+        """It is being written."""
+        digest = _digest(manifest)
+        if digest != self._written or now > self._until + _CALM:
+            self._written, self._times, self._until = digest, 0, now
+            return
+        self._until = now + min(_FIRST_DELAY * 2.0**self._times, _LONGEST_DELAY)
+        self._times += 1
+
+
+def _digest(manifest: dict[str, Any]) -> int:
+    return hash(msgspec.json.encode(manifest))
+
+
+def outgrown(view: View, said: PodGroupSpec) -> bool:
+    """Whether the templates ask for more by now, for as many pods, than the gang was admitted for.
+
+    What a user wrote in place of that (`schedulingPolicy.minResources`) is believed.
+    """
+    if view.gang is None or view.workload is None or view.workload.policy.min_resources is not None:
+        return False
+    claim = claim_of(said)
+    needs = _least(view.gang, said.min_task_member)
+    return any(amount > claim.get(name, ZERO) for name, amount in needs.items())
+
+
+def own_claim(group: PodGroup) -> Resources:
+    """What a PodGroup claims by muster's own word; all that it claims where nothing tells whose word it is."""
+    owned = group.metadata.applied_by(WORKLOAD_MANAGER).spec
+    ours = owned.get("f:minResources") or {}
+    return {name: amount for name, amount in claim_of(group.spec).items() if not owned or f"f:{name}" in ours}
+
+
+def claim_of(spec: PodGroupSpec) -> Resources:
+    """What a PodGroup claims of its queue; nothing when its numbers cannot be read."""
+    try:
+        return parse_resources(spec.min_resources, path="spec.minResources")
+    except InvalidObjectError:
+        return {}
+
+
+def newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
+    """The PodGroup as the watch shows it, or as it was last written where the watch is behind."""
+    if seen is None or written is None:
+        return seen or written
+    if seen.metadata.uid != written.metadata.uid:
+        return seen
+    # Versions of one object are compared as the numbers that they are (KEP-5504).
+    return written if _version(seen) < _version(written) else seen
+
+
+def _version(group: PodGroup) -> int:
+    text = group.metadata.resource_version
+    return int(text) if text.isascii() and text.isdigit() else 0

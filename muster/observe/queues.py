@@ -1,0 +1,32 @@
+"""Queues as the watch shows them, read for the rules; what is wrong with one is logged, for it has no other reader."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from muster.model.objects import InvalidObjectError
+from muster.queueing.queue_tree import read_queue
+
+if TYPE_CHECKING:
+    from muster.model.objects import Queue
+    from muster.queueing.queue_tree import QueueView
+
+__all__ = ["view_of"]
+
+logger = logging.getLogger(__name__)
+
+
+def view_of(queue: Queue | None) -> QueueView | None:
+    """The queue by itself; None where it is gone or cannot be read, so that nothing new starts there."""
+    if queue is None:
+        return None
+    name = queue.metadata.name
+    try:
+        view = read_queue(queue)
+    except InvalidObjectError as error:
+        logger.warning("queue %s cannot be read, nothing new starts there: %s", name, error)
+        return None
+    for problem in view.problems:
+        logger.warning("queue %s: %s; %s", name, problem, problem.meanwhile)
+    return view

@@ -1,0 +1,63 @@
+"""Pods that are being deleted: each takes its room until it is gone, and nobody else may have that before.
+
+Its containers run on for as long as they are given time. On a node that is not Ready nobody is there to end them, so
+that such a pod may stay for ever: there it counts until the time at which it should be gone.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from muster.model.objects import InvalidObjectError, is_true
+from muster.model.times import seconds_of
+from muster.resources.amounts import Resources, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.model.objects import Pod
+    from muster.observe.cluster import Cluster
+
+__all__ = ["leaving", "look_again_in", "requests_of"]
+
+# Seconds after which nodes are looked at again on which pods should be gone, and are not.
+_LOOK_AGAIN = 15.0
+
+
+def leaving(cluster: Cluster, pods: Iterable[Pod], now: float) -> list[Pod]:
+    """Those that still take room of these pods, `now` in seconds of the wall clock."""
+    return [pod for pod in pods if _leaves(pod) and not (_due(pod) <= now and _lost(cluster, pod.spec.node_name))]
+
+
+def look_again_in(pods: Iterable[Pod], now: float) -> float | None:
+    """The seconds after which one of these may have ceased to count without anything having happened to it."""
+    due = [_due(pod) for pod in pods if _leaves(pod)]
+    return max(min(due) - now, _LOOK_AGAIN) if due else None
+
+
+def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
+    """What these pods ask for together."""
+    asked = []
+    for pod in pods:
+        with suppress(InvalidObjectError):  # the apiserver has checked the quantities of what is a pod
+            asked.append(cluster.requests_of(pod))
+    return total(asked)
+
+
+def _leaves(pod: Pod) -> bool:
+    """Whether it is being deleted and has not left its node yet."""
+    ended = pod.status.phase in {"Succeeded", "Failed"}
+    return bool(pod.metadata.deletion_timestamp) and bool(pod.spec.node_name) and not ended
+
+
+def _due(pod: Pod) -> float:
+    return seconds_of(pod.metadata.deletion_timestamp) or 0.0
+
+
+def _lost(cluster: Cluster, name: str) -> bool:
+    """Whether the node is not Ready, or gone; where nodes may not be read it is taken for Ready."""
+    if not cluster.nodes.synced:
+        return False
+    node = cluster.nodes.get("", name)
+    return node is None or not is_true(node.status.conditions, "Ready")

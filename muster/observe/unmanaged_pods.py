@@ -1,0 +1,104 @@
+"""Pods that came without muster: made before it, before their workload was labelled, or past its webhook.
+
+As long as one of them lives its workload is left alone, and new pods pass untouched: a gate cannot be added to a pod
+that exists, and a gang of which a part runs already is none. Webhook and controller both watch these pods, so that the
+first needs no read for a new pod and both say the same. What muster made carries its label and is never among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.kube.reflector import Reflector
+from muster.kube.resource import JOBS, PODS
+from muster.kube.store import Store
+from muster.model.names import GANG
+from muster.model.objects import Pod
+from muster.queueing.ledger import GangKey
+from muster.workloads import GANG_KINDS, kind_of_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from muster.kube.client import Client
+    from muster.kube.store import Change
+    from muster.model.objects import ObjectMeta, OwnerReference
+    from muster.workloads import Kind
+
+__all__ = ["UNFINISHED", "Outsiders"]
+
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector for pods that may still run: those of jobs that ended stay for long, and there may be many."""
+
+_OF_JOBS = [kind for kind in GANG_KINDS if kind.pods_of_jobs]
+
+
+class Outsiders:
+    """The living pods of workloads that do not carry muster's label, in one store for each label selector."""
+
+    def __init__(self) -> None:
+        labels = sorted({kind.pod_label for kind in GANG_KINDS})
+        self.stores: dict[str, Store[Pod]] = {f"{label},!{GANG}": Store() for label in labels}
+        for store in self.stores.values():
+            store.index("gang", _gangs)
+
+    def reflectors(self, client: Client) -> list[Reflector[Pod]]:
+        """What keeps the stores up to date; each must run for as long as the process."""
+        return [
+            Reflector(client, PODS, Pod, store, label_selector=selector, field_selector=UNFINISHED)
+            for selector, store in self.stores.items()
+        ]
+
+    def of(self, kind: Kind, workload: ObjectMeta) -> list[Pod]:
+        """Those of a workload, by name."""
+        stores = [store for store in self.stores.values() if len(store)]
+        if not stores:
+            return []
+        key = GangKey(workload.namespace, kind.pod_group_name(workload.name))
+        found = [pod for store in stores for pod in store.by_index("gang", key)]
+        own = [pod for pod in found if _belongs(pod, kind, workload)]
+        return sorted(own, key=lambda pod: pod.metadata.name)
+
+    def subscribe(self, gang: Callable[[GangKey], None]) -> None:
+        """Tell `gang` of every gang that a change touches."""
+
+        def changed(change: Change[Pod]) -> None:
+            for pod in (change.old, change.new):
+                for key in _gangs(pod) if pod else ():
+                    gang(key)
+
+        for store in self.stores.values():
+            store.subscribe(changed)
+
+
+def _gangs(pod: Pod) -> set[GangKey]:
+    """The gangs of which it would be a living member, had it come by muster."""
+    owner, labels = pod.metadata.controller, pod.metadata.labels
+    if owner is None or not pod.living:
+        return set()
+    kind = kind_of_owner(owner)
+    if kind is not None:
+        named = [(kind, owner.name)]
+    else:
+        named = [(one, labels.get(one.pod_label, "")) for one in _OF_JOBS] if _is_job(owner) else []
+    return {
+        GangKey(pod.metadata.namespace, one.pod_group_name(name)) for one, name in named if name and one.role_of(pod)
+    }
+
+
+def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:
+    """Whether it is this very workload's.
+
+    A pod that a Job controls names its workload in a label only, and no UID; one that is older than the workload is a
+    former one's. Its Job would say more, but no new one of the Job's name can be made before that is gone.
+    """
+    owner = pod.metadata.controller
+    if owner is None or not (kind.pods_of_jobs and _is_job(owner)):
+        return owner is not None and owner.uid == workload.uid
+    # Times of the apiserver's own making, all of one form.
+    named = pod.metadata.labels.get(kind.pod_label) == workload.name
+    return named and pod.metadata.creation_timestamp >= workload.creation_timestamp
+
+
+def _is_job(owner: OwnerReference) -> bool:
+    return (owner.group, owner.kind) == (JOBS.group, JOBS.kind)

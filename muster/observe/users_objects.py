@@ -1,0 +1,68 @@
+"""Who made a workload: the objects that its user wrote, where people look first and ask why it waits.
+
+Nothing is read for it but what the stores hold: a maker of a kind that muster does not watch is known by the owner
+reference alone, and what made that one is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.model.names import is_object_name
+from muster.workloads import PLAIN_POD, kind_of_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from muster.model.objects import ObjectMeta, OwnerReference
+    from muster.observe.cluster import Cluster
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["Above", "above", "tellable"]
+
+# Plain pods of one name may have several makers, a Job for each role; more than these need not be told.
+_MOST_MAKERS = 4
+# What the apiserver never lets grow longer in objects of its own, and a forged reference may: events repeat it.
+_LONGEST = {"api_version": 317, "kind": 63, "uid": 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """What stands above a workload.
+
+    :ivar makers: references to the objects that control it, the nearest first.
+    :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
+    """
+
+    makers: tuple[OwnerReference, ...] = ()
+    since: str = ""
+
+
+def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:
+    """What stands above the workload, whose pods have the metadata `members`."""
+    if kind is PLAIN_POD:
+        # Nobody speaks for them but they themselves: each says who made it.
+        makers = dict.fromkeys(member.controller for member in members)
+        return Above(tuple(one for one in makers if one is not None and tellable(one))[:_MOST_MAKERS])
+    carried_on = cluster.carried_on(kind, decoded)
+    return Above(
+        tuple(_makers(cluster, decoded.metadata)), carried_on.metadata.creation_timestamp if carried_on else ""
+    )
+
+
+def _makers(cluster: Cluster, workload: ObjectMeta) -> Iterator[OwnerReference]:
+    made = workload
+    for _, owner in cluster.owners(workload):
+        if made.controller is not None:
+            yield made.controller
+        made = owner.metadata
+    last = made.controller
+    # One of a kind that is watched, and that is not among the stores' objects, is gone, or was never there.
+    if last is not None and kind_of_owner(last) is None and tellable(last):
+        yield last
+
+
+def tellable(owner: OwnerReference) -> bool:
+    """Whether an event may name the owner: an owner reference that somebody forged may hold anything."""
+    return is_object_name(owner.name) and all(0 < len(getattr(owner, key)) <= most for key, most in _LONGEST.items())

@@ -1,0 +1,1 @@
+"""What both processes share: lifecycle, logs, probes, metrics, certificates as values, and build information."""

@@ -1,0 +1,106 @@
+"""What both of muster's processes do alike: their arguments, who they are, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import muster
+from muster.kube.config import ConfigError
+from muster.model.modes import GateMode
+from muster.process.logs import FORMATS, LEVELS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Coroutine
+
+
+__all__ = [
+    "Identity",
+    "add_common_arguments",
+    "identity",
+    "run",
+    "spare_collector",
+    "stop_signal",
+]
+
+logger = logging.getLogger(__name__)
+
+# After so many objects more than were freed the collector looks at the youngest, after so many such looks at those that
+# were left, and after so many of these at all. Python's own numbers are 700, 10, 10.
+_COLLECTED_AFTER = (100_000, 50, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which pod this process is; the chart sets POD_NAME and POD_NAMESPACE from the downward API."""
+
+    name: str
+    namespace: str
+
+
+def identity() -> Identity:
+    """The identity of this process; exits with a clear line when the environment does not say it."""
+    missing = [name for name in ("POD_NAME", "POD_NAMESPACE") if not os.environ.get(name)]
+    if missing:
+        sys.exit(f"muster: {' and '.join(missing)} must be set; the chart takes them from the pod's own metadata")
+    return Identity(os.environ["POD_NAME"], os.environ["POD_NAMESPACE"])
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags that both processes take."""
+    parser.add_argument("--kubeconfig", help="path of a kubeconfig; without it the pod's own ServiceAccount is used")
+    parser.add_argument("--health-bind-address", default="", help="address of probes and metrics (all that there are)")
+    parser.add_argument("--health-port", type=int, default=8080, help="port of probes and metrics")
+    parser.add_argument("--log-level", default="info", choices=LEVELS, help="least level that is written")
+    parser.add_argument("--log-format", default="console", choices=list(FORMATS), help="for people, or for machines")
+    parser.add_argument("--default-queue", default="default", help="queue of workloads that name none")
+    parser.add_argument(
+        "--gate",
+        type=GateMode,
+        choices=list(GateMode),
+        default=GateMode.QUEUE,
+        help="what holds gangs back where neither their queue nor their namespace says",
+    )
+    parser.add_argument("--version", action="version", version=muster.__version__)
+
+
+def spare_collector() -> None:
+    """Have the cycle collector look seldom, and never at what is loaded by now.
+
+    By its own numbers it goes through a hundred thousand objects of loaded modules and a whole store every few pages of
+    a list, and everything waits meanwhile. What these processes drop is freed by its reference count at once.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AFTER)
+
+
+def run(name: str, process: Coroutine[Any, Any, None]) -> None:
+    """Run a process to its end; without a usable configuration it exits with one clear line."""
+    spare_collector()
+    try:
+        asyncio.run(process)
+    except ConfigError as error:
+        sys.exit(f"{name}: {error}")
+
+
+def stop_signal() -> asyncio.Event:
+    """An event that SIGTERM or SIGINT sets; a second one ends the process at once, as Kubernetes' own do."""
+    stop = asyncio.Event()
+
+    def told(number: signal.Signals) -> None:
+        if stop.is_set():
+            logger.warning("told twice to end: ending at once")
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told, number)
+    return stop

@@ -1,0 +1,89 @@
+"""What both processes tell Prometheus alike: which version they are, what they cost, and how their watches do.
+
+Every number has its registry passed in; nothing is registered globally. Names and units are those of the field:
+base units, `_total` for what only grows, and client-go's own names where it has them (`workqueue_…`). No label names a
+workload or a pod, so that the number of series is bounded by kinds, queues and states.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+import muster
+from muster.process.revision import baked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client import Metric
+
+    from muster.kube.reflector import Reflector
+
+__all__ = ["Watches", "new_registry", "unread"]
+
+
+def new_registry(component: str) -> CollectorRegistry:
+    """A registry with the version and the process's own numbers (`process_…`) in it."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    labels = ["component", "version", "revision"]
+    built = Gauge("muster_build_info", "Always 1; the labels say what runs.", labels, registry=registry)
+    built.labels(component, muster.__version__, baked()).set(1)
+    return registry
+
+
+def unread(reflectors: Sequence[Reflector[Any]]) -> str:
+    """What was not listed yet, for /readyz; "" when everything was."""
+    names = sorted({one.resource.full_name for one in reflectors if not one.store.synced})
+    return f"not yet: {', '.join(names)}" if names else ""
+
+
+class Watches(Collector):
+    """How the watches do, read from their own statistics when Prometheus asks."""
+
+    def __init__(self, reflectors: Sequence[Reflector[Any]], registry: CollectorRegistry) -> None:
+        self._reflectors = reflectors
+        registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their samples."""
+        return self._families()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        objects, absent, lists, watches, events, malformed, failures = families = tuple(self._families())
+        by_name: dict[str, list[Reflector[Any]]] = {}
+        for reflector in self._reflectors:
+            by_name.setdefault(reflector.resource.full_name, []).append(reflector)
+        for name, versions in by_name.items():
+            # MPIJob has two versions, of which a cluster serves one.
+            label, numbers = [name], [reflector.statistics() for reflector in versions]
+            objects.add_metric(label, sum(len(reflector.store) for reflector in versions))
+            absent.add_metric(label, int(all(one.absent for one in numbers)))
+            lists.add_metric(label, sum(one.lists for one in numbers))
+            watches.add_metric(label, sum(one.watches for one in numbers))
+            events.add_metric(label, sum(one.events for one in numbers))
+            malformed.add_metric(label, sum(one.malformed for one in numbers))
+            failures.add_metric(label, sum(one.failures for one in numbers))
+        yield from families
+
+    @staticmethod
+    def _families() -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        labels = ["resource"]
+        yield GaugeMetricFamily("muster_watch_objects", "Objects that the watch holds.", labels=labels)
+        yield GaugeMetricFamily(
+            "muster_watch_absent",
+            "1 while the apiserver does not serve the resource (its CRD is missing).",
+            labels=labels,
+        )
+        yield CounterMetricFamily("muster_watch_lists", "Lists, at the start and after faults.", labels=labels)
+        yield CounterMetricFamily("muster_watch_starts", "Watches opened; each lasts some minutes.", labels=labels)
+        yield CounterMetricFamily("muster_watch_events", "Events that the watches brought.", labels=labels)
+        yield CounterMetricFamily(
+            "muster_watch_malformed_objects", "Objects skipped because they could not be read.", labels=labels
+        )
+        yield CounterMetricFamily("muster_watch_failures", "Lists and watches that failed.", labels=labels)

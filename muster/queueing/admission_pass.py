@@ -1,0 +1,211 @@
+"""Who of those that compete for the same room may start now.
+
+They are looked at first in order first, and each takes its room as if it had started. One that does not fit is passed
+by smaller ones behind it, but not where its queue is strict, nor when it has been passed for as long as its queue's
+patience (see `muster.queueing.reservations`). The rest of a gang that holds room already is kept back by nobody else's
+patience: what it holds is given back when it has run.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.queueing.queue_state import Full
+from muster.queueing.reservations import Bars
+from muster.queueing.unplaced_claims import softened, take_hard_parts
+from muster.queueing.usage import amounts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.queueing.queue_state import Book, Candidate, GangKey, Line, LineKey, Order
+    from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.usage import Amounts, Room
+
+__all__ = ["Settled", "settle"]
+
+
+@dataclass(slots=True)
+class Settled:
+    """What may start, the room when all of it has, and who is passed by nobody.
+
+    It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` are the first in order
+    whom nobody passes by strict queues. `exhausted` are amounts for which there is no room in a queue any more, so that
+    others who need the same there need no look. `told` is whether it was asked who may start. In a `humble` queue those
+    who have not been passed stand in nobody's way while they wait. `soft` are the gangs whose soft claims count for
+    nothing.
+    """
+
+    tree: QueueTree
+    books: Mapping[str, Book]
+    room: Room
+    bars: Bars
+    now: float
+    fits: dict[GangKey, Amounts] = field(default_factory=dict)
+    barriers: dict[str, Order] = field(default_factory=dict)
+    until: float = float("inf")
+    exhausted: set[tuple[str, Amounts]] = field(default_factory=set)
+    told: bool = False
+    humble: set[str] = field(default_factory=set)
+    soft: set[GangKey] = field(default_factory=set)
+
+    def behind(self, queue: str, order: Order | None = None) -> Order | None:
+        """Behind whom one at that place, or at the end, waits in a strict queue here or above; None without such."""
+        if self.barriers:
+            for one in self.tree.path(queue):
+                barrier = self.barriers.get(one)
+                if barrier is not None and (order is None or barrier < order):
+                    return barrier
+        return None
+
+    def comes_to_pass(self, candidate: Candidate, amounts: Amounts) -> bool:
+        """Whether one that may start leaves everything as it is for all others when it does.
+
+        Not so where its claim changes what somebody holds up whom nobody passes; nor where it passes such a one itself,
+        or counts on room that is still to be made for it.
+        """
+        view = self.tree.get(candidate.queue)
+        preempts = view is not None and view.preempts
+        return not preempts and not candidate.begun and self.bars.stay_beside(candidate, amounts)
+
+    def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
+        """What there is no room for beside what is held, by queue, of the candidate's and those above it."""
+        return self.room.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate))
+
+    def lacking_behind(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
+        """The same beside what is kept, too, for those whom nobody passes."""
+        kept = {} if candidate.begun else self.bars.kept
+        return self.room.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
+
+    def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
+        """Whether there would be room for it when all had ended that ends by itself."""
+        return not self.bars.lasting.short(candidate.queue, amounts, self._left_out(candidate, lasting=True))
+
+    def waits_in_vain(self, candidate: Candidate) -> bool:
+        """Whether its patience is over, and it holds up nobody all the same."""
+        if any(bar.order == candidate.order for bar in self.bars.by_queue.values()):
+            return False
+        could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
+        return _patience_is_over(self, candidate) and not could
+
+    def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
+        """What claims of lower priority hold in a queue where Volcano makes room by preempting them."""
+        view = self.tree.get(candidate.queue)
+        if view is None or not view.preempts:
+            return ()
+        left_out: dict[str, int] = {}
+        for claim in self.books[candidate.queue].held.values():
+            if claim.order.urgency > -candidate.priority and (claim.lasts or not lasting):
+                spared = dict(claim.soft_amounts)
+                for name, amount in claim.amounts:
+                    left_out[name] = left_out.get(name, 0) + amount - spared.get(name, 0)
+        return tuple(left_out.items())
+
+
+def settle(tree: QueueTree, books: Mapping[str, Book], room: Room, lasting: Room, now: float) -> Settled:
+    """Decide for all who wait in these queues, which are all that compete for some room; `room` stays as it is.
+
+    In `lasting` stand the claims alone that do not end by themselves.
+    """
+    settled = Settled(tree, books, room.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, books))
+    take_hard_parts(tree, books, settled.room, settled.bars.lasting, settled.soft)
+    heads: list[tuple[Order, int, str, LineKey]] = []
+    lacking: dict[tuple[str, Amounts], bool] = {}
+    for queue, book in books.items():
+        view = tree.get(queue)
+        settled.until = min(settled.until, book.next_moment(now))
+        if view is None or not view.open or not tree.leaf(queue):
+            continue
+        path = tree.path(queue)
+        if not view.preempts and not any(_strict(tree, one) for one in path):
+            settled.humble.add(queue)
+        for key, line in book.lines.items():
+            # Of those who can do no more than wait where there is no room.
+            full = _humble(settled, queue, key) and _full(path, line, room, lacking)
+            if not full and not room.beyond(queue, line.amounts):
+                heads.append((line.orders[0], 0, queue, key))
+    heapq.heapify(heads)
+    while heads:
+        _, index, queue, key = heads[0]
+        line = books[queue].lines[key]
+        following = _visit(settled, queue, line, index, humble=_humble(settled, queue, key))
+        if following is None or following == len(line.orders):
+            heapq.heappop(heads)
+        else:
+            heapq.heapreplace(heads, (line.orders[following], following, queue, key))
+    return settled
+
+
+def _full(path: tuple[str, ...], line: Line, room: Room, lacking: dict[tuple[str, Amounts], bool]) -> bool:
+    """Whether there is no room for one of the line beside what is held; `lacking` remembers what was looked up."""
+    if line.full is not None and line.full.still(room):
+        return True
+    # From above: there the others have asked for the same.
+    for one in reversed(path):
+        lacks = lacking.get((one, line.amounts))
+        if lacks is None:
+            lacks = lacking[one, line.amounts] = room.lacks(one, line.amounts)
+        if lacks:
+            line.full = Full(room, one, room.times_given_back(one))
+            return True
+    return False
+
+
+def _strict(tree: QueueTree, queue: str) -> bool:
+    view = tree.get(queue)
+    return view is not None and view.strict
+
+
+def _humble(settled: Settled, queue: str, key: LineKey) -> bool:
+    _, passed, begun = key
+    return queue in settled.humble and not passed and not begun
+
+
+def _visit(settled: Settled, queue: str, line: Line, index: int, *, humble: bool) -> int | None:
+    """Settle one of a line; gives the next of it to look at, None where the others need no look."""
+    order, amounts = line.orders[index], line.amounts
+    candidate = settled.books[queue].waits(order.key)
+    if candidate.deadline is not None and candidate.deadline <= settled.now:
+        return index + 1
+    path = settled.tree.path(queue)
+    if humble and any((one, amounts) in settled.exhausted for one in path):
+        return None
+    if settled.behind(queue, order) is not None and not candidate.begun:
+        return None
+    lacking = settled.lacking_behind(candidate, amounts)
+    if not lacking:
+        settled.fits[order.key] = amounts
+        settled.room.take(queue, amounts)
+        if candidate.lasts:
+            settled.bars.lasting.take(queue, amounts)
+        return index + 1
+    if not candidate.begun:
+        settled.exhausted.update((one, amounts) for one in lacking)
+    if candidate.follows:
+        # Others of the line may stand in the way of those behind them.
+        return index + 1
+    return _wait(settled, candidate, line, index, lacking)
+
+
+def _wait(settled: Settled, candidate: Candidate, line: Line, index: int, lacking: dict[str, list[str]]) -> int | None:
+    """Let nobody pass one of a line that lacks room, where that is its due; gives the next to look at as `_visit`."""
+    for one in settled.tree.path(candidate.queue):
+        if _strict(settled.tree, one):
+            settled.barriers.setdefault(one, candidate.order)
+    over = _patience_is_over(settled, candidate)
+    if over:
+        could_fit = settled.could_fit(candidate, line.amounts)
+        settled.bars.add(candidate, line.amounts, lacking, settled.room, could_fit=could_fit)
+    if over or candidate.passed_since is None:
+        return None
+    # Nobody behind it fits either, but one whose patience is over may stand there.
+    waiting = (settled.books[candidate.queue].waits(other.key) for other in line.orders[index + 1 :])
+    return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(settled, other)), None)
+
+
+def _patience_is_over(settled: Settled, candidate: Candidate) -> bool:
+    view = settled.tree.get(candidate.queue)
+    since = candidate.passed_since
+    return view is not None and since is not None and since + view.patience <= settled.now

@@ -1,0 +1,231 @@
+"""What the ledger writes down of one queue: who holds, and who waits in which order."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.queueing.usage import Amounts, amounts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.queueing.usage import Room
+    from muster.resources.amounts import Resources
+
+__all__ = ["Book", "Candidate", "Claim", "Full", "GangKey", "Line", "LineKey", "Order"]
+
+# Moments of candidates that have gone or changed stay in their heap until there are so many.
+_STALE = 64
+
+
+class GangKey(NamedTuple):
+    """A gang, by the namespace and name of its PodGroup."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def beside(self, what: str) -> GangKey:
+        """Under which key the ledger keeps what stands beside the gang; no PodGroup is called so."""
+        return self._replace(name=f"{self.name} ({what})")
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang itself, of a key that stands beside one."""
+        return self._replace(name=self.name.partition(" ")[0])
+
+
+class Order(NamedTuple):
+    """Who is first: the more urgent (`urgency` is the negative of its PriorityClass's value), the older, then by name.
+
+    `since` is the creation time of the gang's workload (RFC 3339, UTC).
+    """
+
+    urgency: int
+    since: str
+    key: GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An assembled gang that wants to start.
+
+    `priority` is its PriorityClass's value, `since` the creation time of its workload (RFC 3339, UTC), `need` what it
+    will hold of its queue. `passed_since` is when a smaller gang first passed it, `deadline` when its workload gives up
+    (both in seconds of the wall clock). One that has `begun` is the rest of a gang that holds room: kept back by
+    somebody's patience it might wait for room that comes back only when it has run, so it passes whomever it can. One
+    that `lasts` does not end by itself; one that `follows` waits for the end of its own predecessor, and holds up
+    nobody.
+    """
+
+    key: GangKey
+    queue: str
+    priority: int
+    since: str
+    need: Resources
+    passed_since: float | None = None
+    deadline: float | None = None
+    begun: bool = False
+    lasts: bool = False
+    follows: bool = False
+
+    @property
+    def order(self) -> Order:
+        """Its place among those who wait."""
+        return Order(-self.priority, self.since, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an admitted gang holds; of that is `soft` what its pods have found no node for.
+
+    See `muster.queueing.unplaced_claims`.
+
+    An `idle` gang is one of which no pod is open, one that `lasts` does not end by itself.
+    """
+
+    resources: Resources
+    amounts: Amounts
+    order: Order
+    soft: Resources = field(default_factory=dict)
+    soft_amounts: Amounts = ()
+    idle: bool = False
+    lasts: bool = False
+
+
+LineKey = tuple[Amounts, bool, bool]
+"""Which line a candidate stands in: what it needs, whether it has been passed, and whether its gang has begun."""
+
+
+class Full(NamedTuple):
+    """A queue of which not enough was left, beside claims alone, when so often something had been given back there."""
+
+    room: Room
+    queue: str
+    times: int
+
+    def still(self, room: Room) -> bool:
+        """Whether nothing has been given back since."""
+        return self.room is room and room.times_given_back(self.queue) == self.times
+
+
+@dataclass(slots=True)
+class Line:
+    """Those who wait in one queue for the same amounts, in order: where one does not fit, none behind it does.
+
+    Those who have been passed stand in a line of their own, for their patience may end. `full` is where there was no
+    room for one of them when that was last looked at.
+    """
+
+    amounts: Amounts
+    orders: list[Order] = field(default_factory=list)
+    full: Full | None = None
+
+    def before(self, order: Order) -> int:
+        """How many stand before that place."""
+        return bisect_left(self.orders, order)
+
+
+class Book:
+    """The claims and the lines of one queue; `soft` are those of the claims that have a soft part.
+
+    `moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first; among
+    them are some of candidates that have changed since.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[GangKey, Claim] = {}
+        self.soft: dict[GangKey, Claim] = {}
+        self.lines: dict[LineKey, Line] = {}
+        self.moments: list[float] = []
+        self._candidates: dict[GangKey, Candidate] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.held or self.lines)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._candidates)
+
+    def hold(self, key: GangKey, claim: Claim) -> None:
+        """Write down a claim, in the place of another one of the gang."""
+        self.held[key] = claim
+        if claim.soft_amounts:
+            self.soft[key] = claim
+        else:
+            self.soft.pop(key, None)
+
+    def let_go(self, key: GangKey) -> Claim | None:
+        """Take a claim out, where there is one."""
+        self.soft.pop(key, None)
+        return self.held.pop(key, None)
+
+    def candidate(self, key: GangKey) -> Candidate | None:
+        """The gang as one that waits here."""
+        return self._candidates.get(key)
+
+    def waits(self, key: GangKey) -> Candidate:
+        """The gang as one that is known to wait here."""
+        return self._candidates[key]
+
+    def in_order(self) -> Iterator[Order]:
+        """All who wait, first in order first."""
+        return heapq.merge(*(line.orders for line in self.lines.values()))
+
+    def before(self, order: Order) -> int:
+        """How many wait before that place."""
+        return sum(line.before(order) for line in self.lines.values())
+
+    def line_up(self, candidate: Candidate, patience: float) -> None:
+        """Put a gang that is not here at its place in its line; `patience` is the queue's, in seconds."""
+        where = _line_of(candidate)
+        line = self.lines.setdefault(where, Line(where[0]))
+        insort(line.orders, candidate.order)
+        self._candidates[candidate.key] = candidate
+        for moment in _moments(candidate, patience):
+            heapq.heappush(self.moments, moment)
+        if len(self.moments) > _STALE + 2 * self.waiting:
+            self.set_moments(patience)
+
+    def leave(self, key: GangKey) -> None:
+        """Take a gang that waits here out of its line."""
+        candidate = self._candidates.pop(key)
+        where = _line_of(candidate)
+        line = self.lines[where]
+        del line.orders[line.before(candidate.order)]
+        if not line.orders:
+            del self.lines[where]
+
+    def look_anew(self) -> None:
+        """Forget where there was no room: the limits have changed."""
+        for line in self.lines.values():
+            line.full = None
+
+    def set_moments(self, patience: float) -> None:
+        """Reckon the moments anew, for a queue of that patience."""
+        self.moments = sorted(
+            moment for candidate in self._candidates.values() for moment in _moments(candidate, patience)
+        )
+
+    def next_moment(self, now: float) -> float:
+        """The first moment after `now`, infinity where none is known; those that have come are dropped."""
+        while self.moments and self.moments[0] <= now:
+            heapq.heappop(self.moments)
+        return self.moments[0] if self.moments else float("inf")
+
+
+def _line_of(candidate: Candidate) -> LineKey:
+    return amounts_of(candidate.need), candidate.passed_since is not None, candidate.begun
+
+
+def _moments(candidate: Candidate, patience: float) -> Iterator[float]:
+    if candidate.passed_since is not None:
+        yield candidate.passed_since + patience
+    if candidate.deadline is not None:
+        yield candidate.deadline

@@ -1,0 +1,69 @@
+"""Soft claims: what admitted gangs hold and cannot use, for their pods have found no node for too long.
+
+Others may be admitted past it. When nodes come after all, both are placed, as far as the scheduler holds the queue's
+limit itself. It does so of the gang's own queue; of the queues above it is not known, and of the nodes there is nothing
+to hold: there a soft part counts like any other. A gang of which no pod is open cannot be placed behind muster's back,
+and is soft in all queues but a root that is bound by nodes.
+
+What is soft of a queue never sums to more than its limit: beside what runs there one more queue-full is opened at most,
+however long nodes take to come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.queueing.queue_tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from muster.queueing.queue_state import Book, Claim, GangKey
+    from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.usage import Room
+
+__all__ = ["soft_in", "softened", "take_hard_parts"]
+
+
+def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
+    """The queues in which the soft part of a claim may count for nothing."""
+    if not claim.soft_amounts:
+        return ()
+    path = tree.path(queue)
+    return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if claim.idle else path[:1]
+
+
+def softened(tree: QueueTree, books: Mapping[str, Book]) -> set[GangKey]:
+    """The gangs whose soft part counts for nothing, the first in order first as long as the queues' limits last."""
+    sums: dict[str, dict[str, int]] = {}
+    soft: set[GangKey] = set()
+    for queue, claim in _in_order(books):
+        where = soft_in(tree, queue, claim)
+        if all(_stays_within(tree, one, sums.get(one, {}), claim) for one in where):
+            soft.add(claim.order.key)
+            for one in where:
+                so_far = sums.setdefault(one, {})
+                for name, amount in claim.soft_amounts:
+                    so_far[name] = so_far.get(name, 0) + amount
+    return soft
+
+
+def _in_order(books: Mapping[str, Book]) -> Iterable[tuple[str, Claim]]:
+    claims = ((queue, claim) for queue, book in books.items() for claim in book.soft.values())
+    return sorted(claims, key=lambda one: one[1].order)
+
+
+def _stays_within(tree: QueueTree, queue: str, so_far: Mapping[str, int], claim: Claim) -> bool:
+    limit = tree.ceiling(queue)
+    return all(name not in limit or so_far.get(name, 0) + amount <= limit[name] for name, amount in claim.soft_amounts)
+
+
+def take_hard_parts(tree: QueueTree, books: Mapping[str, Book], room: Room, lasting: Room, soft: set[GangKey]) -> None:
+    """Take room for those that count all the same: the room of claims alone leaves all soft parts out.
+
+    In `lasting` stand those alone that do not end by themselves.
+    """
+    for queue, claim in _in_order(books):
+        if claim.order.key not in soft:
+            for taken in (room, lasting) if claim.lasts else (room,):
+                taken.take_in(soft_in(tree, queue, claim), claim.soft_amounts)

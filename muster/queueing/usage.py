@@ -1,0 +1,124 @@
+"""How much of every queue is taken, queue by queue up the tree, in plain integers: the arithmetic of the ledger.
+
+Kept apart from quantities because it is done for every gang that waits: comparing integers costs a twentieth of
+comparing `Quantity` (hack/bench/ledger.py).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from muster.resources.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from muster.queueing.queue_tree import QueueTree
+    from muster.resources.amounts import Resources
+
+__all__ = ["Amounts", "Room", "amounts_of"]
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resources and billionths of their units, by name; nothing that is zero."""
+
+
+def amounts_of(resources: Resources) -> Amounts:
+    """The amounts as integers."""
+    return tuple(sorted((name, amount.nano) for name, amount in resources.items() if amount.nano))
+
+
+class Room:
+    """What is taken of the queues of a tree, as it stands; whoever changes the tree makes a new one."""
+
+    def __init__(self, tree: QueueTree, base: Room | None = None) -> None:
+        self._tree = tree
+        self._used: dict[str, dict[str, int]] = {}
+        self._given_back: dict[str, int] = {}
+        # A copy shares what it has not changed.
+        self._base = base
+
+    def copy(self) -> Room:
+        """The same room, to be taken without taking it here; valid until something is taken or given back here."""
+        return Room(self._tree, self)
+
+    def take(self, queue: str, amounts: Amounts) -> None:
+        """Take room of the queue and of all above it."""
+        self.take_in(self._tree.path(queue), amounts)
+
+    def take_in(self, queues: Iterable[str], amounts: Amounts) -> None:
+        """Take room of these queues alone."""
+        for one in queues:
+            used = self._own(one)
+            for name, amount in amounts:
+                used[name] = used.get(name, 0) + amount
+
+    def has_given_back(self, queue: str) -> None:
+        """Note that something of what was taken was given back."""
+        for one in self._tree.path(queue):
+            self._given_back[one] = self._given_back.get(one, 0) + 1
+
+    def times_given_back(self, queue: str) -> int:
+        """How often anything was given back there; while that stays, what had no room has none."""
+        return self._given_back.get(queue, 0)
+
+    def lacks(self, queue: str, amounts: Amounts) -> bool:
+        """Whether this very queue has no room for these amounts, whatever those above it have."""
+        limit, used = self._tree.ceiling(queue), self.taken(queue)
+        return any(name in limit and used.get(name, 0) + amount > limit[name] for name, amount in amounts)
+
+    def short(self, queue: str, amounts: Amounts, left_out: Amounts = ()) -> list[str]:
+        """The queues, of this one and those above it, that have no room for these amounts; `left_out` counts as free.
+
+        What is not asked for is not looked at.
+        """
+        return list(self.lacking(self._tree.path(queue), amounts, left_out))
+
+    def lacking(
+        self,
+        queues: Iterable[str],
+        amounts: Amounts,
+        left_out: Amounts = (),
+        kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    ) -> dict[str, list[str]]:
+        """The resources of these amounts for which there is no room, by queue; `kept` of each counts as taken."""
+        lacking = {}
+        spared = dict(left_out)
+        for one in queues:
+            limit = self._tree.ceiling(one)
+            if limit:
+                used, more = self.taken(one), kept.get(one, {})
+                names = [
+                    name
+                    for name, amount in amounts
+                    if name in limit
+                    and used.get(name, 0) + more.get(name, 0) + amount - spared.get(name, 0) > limit[name]
+                ]
+                if names:
+                    lacking[one] = names
+        return lacking
+
+    def beyond(self, queue: str, amounts: Amounts) -> bool:
+        """Whether these amounts are more than the queue, or one above it, can ever give."""
+        for one in self._tree.path(queue):
+            limit = self._tree.ceiling(one)
+            if limit and any(name in limit and amount > limit[name] for name, amount in amounts):
+                return True
+        return False
+
+    def taken(self, queue: str) -> Mapping[str, int]:
+        """What is taken of a queue, in billionths."""
+        used = self._used.get(queue)
+        if used is None:
+            return self._base.taken(queue) if self._base else {}
+        return used
+
+    def used(self, queue: str, like: Resources) -> dict[str, Quantity]:
+        """What is taken of a queue, of the resources of `like` and in its formats."""
+        used = self.taken(queue)
+        return {name: Quantity(used.get(name, 0), amount.format) for name, amount in like.items()}
+
+    def _own(self, queue: str) -> dict[str, int]:
+        if queue not in self._used:
+            self._used[queue] = dict(self.taken(queue))
+        return self._used[queue]

@@ -1,0 +1,84 @@
+"""Amounts of several resources at once: `{"cpu": 3, "memory": 4Gi}`.
+
+A resource that is not named is zero in a need and unlimited in a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from muster.model.objects import InvalidObjectError, RawQuantity
+from muster.resources.quantity import ZERO, InvalidQuantityError, Quantity, parse_quantity
+
+__all__ = ["Resources", "as_text", "describe", "largest", "minus", "parse_resources", "times", "total", "within"]
+
+Resources = Mapping[str, Quantity]
+
+# What people look for first stands first; everything else follows by name.
+_FIRST = ("cpu", "memory")
+
+
+def parse_resources(
+    raw: Mapping[str, RawQuantity],
+    *,
+    path: str,
+    least: Quantity | None = ZERO,
+) -> dict[str, Quantity]:
+    """Read a resource list; raises InvalidObjectError, with the path, for what is no quantity or below `least`."""
+    parsed = {}
+    for name, text in raw.items():
+        try:
+            amount = parse_quantity(text)
+        except InvalidQuantityError as error:
+            raise InvalidObjectError(f"{path}.{name}", str(error)) from error
+        if least is not None and amount < least:
+            raise InvalidObjectError(f"{path}.{name}", f'"{text}" is negative; a resource is 0 or more')
+        parsed[name] = amount
+    return parsed
+
+
+def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
+    """The sum of all parts."""
+    result: dict[str, Quantity] = {}
+    for part in parts:
+        for name, amount in part.items():
+            result[name] = result[name] + amount if name in result else amount
+    return result
+
+
+def times(part: Resources, count: int) -> dict[str, Quantity]:
+    """`count` times the part."""
+    return {name: amount * count for name, amount in part.items()}
+
+
+def minus(whole: Resources, part: Resources) -> dict[str, Quantity]:
+    """What is left of the whole when the part is taken out, for the resources of the whole; never below zero."""
+    return {name: max(amount - part.get(name, ZERO), Quantity(0, amount.format)) for name, amount in whole.items()}
+
+
+def largest(first: Resources, second: Resources) -> dict[str, Quantity]:
+    """The larger amount of each resource."""
+    return {
+        name: max(first.get(name, ZERO), second.get(name, ZERO), key=lambda amount: amount.nano)
+        for name in (*first, *(name for name in second if name not in first))
+    }
+
+
+def within(need: Resources, limit: Resources) -> bool:
+    """Whether the need stays within the limit, for every resource that the limit names."""
+    return all(need.get(name, ZERO) <= amount for name, amount in limit.items())
+
+
+def as_text(resources: Resources) -> dict[str, str]:
+    """The canonical text of each amount, as it is written into a manifest."""
+    return {name: str(resources[name]) for name in _in_order(resources)}
+
+
+def describe(resources: Resources) -> str:
+    """The amounts as a reader says them: `cpu 3 and memory 4Gi`."""
+    parts = [f"{name} {resources[name]}" for name in _in_order(resources)]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"
+
+
+def _in_order(resources: Resources) -> list[str]:
+    return sorted(resources, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))

@@ -1,0 +1,88 @@
+"""What a namespace's LimitRanges give to pods whose containers do not say what they need.
+
+As the apiserver's LimitRanger admission plugin (plugin/pkg/admission/limitranger) does it, and at its moment: after
+limits have stood in for missing requests and after pod-level requests have been completed, which a container default
+therefore no longer changes. Bounds (`min`, `max`) are not judged here; the apiserver refuses such a pod itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from muster.model.objects import LocalObject, ObjectMeta, ResourceList, ResourceRequirements
+from muster.resources.amounts import as_text
+from muster.resources.pod_requests import pod_level_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.model.objects import Container, PodSpec
+
+__all__ = ["LimitRange", "LimitRangeItem", "LimitRangeSpec", "with_limit_ranges"]
+
+
+class LimitRangeItem(LocalObject, frozen=True):
+    """Defaults and bounds for one `type` of thing: Container, Pod or PersistentVolumeClaim."""
+
+    type: str = ""
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max: ResourceList = {}
+    min: ResourceList = {}
+
+
+class LimitRangeSpec(LocalObject, frozen=True):
+    """What a LimitRange says."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(LocalObject, frozen=True):
+    """What the containers of a namespace get when they do not say what they need (`v1`)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+def with_limit_ranges(spec: PodSpec, limit_ranges: Iterable[LimitRange], *, path: str = "spec") -> PodSpec:
+    """The specification of a pod as it stands once a namespace with these LimitRanges has taken it.
+
+    Of two LimitRanges that give the same default the plugin takes any; here it is the first by name. Raises
+    InvalidObjectError naming the field, below `path`, when an amount at pod level is not a quantity.
+    """
+    defaults = [
+        _defaults(item)
+        for limit_range in sorted(limit_ranges, key=lambda one: one.metadata.name)
+        for item in limit_range.spec.limits
+        if item.type == "Container"
+    ]
+    if not defaults:
+        return spec
+    resources = spec.resources
+    if resources.limits:
+        resources = ResourceRequirements(
+            requests={**as_text(pod_level_requests(spec, path=path))}, limits=resources.limits
+        )
+    return replace(
+        spec,
+        resources=resources,
+        containers=tuple(_completed(container, defaults) for container in spec.containers),
+        init_containers=tuple(_completed(container, defaults) for container in spec.init_containers),
+    )
+
+
+def _defaults(item: LimitRangeItem) -> ResourceRequirements:
+    """What an item gives, completed as the apiserver completes it: max, then default, then min stand in."""
+    limits = item.max | item.default
+    return ResourceRequirements(limits=limits, requests=item.min | limits | item.default_request)
+
+
+def _completed(container: Container, defaults: Iterable[ResourceRequirements]) -> Container:
+    limits = container.resources.limits
+    requests = limits | container.resources.requests
+    for given in defaults:
+        limits = given.limits | limits
+        requests = given.requests | requests
+    return replace(container, resources=ResourceRequirements(limits=limits, requests=requests))

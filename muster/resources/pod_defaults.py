@@ -1,0 +1,92 @@
+"""What a cluster adds to new pods by itself: the overhead of their RuntimeClass, and what LimitRanges give.
+
+It happens when a pod is created, so that no template shows it, and yet it takes room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from muster.model.findings import Finding, Reason
+from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.resources.amounts import describe, parse_resources
+from muster.resources.limit_ranges import with_limit_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from muster.model.objects import PodSpec
+    from muster.resources.limit_ranges import LimitRange
+    from muster.resources.resource_quotas import ResourceQuota
+
+__all__ = ["NOTHING_ADDED", "Additions", "Overhead", "RuntimeClass"]
+
+
+class Overhead(LocalObject, frozen=True):
+    """What a pod takes beside its containers."""
+
+    pod_fixed: ResourceList = {}
+
+
+class RuntimeClass(LocalObject, frozen=True):
+    """A way to run pods, by name (`node.k8s.io/v1`, cluster-scoped)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: Overhead = Overhead()
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What pods of one namespace get: `ranges` are its LimitRanges, `runtimes` the cluster's RuntimeClasses by name.
+
+    `runtimes` is None where no RuntimeClass is known at all; then none is missing either. `quotas` are the namespace's
+    ResourceQuotas, to which the pods are charged.
+    """
+
+    ranges: Sequence[LimitRange] = ()
+    runtimes: Mapping[str, RuntimeClass] | None = None
+    quotas: Sequence[ResourceQuota] = ()
+
+    def completed(self, spec: PodSpec, *, path: str = "spec") -> PodSpec:
+        """The specification of a pod as it stands once the apiserver has taken it.
+
+        An overhead that the template writes itself stays: where it is another than the class's, `objection` tells.
+        Raises InvalidObjectError, with the field below `path`, when an amount is not a quantity.
+        """
+        runtime = (self.runtimes or {}).get(spec.runtime_class_name)
+        if runtime is not None and not spec.overhead:
+            spec = replace(spec, overhead=runtime.overhead.pod_fixed)
+        return with_limit_ranges(spec, self.ranges, path=path)
+
+    def objection(self, spec: PodSpec, *, path: str) -> Finding | None:
+        """Why the apiserver's RuntimeClass admission plugin will refuse such pods; None when it will not.
+
+        Source of the rule: plugin/pkg/admission/runtimeclass. Nothing is said where no RuntimeClass is known.
+        """
+        if self.runtimes is None:
+            return None
+        name = spec.runtime_class_name
+        runtime = self.runtimes.get(name)
+        if name and runtime is None:
+            field = f"{path}.runtimeClassName"
+            message = (
+                f'{field}: RuntimeClass "{name}" does not exist; the apiserver refuses such pods, '
+                "name an existing class or create it first"
+            )
+            return Finding(Reason.UNKNOWN_RUNTIME_CLASS, field, message)
+        written = parse_resources(spec.overhead, path=f"{path}.overhead")
+        given = parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed") if runtime else {}
+        if not written or written == given:
+            return None
+        of_class = f'RuntimeClass "{name}" has {describe(given)}' if name else "there is no runtimeClassName"
+        message = (
+            f"{path}.overhead: found {describe(written)}, {of_class}; the apiserver refuses such pods, "
+            "leave the overhead to the RuntimeClass"
+        )
+        return Finding(Reason.OVERHEAD_MISMATCH, f"{path}.overhead", message)
+
+
+NOTHING_ADDED = Additions()

@@ -1,0 +1,138 @@
+"""What a pod really asks for, by the formula of the Kubernetes scheduler.
+
+Source of the rules: component-helpers/resource/helpers.go (containers, init containers, sidecars, pod level, overhead,
+resizes in place) and the defaults that the apiserver writes into pods (limits stand in for missing requests, rounding
+up to thousandths). They happen on pods only, so that a template must be read with them in mind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.resources.amounts import Resources, largest, parse_resources, total
+from muster.resources.quantity import ZERO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.model.objects import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
+    from muster.resources.quantity import Quantity
+
+__all__ = ["pod_level_requests", "pod_requests"]
+
+_POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+def pod_requests(spec: PodSpec, *, status: PodStatus | None = None, path: str = "spec") -> dict[str, Quantity]:
+    """The effective requests of a pod, in cores, bytes and pieces; `path` says where the spec stands, for errors.
+
+    With the `status` of a pod that is bound to a node, it is what the pod holds there: while it is resized in place
+    the largest of what is wanted, promised and in force, and without what is wanted when the node can never give it.
+
+    Raises InvalidObjectError naming the field when an amount is not a quantity.
+    """
+    of_containers = _container_level(spec, _Held(status), path)
+    requests = of_containers | _of_pod(spec, status, of_containers, path)
+    return total((requests, _rounded(spec.overhead, f"{path}.overhead")))
+
+
+def pod_level_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
+    """The requests of the pod as a whole, as the apiserver completes them.
+
+    For cpu, memory and huge pages they replace what the containers ask for; nothing else can be asked for at this
+    level. A request that is missing beside a limit is what all containers ask for, init containers included, else the
+    limit; of huge pages, which cannot be promised twice, it is always the limit.
+    """
+    return _completed(spec, _container_level(spec, _Held(None), path), path)
+
+
+class _Held:
+    """What the containers of a pod have been given, by their names."""
+
+    def __init__(self, status: PodStatus | None) -> None:
+        self._given: dict[str, tuple[ContainerStatus, str]] = {}
+        self._wanted_counts = True
+        if status is not None:
+            self._wanted_counts = not _infeasible(status)
+            self._note(status.container_statuses, "status.containerStatuses")
+            self._note(status.init_container_statuses, "status.initContainerStatuses")
+
+    def _note(self, statuses: Iterable[ContainerStatus], path: str) -> None:
+        self._given.update({one.name: (one, f"{path}[{index}]") for index, one in enumerate(statuses)})
+
+    def or_wanted(self, name: str, wanted: dict[str, Quantity]) -> dict[str, Quantity]:
+        """What counts for a container that may be resized."""
+        given, path = self._given.get(name, (None, ""))
+        if given is None or given.resources is None:
+            return wanted
+        held = _given(given.resources, given.allocated_resources, path)
+        return largest(wanted, held) if self._wanted_counts else held
+
+
+def _container_level(spec: PodSpec, held: _Held, path: str) -> dict[str, Quantity]:
+    # One step for each amount that is written: a manifest of 3 MiB may have thousands of containers.
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for index, init in enumerate(spec.init_containers):
+        asked = _container_requests(init, f"{path}.initContainers[{index}]")
+        if init.restart_policy == "Always":
+            for name, amount in held.or_wanted(init.name, asked).items():
+                sidecars[name] = sidecars[name] + amount if name in sidecars else amount
+                peak[name] = _larger(peak.get(name, ZERO), sidecars[name])
+        else:
+            for name, amount in asked.items():
+                beside = amount + sidecars[name] if name in sidecars else amount
+                peak[name] = _larger(peak.get(name, ZERO), beside)
+    running = total(
+        (
+            *(
+                held.or_wanted(one.name, _container_requests(one, f"{path}.containers[{index}]"))
+                for index, one in enumerate(spec.containers)
+            ),
+            sidecars,
+        ),
+    )
+    return largest(running, peak)
+
+
+def _larger(first: Quantity, second: Quantity) -> Quantity:
+    return second if second.nano > first.nano else first
+
+
+def _container_requests(container: Container, path: str) -> dict[str, Quantity]:
+    limits = _rounded(container.resources.limits, f"{path}.resources.limits")
+    return limits | _rounded(container.resources.requests, f"{path}.resources.requests")
+
+
+def _of_pod(spec: PodSpec, status: PodStatus | None, of_containers: Resources, path: str) -> dict[str, Quantity]:
+    wanted = _completed(spec, of_containers, path)
+    if status is None or status.resources is None:
+        return wanted
+    held = _given(status.resources, status.allocated_resources, "status")
+    counts = held if _infeasible(status) else largest(wanted, held)
+    return {name: counts.get(name, ZERO) for name in wanted}
+
+
+def _completed(spec: PodSpec, of_containers: Resources, path: str) -> dict[str, Quantity]:
+    requests = _rounded(spec.resources.requests, f"{path}.resources.requests")
+    limits = _rounded(spec.resources.limits, f"{path}.resources.limits")
+    for name, limit in limits.items():
+        requests.setdefault(name, limit if name.startswith(_HUGE_PAGES) else of_containers.get(name, limit))
+    return {name: amount for name, amount in requests.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
+
+
+def _given(in_force: ResourceRequirements, promised: ResourceList, path: str) -> dict[str, Quantity]:
+    return largest(
+        _rounded(in_force.requests, f"{path}.resources.requests"), _rounded(promised, f"{path}.allocatedResources")
+    )
+
+
+def _infeasible(status: PodStatus) -> bool:
+    """Whether the kubelet has said that the node can never give what is wanted; a deferred resize still counts."""
+    pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _rounded(raw: ResourceList, path: str) -> dict[str, Quantity]:
+    return {name: amount.rounded_up_to_milli() for name, amount in parse_resources(raw, path=path).items()}

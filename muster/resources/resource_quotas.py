@@ -1,0 +1,100 @@
+"""What a namespace's ResourceQuotas let its gangs have.
+
+A pod is charged when it is created, held or not, so that a gang that a quota never holds never gets all of its pods.
+Only quotas that count every pod are looked at: one with a scope leaves pods out. Of what they limit, the requests and
+the number of pods are; limits, storage and other objects are the apiserver's business.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
+from muster.resources.amounts import Resources, parse_resources
+from muster.resources.quantity import ZERO, Quantity, parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["PODS", "ResourceQuota", "charge", "limits", "short_of"]
+
+PODS = "pods"
+"""As what the number of pods stands among resources."""
+
+_REQUESTS = "requests."
+_PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", PODS})
+_HUGE_PAGES = "hugepages-"
+
+
+class _Scopes(LocalObject, frozen=True):
+    pass
+
+
+class _Spec(LocalObject, frozen=True):
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: _Scopes | None = None
+
+
+class _Status(LocalObject, frozen=True):
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(LocalObject, frozen=True):
+    """How much the objects of a namespace may take together (`v1`)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every pod of the namespace is charged to it."""
+        return not self.spec.scopes and self.spec.scope_selector is None
+
+
+def limits(quota: ResourceQuota) -> dict[str, Quantity]:
+    """What pods may ask for together, by resource, and how many there may be, as PODS.
+
+    Raises InvalidObjectError for what is no quantity.
+    """
+    return _known(quota.spec.hard, "spec.hard")
+
+
+def charge(requests: Resources, pods: int) -> dict[str, Quantity]:
+    """What so many pods are charged that ask for these requests together."""
+    return {**requests, PODS: parse_quantity(pods)}
+
+
+def short_of(quotas: Iterable[ResourceQuota], requests: Resources) -> tuple[ResourceQuota, dict[str, Quantity]] | None:
+    """The first quota that refuses one more pod of these requests, and what it has left; None where none does."""
+    need = charge(requests, 1)
+    for quota in quotas:
+        # What the apiserver has checked can be read.
+        with suppress(InvalidObjectError):
+            hard, used = _known(quota.status.hard, "status.hard"), _known(quota.status.used, "status.used")
+            left = {name: hard[name] - used.get(name, ZERO) for name in hard if need.get(name, ZERO) > ZERO}
+            lacking = {name: max(amount, ZERO) for name, amount in left.items() if need[name] > amount}
+            if quota.counts_all and lacking:
+                return quota, lacking
+    return None
+
+
+def _known(raw: Mapping[str, str | int | float], path: str) -> dict[str, Quantity]:
+    found: dict[str, Quantity] = {}
+    for name, amount in parse_resources(raw, path=path).items():
+        resource = _resource(name)
+        if resource:
+            found[resource] = min(amount, found.get(resource, amount))
+    return found
+
+
+def _resource(name: str) -> str:
+    """The resource of which a quota's key counts the requests; "" for what is not looked at."""
+    if name.startswith(_REQUESTS):
+        return "" if name == "requests.storage" else name.removeprefix(_REQUESTS)
+    if name == f"count/{PODS}":
+        return PODS
+    return name if name in _PLAIN or name.startswith(_HUGE_PAGES) else ""

@@ -1,0 +1,1 @@
+"""What admission finds in workloads and queues: refusals with numbers, and warnings."""

@@ -1,0 +1,135 @@
+"""What is found in a Queue at admission: no sound place in the tree, what cannot be read, whom it leaves outside.
+
+Volcano's own webhook, where it runs, knows some of the tree's rules; it knows nothing of gangs that wait.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.model.findings import Finding, Reason
+from muster.model.objects import InvalidObjectError, PodGroup, Queue
+from muster.queueing.queue_tree import ROOT, QueueTree, QueueView, exceeding, read_queue
+from muster.resources.amounts import describe, parse_resources, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from muster.model.strictness import Validation
+    from muster.resources.amounts import Resources
+
+__all__ = ["burdened", "faults", "kept_out", "left_outside", "new_parent", "tightened"]
+
+
+def faults(queue: Queue, tree: QueueTree) -> tuple[Finding, ...]:
+    """What is wrong with a queue among the others, which are in the tree, an older one of its name perhaps too."""
+    try:
+        view = read_queue(queue)
+    except InvalidObjectError as error:
+        return (Finding(Reason.INVALID, error.field, str(error)),)
+    unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
+    return (*unread, *_misplaced(view, tree.having(view)))
+
+
+def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
+    path = "spec.parent"
+    name, parent = view.name, view.parent
+    if parent not in ("", ROOT):
+        if tree.get(parent) is None:
+            yield _hierarchy(path, f'queue "{parent}" does not exist; create it first, or name another')
+        elif name in tree.path(parent):
+            yield _hierarchy(path, f'queue "{parent}" is "{name}" itself or below it; name one that is not')
+            return
+    over = exceeding(view.guarantee, view.limit)
+    if over is not None:
+        yield _hierarchy("spec.guarantee.resource", f"{over[0]} is above spec.capability {over[1]}; lower it")
+    yield from _beyond_those_above(view, tree)
+    for child in tree:
+        over = exceeding(child.limit, view.limit) if child.parent == name and child.name != name else None
+        if over is not None:
+            words = f'{over[1]} is below the {over[0]} of queue "{child.name}" below it; lower that first'
+            yield _hierarchy("spec.capability", words)
+
+
+def _beyond_those_above(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
+    above = [found for one in tree.path(view.name)[1:] if (found := tree.get(one))]
+    for field, amounts in (("spec.capability", view.limit), ("spec.guarantee.resource", view.guarantee)):
+        for one in above:
+            over = exceeding(amounts, one.limit)
+            if over is not None:
+                yield _hierarchy(field, f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it')
+                break
+    if above and view.guarantee:
+        nearest = above[0]
+        promised = total(child.guarantee for child in tree if child.parent == nearest.name)
+        over = exceeding({name: promised[name] for name in view.guarantee}, nearest.limit)
+        if over is not None:
+            words = f'{over[0]} is guaranteed below queue "{nearest.name}", which has {over[1]}; lower it'
+            yield _hierarchy("spec.guarantee.resource", words)
+
+
+def _hierarchy(field: str, words: str) -> Finding:
+    return Finding(Reason.QUEUE_HIERARCHY, field, f"{field}: {words}")
+
+
+def new_parent(queue: Queue, tree: QueueTree) -> str:
+    """The queue that gets its first queue below it by this one, "" where there is none such."""
+    parent = queue.spec.parent or ROOT
+    return parent if parent != ROOT and tree.get(parent) is not None and tree.leaf(parent) else ""
+
+
+def burdened(parent: str, groups: Sequence[PodGroup]) -> tuple[Finding, ...]:
+    """What is found where a queue that is to be a parent holds these PodGroups."""
+    if not groups:
+        return ()
+    words = f'queue "{parent}" holds {_named(groups)} itself, and would stop all scheduling; move what is there first'
+    return (_hierarchy("spec.parent", words),)
+
+
+def tightened(old: Queue, new: Queue) -> bool:
+    """Whether the new capability allows less of anything than the old one did."""
+    try:
+        before, now = read_queue(old).limit, read_queue(new).limit
+    except InvalidObjectError:
+        return False
+    return any(name not in before or amount < before[name] for name, amount in now.items())
+
+
+def left_outside(queue: Queue, groups: Sequence[PodGroup] | None) -> Iterator[Finding]:
+    """Whom the queue's capability leaves outside: of what is held, and of its PodGroups (None: nobody knows them)."""
+    limit, field = read_queue(queue).limit, "spec.capability"
+    over = exceeding(_amounts(queue.status.allocated), limit)
+    if over is not None:
+        words = f"{over[1]} is below the {over[0]} held there; it runs on, and nothing starts until less is held"
+        yield Finding(Reason.CAPABILITY_LOWERED, field, f"{field}: {words}")
+    large = [group for group in groups or () if exceeding(_amounts(group.spec.min_resources), limit)]
+    waiting = [group for group in large if group.status.phase != "Running"]
+    if waiting:
+        over = exceeding(_amounts(waiting[0].spec.min_resources), limit)
+        needs = over[0] if over else "nothing"
+        words = f"{_named(waiting)} can never start with {describe(limit)}, the first needs {needs}"
+        yield Finding(Reason.CAPABILITY_LOWERED, field, f"{field}: {words}")
+
+
+def kept_out(found: Iterable[Finding], validation: Validation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """What PodGroups, and pods that name a queue by themselves, are refused for, and what they are warned of.
+
+    Whose a queue is no mode of validation decides: what is taken here nothing holds back later.
+    """
+    found = tuple(found)
+    refusals = [one for one in found if one.reason is Reason.QUEUE_NOT_FOUND]
+    refusals += [one for one in validation.refused(found) if one not in refusals]
+    return tuple(refusals), tuple(one for one in validation.warned(found) if one not in refusals)
+
+
+def _amounts(raw: dict[str, str | int | float]) -> Resources:
+    try:
+        return parse_resources(raw, path="")
+    except InvalidObjectError:
+        return {}
+
+
+def _named(groups: Sequence[PodGroup]) -> str:
+    meta = groups[0].metadata
+    first = f"{meta.namespace}/{meta.name}"
+    return f"PodGroup {first}" if len(groups) == 1 else f"{len(groups)} PodGroups ({first} and others)"

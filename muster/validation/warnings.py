@@ -1,0 +1,255 @@
+"""What may surprise who applies a workload: it will be taken, and not do what it seems to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.model.findings import Finding, Reason
+from muster.model.names import KUEUE_QUEUE, QUEUE_LABEL, REQUEUE_AFTER
+from muster.model.objects import ObjectMeta, Pod
+from muster.model.times import duration_of
+from muster.queueing.queue_tree import exceeding
+from muster.resources.amounts import describe, times, total
+from muster.resources.pod_defaults import NOTHING_ADDED, Additions
+from muster.resources.quantity import ZERO
+from muster.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from muster.gangs.gang import Gang, Role
+    from muster.gangs.intent import Intent
+    from muster.queueing.queue_tree import Level, Place
+    from muster.resources.amounts import Resources
+    from muster.workloads import RoleSpec, Workload
+
+__all__ = ["Case", "surprises", "uncounted_claims"]
+
+# How many roles a line names.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A workload that makes a gang, its queue, and what the cluster adds to its pods.
+
+    `held` gives what the pods of a queue hold, as Volcano counts them.
+    """
+
+    workload: Workload
+    gang: Gang
+    intent: Intent
+    place: Place | None = None
+    held: Callable[[str], Resources] | None = None
+    additions: Additions = NOTHING_ADDED
+
+    @property
+    def queue_path(self) -> str:
+        """Where the queue is named, or should be."""
+        return self.intent.said.get("queue", self.workload.label_path(QUEUE_LABEL))
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The limits of its queue and of those above; none where the queue takes no gangs, which is worse."""
+        open_leaf = self.place and self.place.leaf and not self.place.view.closed
+        return self.place.levels if self.place and open_leaf else ()
+
+    def above(self, need: Resources) -> tuple[Level, str, str] | None:
+        """The first limit that such a need is above, and both in words."""
+        for level in self.levels:
+            if over := exceeding(need, level.limit):
+                return level, *over
+        return None
+
+    def path_of(self, role: Role) -> str:
+        """Where a role's template stands."""
+        spec = self.workload.role(role.name)
+        return spec.path if spec else "spec"
+
+
+def surprises(case: Case) -> Iterator[Finding]:
+    """Everything that may surprise, each once."""
+    yield from case.workload.findings
+    for rule in (_classes, _time, _requests, _minimum, _room, _labels, _bound):
+        yield from rule(case)
+
+
+def _finding(reason: Reason, path: str, rest: str) -> Finding:
+    return Finding(reason, path, f"{path}: {rest}")
+
+
+def _classes(case: Case) -> Iterator[Finding]:
+    # Not refused: the class may come later, and until then it is the pods that the apiserver refuses.
+    for role in case.workload.roles:
+        if role.replicas and (found := case.additions.objection(role.template.spec, path=role.path)):
+            yield found
+
+
+def _time(case: Case) -> Iterator[Finding]:
+    workload, scheduler = case.workload, SCHEDULERS[case.intent.scheduler]
+    for limit in workload.time_limits:
+        rest = (
+            f"{limit.text} are counted while the gang waits for room, too; when they are over, "
+            "the workload fails, whether it has run or not"
+        )
+        yield _finding(Reason.TIME_LIMIT_WHILE_WAITING, limit.path, rest)
+    text = workload.metadata.annotations.get(REQUEUE_AFTER, "")
+    if text and workload.kind.pods_of_jobs:
+        rest = "it is ignored for this kind: a Job that loses its pod counts a failure against its backoffLimit"
+        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+    elif text and not duration_of(text):
+        rest = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m; it is ignored'
+        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+    if workload.policy.schedule_timeout_seconds is not None and not scheduler.timeouts:
+        path = f"{workload.policy_path}.scheduleTimeoutSeconds"
+        rest = f"{scheduler.name} does not know it; the gang waits for as long as it must"
+        yield _finding(Reason.SCHEDULE_TIMEOUT_IGNORED, path, rest)
+
+
+def _requests(case: Case) -> Iterator[Finding]:
+    """What is odd in what the pods ask for."""
+    workload, gang, scheduler = case.workload, case.gang, SCHEDULERS[case.intent.scheduler]
+    if not any(role.replicas for role in gang.roles):
+        yield _finding(
+            Reason.NO_PODS, "spec", f'gang "{gang.name}" has no pods; nothing starts until its replicas are raised'
+        )
+    yield from _missing(case)
+    claiming = [role for role in workload.roles if role.template.spec.resource_claims]
+    if claiming:
+        yield uncounted_claims(claiming[0].path, f"pods of {_names(claiming)}")
+    as_a_whole = [role for role in workload.roles if role.replicas and role.template.spec.resources.named]
+    if as_a_whole and not scheduler.pod_level:
+        rest = (
+            f"{scheduler.name} does not count what pods of {_names(as_a_whole)} ask for as a whole, "
+            "so that a node may be given more than it has; ask for it in the containers"
+        )
+        yield _finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
+
+
+def uncounted_claims(path: str, who: str) -> Finding:
+    """What is found where pods, whose specification stands at `path`, get devices by ResourceClaims."""
+    rest = (
+        f"{who} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
+        "extended resource"
+    )
+    return _finding(Reason.RESOURCE_CLAIMS, f"{path}.resourceClaims", rest)
+
+
+def _missing(case: Case) -> Iterator[Finding]:
+    """Pods that ask for nothing at all, or not for what their queue shares out."""
+    needed = [role for role in case.gang.roles if role.minimum]
+    asking = [role for role in needed if any(role.requests.values())]
+    if len(asking) < len(needed):
+        nothing = [role for role in needed if not any(role.requests.values())]
+        rest = f"pods of {_names(nothing)} request nothing, so that no queue keeps room for them"
+        path = f"{case.path_of(nothing[0])}.containers"
+        yield _finding(Reason.REQUESTS_MISSING, path, f"{rest}; give their containers requests")
+    for resource in ("cpu", "memory"):
+        without = [role for role in asking if not role.requests.get(resource)]
+        level = next((one for one in case.levels if resource in one.limit), None)
+        if without and level:
+            rest = (
+                f"pods of {_names(without)} request no {resource}, of which {level.called(case.intent.queue)} has "
+                f"{level.limit[resource]} to share out; give their containers a request for it"
+            )
+            yield _finding(Reason.REQUESTS_MISSING, f"{case.path_of(without[0])}.containers", rest)
+
+
+def _minimum(case: Case) -> Iterator[Finding]:
+    """A minAvailable with which the gang starts, and cannot work."""
+    workload, available = case.workload, case.workload.policy.min_available
+    if available is not None and available < workload.needs:
+        rest = (
+            f"{available} pods start the gang, but the job cannot work with fewer than {workload.needs}, "
+            "and those that run hold their room; raise it, or leave it out"
+        )
+        yield _finding(Reason.MIN_AVAILABLE_TOO_LOW, f"{workload.policy_path}.minAvailable", rest)
+
+
+def _room(case: Case) -> Iterator[Finding]:
+    """What the queue has, beside that it could hold the gang."""
+    gang, queue = case.gang, case.intent.queue
+    if case.above(gang.min_resources) is not None:
+        # Refused for that, or told of it.
+        return
+    if case.place and (zeros := [name for name in case.place.view.zeros if gang.min_resources.get(name)]):
+        rest = (
+            f'queue "{queue}" has capability {" and ".join(f"{name} 0" for name in zeros)}, which means unlimited to '
+            f"Volcano; the gang needs {describe({name: gang.min_resources[name] for name in zeros})} and gets it"
+        )
+        yield _finding(Reason.CAPABILITY_OF_ZERO, case.queue_path, rest)
+    twice = case.above(times(gang.min_resources, 2)) if case.workload.twice else None
+    if twice:
+        level, need, limit = twice
+        rest = (
+            f"while it is upgraded two clusters run, which need {need} together, and {level.called(queue)} has "
+            f"capability {limit}; the new one waits until there is room, raise the capability or upgrade in another way"
+        )
+        yield _finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.twice, rest)
+    yield from _growth(case)
+    yield from _nearly_full(case)
+
+
+def _growth(case: Case) -> Iterator[Finding]:
+    growing = {role.name: role.growth for role in case.workload.roles if role.growth}
+    pods = {role.name: growing[role.name].most if role.name in growing else role.minimum for role in case.gang.roles}
+    over = case.above(total(times(role.requests, pods[role.name]) for role in case.gang.roles)) if growing else None
+    if over:
+        level, need, limit = over
+        first = next(iter(growing.values()))
+        rest = (
+            f"grown to all {sum(pods.values())} pods it needs {need}, and {level.called(case.intent.queue)} has "
+            f"capability {limit}; pods beyond that wait, whatever the autoscaler asks for"
+        )
+        yield _finding(Reason.GROWS_BEYOND_CAPABILITY, first.path, rest)
+
+
+def _nearly_full(case: Case) -> Iterator[Finding]:
+    """The queue has room for the gang, but not now. Where others make room for it there is nothing to wait for.
+
+    What others use is not said: whoever reaches the webhook may ask.
+    """
+    if case.held is None or case.workload.suspended or (case.place and case.place.view.preempts):
+        return
+    need = {name: amount for name, amount in case.gang.min_resources.items() if amount > ZERO}
+    for level in case.levels:
+        held = case.held(level.queue)
+        short = [name for name in need if name in level.limit and held.get(name, ZERO) + need[name] > level.limit[name]]
+        if short:
+            asked = describe({name: need[name] for name in short})
+            rest = (
+                f'gang "{case.gang.name}" needs {asked}, and {level.called(case.intent.queue)} has capability '
+                f"{describe({name: level.limit[name] for name in short})}, but less than {asked} free now; it waits "
+                "until there is room, and its event WaitingForQuota says its position"
+            )
+            yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
+            return
+
+
+def _labels(case: Case) -> Iterator[Finding]:
+    other = case.workload.metadata.labels.get(KUEUE_QUEUE)
+    if other:
+        path = case.workload.label_path(KUEUE_QUEUE)
+        rest = (
+            f'Kueue holds the workload in its queue "{other}", and muster in "{case.intent.queue}"; it starts when '
+            "both let it go, take one of them out"
+        )
+        yield _finding(Reason.MANAGED_BY_KUEUE, path, rest)
+
+
+def _bound(case: Case) -> Iterator[Finding]:
+    scheduler = SCHEDULERS[case.intent.scheduler]
+    seen = {""}
+    for role in case.workload.roles:
+        template, path = role.template.metadata, f"{role.path.removesuffix('spec')}metadata"
+        group = scheduler.bound_to(Pod(metadata=ObjectMeta(labels=template.labels, annotations=template.annotations)))
+        if group not in seen:
+            seen.add(group)
+            rest = f'its pods come bound to PodGroup "{group}"; muster leaves them to it, and makes none'
+            yield _finding(Reason.BOUND_TO_POD_GROUP, path, rest)
+
+
+def _names(roles: list[Role] | list[RoleSpec]) -> str:
+    named = ", ".join(role.name for role in roles[:_NAMED])
+    return f"{named} and {len(roles) - _NAMED} more" if len(roles) > _NAMED else named

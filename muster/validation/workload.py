@@ -1,0 +1,268 @@
+"""What is found in a workload at admission: that it can never run, or what may surprise who applied it.
+
+Whether it is refused for that or taken with a warning is a matter of `muster.model.strictness`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, speaks
+from muster.model.findings import Finding, Reason, Severity
+from muster.model.modes import GateMode, gate_mode
+from muster.model.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.objects import InvalidObjectError
+from muster.queueing.queue_tree import Place, exceeding
+from muster.resources.pod_defaults import NOTHING_ADDED, Additions
+from muster.resources.resource_quotas import limits
+from muster.schedulers import SCHEDULERS
+from muster.validation.warnings import Case, surprises
+from muster.workloads import Voice, kind_of_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from muster.model.objects import ObjectMeta
+    from muster.model.strictness import Validation
+    from muster.resources.amounts import Resources
+    from muster.workloads import Decoded, Kind, Reference, Workload
+
+
+__all__ = ["Context", "Verdict", "is_judged", "judge", "no_way_in"]
+
+# Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
+_WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
+_BUILT_IN_PRIORITIES = frozenset({"", "system-cluster-critical", "system-node-critical"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What admission says of a workload; `intent` and `gang` are None where it is not muster's or makes no gang.
+
+    It is refused for `refusals`; `warnings` are told with a yes, the gravest first.
+    """
+
+    workload: Workload | None = None
+    intent: Intent | None = None
+    gang: Gang | None = None
+    refusals: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the workload may be created."""
+        return not self.refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the rules know of the cluster.
+
+    `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
+    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
+    what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
+    the object that a workload is made from, decoded, or None when there is none.
+    `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
+    """
+
+    queue: Callable[[str], Place | None] | None = None
+    priorities: Mapping[str, int] | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    around: Surroundings = field(default_factory=Surroundings)
+    additions: Additions = NOTHING_ADDED
+    origin: Callable[[Reference], object | None] = lambda _: None
+    held: Callable[[str], Resources] | None = None
+
+    def gate(self, intent: Intent) -> GateMode:
+        """What holds gangs of that intent back."""
+        place = self.queue(intent.queue) if self.queue else None
+        if self.queue and place is None:
+            # It is waited for, whatever else is said.
+            return GateMode.QUEUE
+        return gate_mode(place.view.gate if place else None, self.around.namespace.annotations, self.defaults.gate)
+
+
+def is_judged(metadata: ObjectMeta) -> bool:
+    """Whether a workload is judged at all.
+
+    What is being deleted starts nothing any more. The gang of a JobSet that a TrainJob made is the TrainJob's, and
+    judged there.
+    """
+    above = kind_of_owner(metadata.controller)
+    return not metadata.deletion_timestamp and not (above and above.owns_gang)
+
+
+def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
+    """The verdict on a workload, as decoded; one that says nothing of gang scheduling is never looked into."""
+    decoded, missing = _with_origin(kind, decoded, context)
+    around = replace(context.around, nearer=kind.voices(decoded))
+    validation = context.defaults.validation
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
+        unheard = _unheard(kind, decoded, around, missing, validation)
+        return Verdict(warnings=(*validation.warned(_misspelt(decoded)), *unheard))
+    # What is being deleted or has finished starts nothing any more.
+    over = bool(decoded.metadata.deletion_timestamp)
+    if missing:
+        return Verdict() if over else _verdict([missing], validation)
+    try:
+        workload = kind.read(decoded)
+        over = over or workload.finished
+        intent = find_intent(workload, context.defaults, around)
+    except InvalidObjectError as error:
+        return Verdict() if over else _verdict([_invalid(error)], validation)
+    if intent is None or not workload.roles:
+        return _verdict(_left_alone(workload, context.defaults, around), validation, workload)
+    try:
+        gang = gang_of(workload, intent, context.priorities or {}, context.additions)
+    except InvalidObjectError as error:
+        # What it names is judged all the same, so that nobody has to come back for that.
+        findings = [_invalid(error), *_findings(workload, None, intent, context)]
+        return Verdict() if over else _verdict(findings, validation)
+    if over:
+        return Verdict(workload, intent, gang)
+    place = context.queue(intent.queue) if context.queue and SCHEDULERS[intent.scheduler].queues else None
+    findings = [
+        *_findings(workload, gang, intent, context),
+        *_misspelt(decoded),
+        *surprises(Case(workload, gang, intent, place, context.held, context.additions)),
+    ]
+    return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
+
+
+def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
+    """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
+    return _name_findings(workload, intent) or (
+        *_queue_findings(workload, gang, intent, context),
+        *_quota_findings(gang, context),
+        *_priority_findings(workload, intent, context),
+    )
+
+
+def _invalid(error: InvalidObjectError) -> Finding:
+    return Finding(Reason.INVALID, error.field, str(error))
+
+
+def _verdict(findings: Sequence[Finding], validation: Validation, workload: Workload | None = None) -> Verdict:
+    return Verdict(workload, refusals=validation.refused(findings), warnings=validation.warned(findings))
+
+
+def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decoded, Finding | None]:
+    """The workload together with the object that it is made from, or what is found where that is not known."""
+    try:
+        return kind.whole(decoded, context.origin), None
+    except InvalidObjectError as error:
+        return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, str(error))
+
+
+def _unheard(
+    kind: Kind, decoded: Decoded, around: Surroundings, missing: Finding | None, validation: Validation
+) -> tuple[Finding, ...]:
+    """A warning for a workload that says nothing itself, while what it is made from might; never more than that."""
+    if missing is None or validation.severity(missing.reason) is Severity.OFF:
+        return ()
+    anything = Voice("", {QUEUE_LABEL: "any"}, {})
+    might = replace(around, nearer=(*around.nearer, anything))
+    return (missing,) if speaks(decoded.metadata, kind.policy(decoded), might) else ()
+
+
+def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
+    """Names that no queue and no class can have: the apiserver would refuse every pod that carries them."""
+    asked = [("priorityClassName", "PriorityClass", PRIORITY_CLASS_LABEL, intent.priority_class)]
+    if SCHEDULERS[intent.scheduler].queues:
+        asked.insert(0, ("queue", "queue", QUEUE_LABEL, intent.queue))
+    findings = []
+    for field_, what, label, name in asked:
+        if name and not is_object_name(name):
+            path = intent.said.get(field_, workload.label_path(label))
+            message = (
+                f'{path}: "{name[:80]}" is no name of a {what}; use at most 253 lower-case letters, digits, - and .'
+            )
+            findings.append(Finding(Reason.INVALID, path, message))
+    return tuple(findings)
+
+
+def no_way_in(path: str, name: str, place: Place | None) -> Finding | None:
+    """Why nothing new is taken into the queue that the field `path` names, or None; `place` is the queue as found."""
+    if place is None:
+        message = f'{path}: queue "{name}" does not exist; name an existing queue or create it first'
+        return Finding(Reason.QUEUE_NOT_FOUND, path, message)
+    if place.view.closed:
+        message = (
+            f'{path}: queue "{name}" is {place.view.state} and takes no new work; '
+            "use an open queue or have this one opened"
+        )
+        return Finding(Reason.QUEUE_CLOSED, path, message)
+    if not place.leaf:
+        # Under Volcano's hierarchical capacity one such gang stops the scheduling of the whole cluster.
+        message = f'{path}: queue "{name}" has queues below it and takes no gangs itself; name one of those'
+        return Finding(Reason.QUEUE_NOT_LEAF, path, message)
+    return None
+
+
+def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
+    if context.queue is None or not SCHEDULERS[intent.scheduler].queues:
+        return ()
+    path = intent.said.get("queue", workload.label_path(QUEUE_LABEL))
+    place = context.queue(intent.queue)
+    closed = no_way_in(path, intent.queue, place)
+    if closed is not None or place is None or gang is None:
+        return (closed,) if closed else ()
+    for level in place.levels:
+        over = exceeding(gang.min_resources, level.limit)
+        if over is not None:
+            message = (
+                f'{path}: gang "{gang.name}" needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; '
+                "lower the replicas or use a larger queue"
+            )
+            return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
+    return ()
+
+
+def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
+    """What the namespace's quotas never hold: the last pods of such a gang are never made."""
+    need = gang.charged if gang is not None and context.additions.quotas else {}
+    for quota in context.additions.quotas:
+        try:
+            over = exceeding(need, limits(quota)) if quota.counts_all else None
+        except InvalidObjectError:
+            # It was said when it was learnt; the apiserver takes none.
+            continue
+        if over is not None and gang is not None:
+            message = (
+                f'spec: gang "{gang.name}" needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
+                "lower the replicas or have the quota raised"
+            )
+            yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
+
+
+def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
+    name = intent.priority_class
+    if intent.prioritise_pods and name in _BUILT_IN_PRIORITIES and name:
+        path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
+        message = f'{path}: PriorityClass "{name}" is for the cluster\'s own pods; name another class'
+        return (Finding(Reason.INVALID, path, message),)
+    if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
+        return ()
+    path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
+    message = f'{path}: PriorityClass "{name}" does not exist; name an existing class or create it first'
+    return (Finding(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
+
+
+def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) -> tuple[Finding, ...]:
+    foreign = foreign_scheduler(workload, defaults, around)
+    if foreign is None or foreign[1] in _WELL_KNOWN or not foreign[0].startswith("metadata.labels"):
+        return ()
+    known = ", ".join(sorted(defaults.schedulers))
+    message = f'{foreign[0]}: muster is not configured for scheduler "{foreign[1]}" ({known}); it leaves this alone'
+    return (Finding(Reason.UNKNOWN_SCHEDULER, foreign[0], message),)
+
+
+def _misspelt(decoded: Decoded) -> tuple[Finding, ...]:
+    """A label that means to say something, and says nothing."""
+    value = decoded.metadata.labels.get(MANAGED)
+    if value in (None, "true", "false"):
+        return ()
+    path = f"metadata.labels[{MANAGED}]"
+    return (Finding(Reason.VALUE_IGNORED, path, f'{path}: "{value}" is neither "true" nor "false"; it is ignored'),)

@@ -1,0 +1,55 @@
+"""Whose patience begins when a smaller gang goes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller.bypass import Passing
+from muster.model.times import text_of
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import QueueView
+from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.memory import Memory
+
+KEY = GangKey("team", "large")
+
+
+def waits(ledger: Ledger, queue: str = "q") -> None:
+    ledger.wait(Candidate(KEY, queue, 0, "10:00", amounts(cpu="3")))
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "noted"),
+    [
+        pytest.param(waits, True, id="it still waits"),
+        pytest.param(lambda ledger: ledger.hold(KEY, "q", amounts(cpu="3")), False, id="it has started"),
+        pytest.param(lambda ledger: waits(ledger, "other"), False, id="it waits in another queue"),
+        pytest.param(lambda ledger: ledger.forget(KEY), False, id="it is gone"),
+    ],
+)
+def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable[[Ledger], None], noted: bool) -> None:  # noqa: FBT001
+    """Between a decision and its mark others go on."""
+    ledger = Ledger()
+    for name in ("q", "other"):
+        ledger.set_queue(QueueView(name, "Open", amounts(cpu="4")))
+    memory: dict[GangKey, Memory] = {}
+    looked_at: list[GangKey] = []
+    waits(ledger)
+    passed = {KEY: ledger.queue_of(KEY)}
+    meanwhile(ledger)
+    Passing(ledger, memory, looked_at.append).note(passed, 60.0)
+    marks = [(key, one.mark.passed_since, one.mark.passed_in) for key, one in memory.items()]
+    assert marks == ([(KEY, text_of(60.0), "q")] if noted else [])
+    assert looked_at == ([KEY] if noted else [])
+
+
+def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
+    memory: dict[GangKey, Memory] = {}
+    Passing(Ledger(), memory, lambda _: None).note({KEY: None}, 60.0)
+    assert memory == {}

@@ -1,0 +1,175 @@
+"""Two gangs, each with a part of its pods, that keep each other from the rest under one ResourceQuota."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.names import MESSAGE, REQUEUE_AFTER
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import JSON, QUEUE_LABELS, queue, ray_cluster, ray_pod, resource_quota
+
+OLD, YOUNG = "ray-demo-pg", "ray-young-pg"
+ASKS = {REQUEUE_AFTER: "1m"}
+FULL = resource_quota({"requests.cpu": "4"}, used={"requests.cpu": "4"})
+
+
+def halves(*quotas: JSON, annotations: JSON | None = None, of_old: JSON | None = None, **rest: object) -> Harness:
+    """Two gangs of 3 cpu, each with two pods of 1 cpu; room for both in their queue."""
+    young = ray_cluster(
+        name="young", uid="uid-young", annotations=annotations, meta={"creationTimestamp": "2026-11-21T11:00:00Z"}
+    )
+    pods = [
+        ray_pod(f"{name}-{pod}", role, cluster=name, owner_uid=f"uid-{name}")
+        for name in ("demo", "young")
+        for pod, role in (("head", "headgroup"), ("w-0", "workers"))
+    ]
+    return Harness(
+        **{
+            "workloads": [ray_cluster(annotations=of_old), young],
+            "pods": pods,
+            "queues": [queue(cpu="9")],
+            "quotas": quotas or (FULL,),
+            **rest,  # type: ignore[arg-type]
+        }
+    )
+
+
+async def after(harness: Harness, *seconds: float) -> None:
+    """So many seconds pass, each of them with a look at all gangs at its end."""
+    await harness.settle()
+    for one in seconds:
+        harness.now += one
+        for key in harness.cluster.gangs():
+            harness.queue.add(key)
+        await harness.settle()
+
+
+def words(harness: Harness, gang: str) -> str:
+    return str(harness.annotations(gang)[MESSAGE])
+
+
+async def test_a_gang_that_lacks_pods_names_the_quota_and_its_rival() -> None:
+    harness = halves()
+    await after(harness, 6, 31)
+    refuses = 'ResourceQuota "quota" refuses the next one, which needs cpu 1: it has cpu 0 left'
+    assert words(harness, OLD) == (
+        f'waiting for its pods: workers 1 of 2; {refuses}; gang "{YOUNG}" holds cpu 2 of it and lacks pods as well: '
+        "delete one of the two, or have it raised"
+    )
+    assert f'gang "{OLD}" holds cpu 2 of it' in words(harness, YOUNG)
+    assert harness.client.pods.keys() == {"demo-head", "demo-w-0", "young-head", "young-w-0"}, "nobody asked for that"
+
+
+async def test_a_quota_that_something_else_fills_is_named_alone() -> None:
+    harness = halves()
+    for name in ("young-head", "young-w-0"):
+        del harness.client.pods[name]
+    harness.drop_workload(ray_cluster(name="young", uid="uid-young"))
+    harness.watch()
+    await after(harness, 6, 31)
+    assert words(harness, OLD).endswith("it has cpu 0 left; have it raised, or end what else is charged to it")
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [
+        pytest.param(resource_quota({"requests.cpu": "4"}, used={"requests.cpu": "3"}), id="room for the next pod"),
+        pytest.param(resource_quota({"memory": "9Gi"}, used={"memory": "1Gi"}), id="of something else"),
+        pytest.param(resource_quota({"limits.cpu": "4"}, used={"limits.cpu": "4"}), id="of limits"),
+        pytest.param({**FULL, "spec": {**FULL["spec"], "scopes": ["Terminating"]}}, id="that counts other pods"),
+    ],
+)
+async def test_a_quota_that_refuses_nothing_is_not_named(quota: JSON) -> None:
+    harness = halves(quota)
+    await after(harness, 6, 31)
+    assert words(harness, OLD) == "waiting for its pods: workers 1 of 2"
+
+
+async def test_the_number_of_pods_is_a_quota_as_well() -> None:
+    harness = halves(resource_quota({"pods": "4"}, used={"pods": "4"}))
+    await after(harness, 6, 31)
+    assert "which needs pods 1: it has pods 0 left" in words(harness, OLD)
+
+
+async def test_the_younger_gives_its_pods_back_where_its_owner_asks_for_that() -> None:
+    """Its operator makes them again, and that of the older one is asked to be quicker."""
+    harness = halves(annotations=ASKS)
+    await after(harness, 6, 31)
+    assert len(harness.client.pods) == 4, "it is too early"
+    await after(harness, 31)
+    assert harness.client.pods.keys() == {"demo-head", "demo-w-0"}
+    touched = [write.name for write in harness.client.writes if write.verb == "annotate"]
+    assert touched[-1] == "demo"
+    note = 'what it holds of ResourceQuota "quota" is given back to gang "ray-demo-pg"'
+    said = [event["note"] for event in harness.events_on("RayCluster") if event["reason"] == "Requeued"]
+    assert len(said) == 1
+    assert said[0].endswith(note)
+    assert "muster.dev/requeued-at" in harness.annotations(YOUNG), "it queues behind those who waited meanwhile"
+
+
+async def test_pods_that_come_again_first_are_given_back_again_later_and_later() -> None:
+    harness = halves(annotations=ASKS)
+    lost = dict(harness.client.pods)
+    await after(harness, 6, 31, 31)
+    deleted = []
+    start = harness.now
+    for second in range(0, 300, 5):
+        harness.now = start + second
+        for name, pod in lost.items():
+            if name not in harness.client.pods:
+                harness.client.pods[name] = pod
+                deleted.append(second)
+        harness.watch()
+        await after(harness, 0)
+    assert deleted[::2] == [0, 20, 50, 110, 170, 230, 290]
+    assert len([one for one in harness.events_on("RayCluster") if one["reason"] == "Requeued"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("quota", "of_old", "of_young"),
+    [
+        pytest.param(FULL, ASKS, None, id="who comes first keeps what it has"),
+        pytest.param(
+            FULL,
+            None,
+            {REQUEUE_AFTER: "soon"},
+            id="an annotation that says nothing",
+        ),
+    ],
+)
+async def test_nobody_else_gives_anything_back(quota: JSON, of_old: JSON | None, of_young: JSON | None) -> None:
+    harness = halves(quota, of_old=of_old, annotations=of_young)
+    await after(harness, 6, 31, 31, 31)
+    assert len(harness.client.pods) == 4
+
+
+async def test_nothing_is_given_back_that_helps_nobody() -> None:
+    """The older one lacks 5 pods, and would not have them with the two of the younger."""
+    groups = [{"groupName": "workers", "replicas": 6, "template": ray_cluster()["spec"]["headGroupSpec"]["template"]}]
+    young = ray_cluster(
+        name="young", uid="uid-young", annotations=ASKS, meta={"creationTimestamp": "2026-11-21T11:00:00Z"}
+    )
+    harness = halves(workloads=[ray_cluster(*groups), young])
+    await after(harness, 6, 31, 31, 31)
+    assert len(harness.client.pods) == 4
+
+
+async def test_a_gang_that_has_its_pods_is_nobodys_rival() -> None:
+    harness = halves(annotations=ASKS)
+    await after(harness, 6, 31)
+    harness.client.pods["demo-w-1"] = ray_pod("demo-w-1", "workers", cluster="demo", owner_uid="uid-demo")
+    harness.watch()
+    await after(harness, 31, 31)
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert words(harness, YOUNG).endswith("have it raised, or end what else is charged to it")
+    assert len(harness.client.pods) == 5
+
+
+async def test_who_comes_first_goes_by_priority_as_in_a_queue() -> None:
+    urgent = {**QUEUE_LABELS, "ray.io/priority-class-name": "high"}
+    young = ray_cluster(name="young", uid="uid-young", labels=urgent)
+    young["metadata"]["creationTimestamp"] = "2026-11-21T11:00:00Z"
+    classes = [{"metadata": {"name": "high"}, "value": 9}]
+    harness = halves(workloads=[ray_cluster(annotations=ASKS), young], classes=classes)
+    await after(harness, 6, 31, 31)
+    assert harness.client.pods.keys() == {"young-head", "young-w-0"}

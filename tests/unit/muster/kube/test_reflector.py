@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.kube.backoff import Backoff
+from muster.kube.client import Client
+from muster.kube.config import Connection
+from muster.kube.reflector import Reflector
+from muster.kube.resource import PODS
+from muster.kube.store import Store
+from muster.model.objects import Pod
+from tests.support.faults.apiserver import (
+    FaultyApiserver,
+    event,
+    eventually,
+    failure,
+    hang,
+    html,
+    listing,
+    manifest,
+    reply,
+    reset,
+    stream,
+)
+from tests.support.faults.loop_clock import LoopClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.faults.apiserver import Answer
+
+GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+FOREVER = stream(b"\n", then=hang)
+
+
+@asynccontextmanager
+async def running(
+    client: Client, *, silence: float = 30.0, absent_retry: float = 0.05, backoff: Backoff | None = None
+) -> AsyncIterator[Reflector[Pod]]:
+    """Run a reflector of pods with short intervals until the test is over."""
+    reflector = Reflector(
+        client,
+        PODS,
+        Pod,
+        Store(),
+        silence=silence,
+        absent_retry=absent_retry,
+        backoff=backoff or Backoff(0.01, 0.1),
+    )
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield reflector
+        assert not task.done(), "a reflector never ends by itself"
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def names(reflector: Reflector[Pod]) -> set[str]:
+    return {pod.metadata.name for pod in reflector.store}
+
+
+def lists(server: FaultyApiserver) -> int:
+    """How often the whole was asked for, and not only how far the apiserver is."""
+    return sum(request.query["limit"] != "1" for request in server.seen("LIST"))
+
+
+async def test_lists_in_pages_then_watches_from_there(server: FaultyApiserver, client: Client) -> None:
+    """All pages are one list, and the watch begins at its resource version."""
+    server.on("LIST", reply(listing(7, manifest("a", 1), continue_="more")), reply(listing(7, manifest("b", 2))))
+    server.on(
+        "WATCH",
+        stream(
+            event("ADDED", manifest("c", 8)),
+            event("MODIFIED", manifest("a", 9, status={"phase": "Running"})),
+            event("DELETED", manifest("b", 10)),
+            then=hang,
+        ),
+    )
+    async with running(client) as reflector:
+        await reflector.wait_synced(60)
+        await eventually(lambda: names(reflector) == {"a", "c"})
+        found = reflector.store.get("ns", "a")
+        assert found is not None
+        assert found.status.phase == "Running"
+    assert [request.query.get("continue") for request in server.seen("LIST")] == [None, "more"]
+    assert server.seen("WATCH")[0].query["resourceVersion"] == "7"
+    assert 300 <= int(server.seen("WATCH")[0].query["timeoutSeconds"]) <= 600
+
+
+async def test_not_synced_before_the_last_page(server: FaultyApiserver, client: Client) -> None:
+    """Half a list is no list."""
+    server.on("LIST", reply(listing(7, manifest("a", 1), continue_="more")), hang)
+    async with running(client) as reflector:
+        await eventually(lambda: len(server.requests) == 2)
+        with pytest.raises(TimeoutError):
+            await reflector.wait_synced(0.01)
+        assert not reflector.store.synced
+
+
+async def test_resumes_after_the_last_event_or_bookmark(server: FaultyApiserver, client: Client) -> None:
+    """A broken watch goes on where it was, without another list."""
+    server.on("LIST", reply(listing(5)), reply(listing(50)))
+    server.on(
+        "WATCH",
+        stream(event("ADDED", manifest("a", 6)), then=reset),
+        stream(event("BOOKMARK", {"metadata": {"resourceVersion": "40"}}), then=reset),
+        FOREVER,
+    )
+    async with running(client):
+        await eventually(lambda: len(server.seen("WATCH")) == 3)
+    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["5", "6", "40"]
+    assert lists(server) == 1
+
+
+@pytest.mark.parametrize(
+    "expiry",
+    [
+        pytest.param(failure(410, "Expired"), id="410 on opening"),
+        pytest.param(stream(GONE), id="ERROR event"),
+        pytest.param(stream(event("ERROR", "no status")), id="ERROR event without a Status"),
+        pytest.param(stream(b"<html>not an event</html>\n"), id="a line that is no event"),
+        pytest.param(failure(400, "BadRequest"), id="400 on opening"),
+    ],
+)
+async def test_lists_again_when_it_cannot_resume(server: FaultyApiserver, client: Client, expiry: Answer) -> None:
+    """And a deletion of the meantime is a change like any other."""
+    server.on("LIST", reply(listing(5, manifest("a", 1), manifest("b", 2))), reply(listing(9, manifest("b", 2))))
+    server.on("WATCH", expiry, FOREVER)
+    async with running(client) as reflector:
+        changes: list[tuple[str, str]] = []
+        reflector.store.subscribe(lambda change: changes.append((change.kind, change.object.metadata.name)))
+        await eventually(lambda: len(server.seen("WATCH")) == 2)
+        assert changes[-1] == ("deleted", "a")
+    assert server.seen("WATCH")[1].query["resourceVersion"] == "9"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(failure(429, "TooManyRequests"), id="429"),
+        pytest.param(html(502), id="502 from a load balancer"),
+        pytest.param(stream(b"\n", then=reset), id="reset"),
+        pytest.param(stream(), id="empty and ended at once"),
+        pytest.param(stream(event("ADDED", manifest("a", 6))[:20], then=reset), id="half a line"),
+        pytest.param(
+            stream(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})), id="ERROR event of 500"
+        ),
+    ],
+)
+async def test_resumes_with_growing_delay(server: FaultyApiserver, client: Client, fault: Answer) -> None:
+    """A server in trouble is neither hammered nor asked for the whole list."""
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", fault, fault, fault, FOREVER)
+    async with running(client):
+        await eventually(lambda: len(server.seen("WATCH")) == 4)
+    watches = server.seen("WATCH")
+    assert {request.query["resourceVersion"] for request in watches} == {"5"}
+    assert lists(server) == 1
+    for earlier, later, least in zip(watches, watches[1:], (0.01, 0.02, 0.04), strict=False):
+        assert later.at - earlier.at >= least
+
+
+async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApiserver, client: Client) -> None:
+    """Five times the same answer is enough."""
+    server.on("LIST", reply(listing(50)), reply(listing(60)))
+    server.on("WATCH", *[failure(504, "Timeout", "Too large resource version")] * 6, FOREVER)
+    async with running(client):
+        await eventually(lambda: len(server.seen("WATCH")) == 7)
+    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50"] * 6 + ["60"]
+
+
+async def test_an_expiry_after_an_outage_is_listed_at_once(server: FaultyApiserver, client: Client) -> None:
+    """The delay that the outage grew to does not keep the store stale when the server is back; a second one waits."""
+    clock = LoopClock()
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", html(502), failure(410, "Expired"), failure(410, "Expired"), FOREVER)
+    async with running(client, backoff=Backoff(500, 500, jitter=0.0)) as reflector:
+        await eventually(lambda: reflector.statistics().failures == 1)
+        clock.forward(500)
+        # The first of the expired ones makes it wait for nothing.
+        await eventually(lambda: reflector.statistics().failures == 3)
+        clock.forward(500)
+        await eventually(lambda: len(server.seen("WATCH")) == 4)
+    _, first, second, third = server.seen("WATCH")
+    assert second.at - first.at < 500 <= third.at - second.at
+
+
+async def test_a_silent_connection_is_noticed(server: FaultyApiserver, client: Client) -> None:
+    """Without a byte, not even a bookmark, the watch is opened anew."""
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", FOREVER, stream(event("ADDED", manifest("a", 6)), then=hang))
+    async with running(client, silence=0.1) as reflector:
+        await eventually(lambda: names(reflector) == {"a"})
+
+
+async def test_a_silent_watch_of_the_future_is_listed_again(server: FaultyApiserver, client: Client) -> None:
+    """After an etcd restore our version lies ahead of the cluster's, and the apiserver only keeps silent about it."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
+    server.on("WATCH", FOREVER)
+    async with running(client, silence=0.1) as reflector:
+        await eventually(lambda: reflector.store.synced and not names(reflector))
+    assert [request.query["limit"] for request in server.seen("LIST")][:3] == ["500", "1", "25"]
+
+
+async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyApiserver, client: Client) -> None:
+    """A restored etcd comes with a restarted apiserver: whoever was cut off asks how far it is before it goes on."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
+    server.on("WATCH", html(502), FOREVER)
+    async with running(client) as reflector:
+        await eventually(lambda: len(server.seen("WATCH")) == 2)
+        assert names(reflector) == set()
+    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50", "30"]
+
+
+class Opened(Client):
+    """Counts its watches that are open."""
+
+    opened = 0
+
+    @asynccontextmanager
+    async def watch(self, *args: Any, **options: Any) -> AsyncIterator[AsyncIterator[bytes]]:  # noqa: ANN401
+        """As its parent does."""
+        async with super().watch(*args, **options) as lines:
+            self.opened += 1
+            yield lines
+
+
+async def test_a_quiet_kind_is_neither_listed_again_nor_a_fault(
+    server: FaultyApiserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The apiserver sends no bookmark of a kind in which nothing happens: that is everyday life."""
+    server.on("LIST", reply(listing(50, manifest("a", 40))))
+    server.on("WATCH", FOREVER)
+    clock = LoopClock()
+    with caplog.at_level(logging.INFO):
+        async with Opened(Connection(server.url), user_agent="t") as client, running(client, silence=90) as reflector:
+            await eventually(lambda: client.opened == 1)
+            clock.forward(91)
+            await eventually(lambda: client.opened == 2)
+            clock.forward(91)
+            await eventually(lambda: len(server.seen("WATCH")) == 3)
+            assert (reflector.statistics().lists, reflector.statistics().failures) == (1, 0)
+    assert {request.query["resourceVersion"] for request in server.seen("WATCH")} == {"50"}
+    assert caplog.records == []
+
+
+async def test_a_relist_keeps_what_it_knows(server: FaultyApiserver, client: Client) -> None:
+    """An unchanged object is not held twice, however large the cluster is."""
+    server.on("LIST", reply(listing(5, manifest("a", 1))), reply(listing(9, manifest("a", 1), manifest("b", 8))))
+    server.on("WATCH", stream(GONE), FOREVER)
+    async with running(client) as reflector:
+        await reflector.wait_synced(60)
+        known = reflector.store.get("ns", "a")
+        await eventually(lambda: names(reflector) == {"a", "b"})
+        assert reflector.store.get("ns", "a") is known
+
+
+async def test_a_kind_that_is_not_served_is_synced_and_empty(server: FaultyApiserver, client: Client) -> None:
+    """Without its CRD there are no objects; when it is installed they appear."""
+    server.on("LIST", failure(404, "NotFound"), failure(404, "NotFound"), reply(listing(5, manifest("a", 1))))
+    server.on("WATCH", FOREVER)
+    async with running(client) as reflector:
+        await reflector.wait_synced(60)
+        assert reflector.absent
+        assert len(reflector.store) == 0
+        await eventually(lambda: names(reflector) == {"a"})
+        assert not reflector.absent
+
+
+async def test_objects_are_forgotten_only_after_a_second_404(server: FaultyApiserver, client: Client) -> None:
+    """One confused answer does not empty a store; a CRD that is really gone does."""
+    server.on(
+        "LIST", reply(listing(5, manifest("a", 1))), reply(listing(6, manifest("a", 1))), failure(404, "NotFound")
+    )
+    server.on("WATCH", failure(404, "NotFound"), FOREVER)
+    async with running(client) as reflector:
+        await eventually(lambda: len(server.seen("WATCH")) == 2)
+        assert names(reflector) == {"a"}
+        server.on("WATCH", failure(404, "NotFound"))
+    async with running(client) as reflector:
+        await eventually(lambda: reflector.store.synced and not len(reflector.store))
+        assert reflector.absent
+
+
+async def test_a_malformed_object_stops_nobody(
+    server: FaultyApiserver, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is skipped, counted and logged; its last readable version stays until it is really deleted."""
+    server.on(
+        "LIST",
+        reply(listing(5, manifest("a", 1), manifest("b", 2))),
+        reply(
+            listing(9, manifest("a", 8, status={"phase": 5}), manifest("new", 9, status={"phase": 5}), manifest("c", 3))
+        ),
+    )
+    server.on(
+        "WATCH",
+        stream(event("MODIFIED", manifest("b", 6, status={"phase": 5})), event("ADDED", manifest("c", 7)), GONE),
+        stream(event("DELETED", manifest("a", 10, status={"phase": 5})), then=hang),
+    )
+    with caplog.at_level(logging.WARNING):
+        async with running(client) as reflector:
+            seen: list[tuple[str, str]] = []
+            reflector.store.subscribe(lambda change: seen.append((change.kind, change.object.metadata.name)))
+            await eventually(lambda: ("deleted", "a") in seen)
+            assert names(reflector) == {"c"}
+            assert reflector.statistics().malformed == 4
+    assert "pods ns/b: skipped: status.phase" in caplog.text
+    assert ("modified", "b") not in seen
+
+
+async def test_nulls_are_absent(server: FaultyApiserver, client: Client) -> None:
+    """Go writes `null` for empty lists and times."""
+    server.on("LIST", reply({"metadata": {"resourceVersion": "5"}, "items": None}))
+    server.on("WATCH", stream(event("ADDED", manifest("a", 6, spec={"schedulingGates": None})), then=hang))
+    async with running(client) as reflector:
+        await eventually(lambda: names(reflector) == {"a"})

@@ -1,0 +1,42 @@
+"""What holds gangs back, and who says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.modes import GateMode, gate_mode, read_gate_mode
+from muster.model.names import GATE_MODE
+from muster.model.objects import Queue
+from muster.queueing.queue_tree import read_queue
+from tests.support.manifests.observed import made, queue
+
+QUEUE, ASSEMBLE, OFF = GateMode.QUEUE, GateMode.ASSEMBLE, GateMode.OFF
+
+
+@pytest.mark.parametrize(
+    ("of_queue", "of_namespace", "default", "expected"),
+    [
+        pytest.param(None, "", ASSEMBLE, ASSEMBLE, id="the installation's"),
+        pytest.param(None, "off", QUEUE, OFF, id="the namespace goes before the installation"),
+        pytest.param(QUEUE, "off", ASSEMBLE, QUEUE, id="the queue goes before both"),
+        pytest.param(None, "sometimes", ASSEMBLE, ASSEMBLE, id="what is not known says nothing"),
+    ],
+)
+def test_the_queue_goes_before_the_namespace_and_that_before_the_installation(
+    of_queue: GateMode | None, of_namespace: str, default: GateMode, expected: GateMode
+) -> None:
+    assert gate_mode(of_queue, {GATE_MODE: of_namespace}, default) is expected
+
+
+@pytest.mark.parametrize("mode", list(GateMode))
+def test_every_mode_is_read_by_its_name(mode: GateMode) -> None:
+    assert read_gate_mode({GATE_MODE: str(mode)}) is mode
+    assert read_queue(made(Queue, queue(annotations={GATE_MODE: str(mode)}))).gate is mode
+
+
+def test_a_mode_that_a_queue_misspells_is_a_problem_and_counts_for_nothing() -> None:
+    view = read_queue(made(Queue, queue(annotations={GATE_MODE: "none"})))
+    assert view.gate is None
+    assert tuple(map(str, view.problems)) == (
+        'metadata.annotations[muster.dev/gate]: "none" is not known; use queue or assemble or off',
+    )

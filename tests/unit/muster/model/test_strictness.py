@@ -1,0 +1,87 @@
+"""How strict admission is: modes, and severities of single reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.gangs.intent import Defaults
+from muster.model.findings import ABOUT, Finding, Reason, Severity
+from muster.model.strictness import Validation, read_validation
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.validation.workload import Context, judge
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.manifests.observed import amounts, made, ray_cluster, template
+
+DENY, WARN, OFF = Severity
+NOT_FOUND, NO_PODS = Reason.QUEUE_NOT_FOUND, Reason.NO_PODS
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_described(reason: Reason) -> None:
+    """docs/denials.md shows it, and the webhook decides by it."""
+    assert reason in ABOUT, (
+        f"muster.model.findings.ABOUT lacks an entry for {reason}: its severity, its cause and its cure"
+    )
+    about = ABOUT[reason]
+    assert about.severity is not OFF, "a finding that nobody is told of is none"
+    for text in (about.cause, about.cure):
+        assert text.endswith("."), text
+        assert "  " not in text
+
+
+@pytest.mark.parametrize(
+    ("mode", "reasons", "refusal", "surprise"),
+    [
+        pytest.param("deny", [], DENY, WARN, id="as it comes"),
+        pytest.param("deny", ["QueueNotFound=warn"], WARN, WARN, id="a refusal made a warning"),
+        pytest.param("deny", ["NoPods=deny"], DENY, DENY, id="a warning made a refusal"),
+        pytest.param("deny", ["NoPods=off", "QueueNotFound=off"], OFF, OFF, id="not said"),
+        pytest.param("warn", [], WARN, WARN, id="nothing is refused"),
+        pytest.param("warn", ["QueueNotFound=deny", "NoPods=deny"], WARN, WARN, id="whatever single reasons say"),
+        pytest.param("warn", ["QueueNotFound=off"], OFF, WARN, id="but what is not said stays so"),
+        pytest.param("off", ["QueueNotFound=deny"], OFF, OFF, id="nothing is said"),
+    ],
+)
+def test_what_comes_of_a_finding(mode: str, reasons: list[str], refusal: Severity, surprise: Severity) -> None:
+    validation = read_validation(mode, reasons)
+    assert (validation.severity(NOT_FOUND), validation.severity(NO_PODS)) == (refusal, surprise)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reasons", "line"),
+    [
+        ("Deny", [], 'validation: "Deny" is not known; use one of deny, warn, off'),
+        ("deny", ["NoPods=no"], 'validation of NoPods: "no" is not known; use one of deny, warn, off'),
+        ("deny", ["NoPods"], 'validation of NoPods: "" is not known; use one of deny, warn, off'),
+        ("deny", ["NoPod=warn"], 'a reason: "NoPod" is not known; use one of Invalid, QueueNotFound, '),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_may_be_written(mode: str, reasons: list[str], line: str) -> None:
+    with pytest.raises(ValueError, match=r"is not known") as refused:
+        read_validation(mode, reasons)
+    assert str(refused.value).startswith(line)
+
+
+def test_warnings_come_with_the_gravest_first() -> None:
+    found = [Finding(reason, "spec", f"spec: {reason}") for reason in (NO_PODS, NOT_FOUND, Reason.EXCEEDS_CAPABILITY)]
+    told = Validation(WARN).warned(found)
+    assert [one.reason for one in told] == [NOT_FOUND, Reason.EXCEEDS_CAPABILITY, NO_PODS]
+    assert Validation(WARN).refused(found) == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused", "warned"),
+    [
+        pytest.param(DENY, ["ExceedsCapability"], [], id="deny"),
+        pytest.param(WARN, [], ["ExceedsCapability"], id="warn"),
+        pytest.param(OFF, [], [], id="off"),
+    ],
+)
+def test_a_verdict_knows_the_gang_whatever_comes_of_it(mode: Severity, refused: list[str], warned: list[str]) -> None:
+    queues = QueueTree([QueueView("q", "Open", amounts(cpu="4"))])
+    context = Context(queue=queues.place, defaults=Defaults(validation=Validation(mode)))
+    verdict = judge(RAY_CLUSTER, made(RayCluster, ray_cluster(head=template("9"))), context)
+    assert [one.reason for one in verdict.refusals] == refused
+    assert [one.reason for one in verdict.warnings] == warned
+    assert verdict.gang is not None
+    assert verdict.intent is not None

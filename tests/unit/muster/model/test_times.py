@@ -1,0 +1,29 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.times import duration_of
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30.0),
+        ("10m", 600.0),
+        ("1h30m", 5400.0),
+        ("1h0m5s", 3605.0),
+        ("0s", 0.0),
+        ("", None),
+        ("10", None),
+        ("m", None),
+        ("-10m", None),
+        ("1.5h", None),
+        ("30s10m", None),
+        ("10 m", None),
+        ("٣m", None),
+    ],
+)
+def test_a_duration_is_hours_minutes_and_seconds_in_this_order(text: str, seconds: float | None) -> None:
+    assert duration_of(text) == seconds

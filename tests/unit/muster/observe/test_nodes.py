@@ -1,0 +1,130 @@
+"""What the nodes can give."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.model.objects import Node, Pod
+from muster.observe.cluster import Cluster
+from muster.observe.nodes import NodeRoom, NodeWatch
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import QueueView
+from muster.resources.amounts import as_text
+from tests.support.faults.apiserver import FaultyApiserver, hang, listing, reply, stream
+from tests.support.manifests.observed import amounts, made, pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def node(name: str = "n", *, ready: str = "True", unschedulable: bool = False, **allocatable: str) -> Node:
+    manifest = {
+        "metadata": {"name": name, "uid": name},
+        "spec": {"unschedulable": unschedulable},
+        "status": {
+            "allocatable": allocatable or {"cpu": "4", "memory": "8Gi"},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+    return made(Node, manifest)
+
+
+def other(name: str, cpu: str, *, on: str = "n", phase: str = "Running") -> Pod:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return made(Pod, pod(name, phase=phase, containers=[container], nodeName=on, schedulerName="default-scheduler"))
+
+
+def room(*nodes: Node, others: tuple[Pod, ...] = (), ours: tuple[Pod, ...] = ()) -> NodeRoom:
+    cluster = Cluster()
+    cluster.pods.replace_all(ours)
+    kept = NodeRoom(cluster)
+    kept.nodes.replace_all(nodes)
+    kept.others.replace_all(others)
+    return kept
+
+
+def free(kept: NodeRoom) -> Mapping[str, str]:
+    return as_text(kept.free())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param([node(), node("m", cpu="2")], {"cpu": "6", "memory": "8Gi"}, id="the sum of all"),
+        pytest.param([node(), node("m", ready="False")], {"cpu": "4", "memory": "8Gi"}, id="without what is not Ready"),
+        pytest.param([node(), node("m", ready="Unknown")], {"cpu": "4", "memory": "8Gi"}, id="nor heard of"),
+        pytest.param([node(), node("m", unschedulable=True)], {"cpu": "4", "memory": "8Gi"}, id="nor cordoned"),
+        pytest.param([node(), node("m", cpu="many")], {"cpu": "4", "memory": "8Gi"}, id="nor readable"),
+        pytest.param([], {}, id="no nodes"),
+    ],
+)
+def test_what_nodes_can_give(nodes: list[Node], expected: dict[str, str]) -> None:
+    assert free(room(*nodes)) == expected
+
+
+def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
+    kept = room(node(), others=(other("a", "1"), other("b", "500m"), other("done", "2", phase="Succeeded")))
+    assert free(kept)["cpu"] == "2500m"
+    kept.others.apply("modified", other("a", "1", phase="Failed"))
+    assert free(kept)["cpu"] == "3500m"
+    kept.others.apply("deleted", other("b", "500m"))
+    assert free(kept)["cpu"] == "4"
+
+
+def test_a_crowded_node_takes_nothing_from_another() -> None:
+    """What is used beyond a node's allocatable is not missing elsewhere."""
+    assert free(room(node(), node("m"), others=(other("a", "9"),)))["cpu"] == "4"
+
+
+async def test_pods_of_others_are_watched_only_while_somebody_asks_for_the_nodes_room() -> None:
+    """With one watch, however often they are asked for; the nodes themselves are watched anyway."""
+    async with FaultyApiserver.serving() as server, server.client() as client, asyncio.timeout(60):
+        server.on("LIST", reply(listing(1)))
+        server.on("WATCH", stream(then=hang))
+        cluster = Cluster()
+        cluster.nodes.replace_all([node()])
+        watch = NodeWatch(client, cluster)
+        assert await watch.room(wanted=False) is None
+        assert server.requests == []
+        for _ in range(2):
+            assert await watch.room(wanted=True) == amounts(cpu="4", memory="8Gi")
+        assert len(server.seen("LIST")) == 1
+        assert await watch.room(wanted=False) is None
+        assert watch._tasks == []
+
+
+def ours(name: str, cpu: str, *, on: str = "n", phase: str = "Running") -> Pod:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return made(Pod, pod(name, phase=phase, containers=[container], nodeName=on))
+
+
+@pytest.mark.parametrize("kind", ["cordoned", "not Ready"])
+def test_a_node_leaves_together_with_what_runs_on_it(kind: str) -> None:
+    """Its gangs' claims count like all others; a rolling upgrade would stop the cluster."""
+    away = node("m", cpu="8", unschedulable=kind == "cordoned", ready="True" if kind == "cordoned" else "Unknown")
+    running = (ours("a", "3"), ours("b", "5", on="m"), ours("ended", "1", on="m", phase="Succeeded"))
+    assert free(room(node(cpu="4"), away, ours=running))["cpu"] == "9"
+
+
+def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -> None:
+    nodes = [node(f"n{number}", cpu="8") for number in range(4)]
+    pods = tuple(ours(f"p{number}", "8", on=f"n{number}") for number in range(4))
+    kept = room(*nodes, ours=pods)
+    books = Ledger()
+    books.set_queue(QueueView("q", "Open", {}))
+    books.bound(kept.free())
+    for number in range(4):
+        books.hold(GangKey("team", f"g{number}"), "q", amounts(cpu="8"))
+    kept.nodes.replace_all([node(f"n{number}", cpu="8", unschedulable=number < 2) for number in range(4)])
+    books.forget(GangKey("team", "g3"))
+    kept._cluster.pods.replace_all(pods[:3])
+    books.bound(kept.free())
+    next_ = Candidate(GangKey("team", "next"), "q", 0, "10:00", amounts(cpu="8"))
+    books.wait(next_)
+    assert books.startable("q", 0.0) == [next_.key]
+    books.hold(next_.key, "q", next_.need)
+    books.wait(Candidate(GangKey("team", "more"), "q", 0, "11:00", amounts(cpu="1")))
+    assert books.startable("q", 0.0) == []

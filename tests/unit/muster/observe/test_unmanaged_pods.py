@@ -1,0 +1,121 @@
+"""Which pods came without muster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.model.objects import ObjectMeta, Pod
+from muster.observe.unmanaged_pods import Outsiders
+from muster.workloads.jobset import JOB_SET
+from muster.workloads.kubeflow import PYTORCH_JOB
+from muster.workloads.mpi import MPI_JOB
+from muster.workloads.ray import RAY_CLUSTER
+from muster.workloads.trainer import TRAIN_JOB
+from tests.support.controller.stores import fill_outsiders
+from tests.support.manifests.observed import JSON, KEY, NAMESPACE, as_client, made, old_pod, pod, pytorch_pod
+
+if TYPE_CHECKING:
+    from muster.queueing.ledger import GangKey
+    from muster.workloads import Kind
+
+
+def knowing(*pods: JSON) -> Outsiders:
+    outsiders = Outsiders()
+    fill_outsiders(outsiders, [made(Pod, item) for item in pods])
+    return outsiders
+
+
+def named(name: str = "demo", uid: str = "uid-demo", created: str = "") -> ObjectMeta:
+    return ObjectMeta(name=name, namespace=NAMESPACE, uid=uid, created=created)
+
+
+def names(found: list[Pod]) -> list[str]:
+    return [pod.metadata.name for pod in found]
+
+
+def test_those_of_a_workload_are_found_by_name() -> None:
+    outsiders = knowing(old_pod("demo-w-1"), old_pod("demo-w-0"))
+    assert names(outsiders.of(RAY_CLUSTER, named())) == ["demo-w-0", "demo-w-1"]
+    assert outsiders.of(RAY_CLUSTER, named(uid="uid-next")) == []
+    assert outsiders.of(RAY_CLUSTER, named("other", "uid-other")) == []
+
+
+MADE, LATER = "2026-11-21T10:00:00Z", "2026-11-21T10:00:05Z"
+
+
+def of_job(name: str, labels: dict[str, str], created: str = MADE) -> JSON:
+    """A pod that a Job controls."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "any", "uid": "uid-job", "controller": True}
+    return pod(name, owner=owner, labels=labels, meta={"creationTimestamp": created}, schedulerName="default-scheduler")
+
+
+SET_LABELS = {"jobset.sigs.k8s.io/jobset-name": "demo", "jobset.sigs.k8s.io/replicatedjob-name": "work"}
+LAUNCHER_LABELS = {"training.kubeflow.org/job-name": "demo", "training.kubeflow.org/job-role": "launcher"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [
+        pytest.param(JOB_SET, SET_LABELS, id="JobSet"),
+        pytest.param(TRAIN_JOB, SET_LABELS, id="TrainJob, which gives its JobSet its name"),
+        pytest.param(MPI_JOB, LAUNCHER_LABELS, id="the launcher of an MPIJob"),
+    ],
+)
+def test_those_that_a_job_controls_are_found_by_their_labels_and_not_those_of_a_former_workload(
+    kind: Kind, labels: dict[str, str]
+) -> None:
+    """Nothing else on them says whose they are; a pod is not older than its workload."""
+    outsiders = knowing(of_job("a", labels), of_job("b", labels, LATER))
+    assert names(outsiders.of(kind, named(created=MADE))) == ["a", "b"]
+    assert names(outsiders.of(kind, named(uid="next", created=LATER))) == ["b"]
+    assert outsiders.of(kind, named("other", created=MADE)) == []
+    assert outsiders.of(PYTORCH_JOB, named(created=MADE)) == []
+
+
+def test_a_job_of_nobodys_gang_has_no_say() -> None:
+    """KubeRay cleans up with a Job, and its pods have the cluster's label."""
+    outsiders = knowing(of_job("a", {"ray.io/cluster": "demo", "ray.io/group": "workers"}))
+    assert outsiders.of(RAY_CLUSTER, named(created=MADE)) == []
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        pytest.param(old_pod("p", phase="Succeeded"), id="succeeded"),
+        pytest.param(old_pod("p", phase="Failed"), id="failed"),
+        pytest.param(old_pod("p", meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), id="being deleted"),
+        pytest.param(old_pod("p", meta={"ownerReferences": []}), id="nobody's"),
+        pytest.param(old_pod("p", meta={"labels": {"ray.io/cluster": "demo"}}), id="no role"),
+    ],
+)
+def test_what_does_not_run_or_is_no_member_does_not_count(old: JSON) -> None:
+    assert knowing(old).of(RAY_CLUSTER, named()) == []
+
+
+def test_changes_are_told_by_gang() -> None:
+    outsiders = knowing()
+    told: list[GangKey] = []
+    outsiders.subscribe(told.append)
+    fill_outsiders(outsiders, [made(Pod, old_pod("demo-w-0"))])
+    fill_outsiders(outsiders, [])
+    assert told == [KEY, KEY]
+
+
+def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_the_finished() -> None:
+    class Unused:
+        """A client of which nothing is asked here."""
+
+    outsiders = Outsiders()
+    reflectors: list[Any] = outsiders.reflectors(as_client(Unused()))
+    assert {(one._label_selector, one._field_selector) for one in reflectors} == {
+        ("jobset.sigs.k8s.io/jobset-name,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
+        ("ray.io/cluster,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
+        ("training.kubeflow.org/job-name,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
+    }
+
+
+def test_a_member_by_musters_hand_is_none() -> None:
+    member = pytorch_pod("train-worker-0", held=False)
+    assert knowing(member).of(PYTORCH_JOB, named("train", "uid-train")) == []

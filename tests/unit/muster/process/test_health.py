@@ -1,0 +1,202 @@
+"""Probes, metrics and the log level: a thread answers, and says what the event loop does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import urllib.error
+import urllib.request
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+
+from hack.testbed.ports import free_port
+from muster.process.health import Pulse, is_loopback, serve_health
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
+    port = free_port()
+    async with (
+        serve_health("127.0.0.1", port, ready=lambda: checks, registry=CollectorRegistry()),
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}{path}") as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("checks", "status", "text"),
+    [
+        pytest.param({"a": "", "b": ""}, 200, "a: ok\nb: ok\n", id="all hold"),
+        pytest.param({"a": "", "b": "not yet: x"}, 503, "a: ok\nb: not yet: x\n", id="one does not"),
+        pytest.param({}, 200, "", id="none asked"),
+    ],
+)
+async def test_ready_when_every_condition_holds_and_says_which_does_not(
+    checks: dict[str, str], status: int, text: str
+) -> None:
+    assert await probe("/readyz", checks) == (status, text)
+
+
+async def test_alive_also_when_not_ready() -> None:
+    """Else the kubelet would restart a process that only waits."""
+    assert await probe("/healthz", {"a": "not yet"}) == (200, "ok\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        *(
+            ("GET", path, 404)
+            for path in ("/", "/debug/pprof", "/config", "/metrics/", "/metrics/../log-level/x", "/quit")
+        ),
+        *((method, "/metrics", 405) for method in ("POST", "PUT", "DELETE")),
+        *((method, "/log-level", 405) for method in ("POST", "DELETE")),
+    ],
+)
+async def test_whoever_reaches_the_port_reads_and_does_nothing_more(method: str, path: str, status: int) -> None:
+    """It asks nobody who he is; profiles, settings and switches are none of what it has."""
+    port = free_port()
+    async with (
+        serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()),
+        aiohttp.ClientSession() as session,
+        session.request(method, f"http://127.0.0.1:{port}{path}") as answer,
+    ):
+        assert answer.status == status
+
+
+def _asks(url: str) -> int:
+    """The status that a client of another process would see, while this event loop is busy."""
+    with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own
+        return int(answer.status)
+    return 503
+
+
+async def test_probes_are_answered_while_the_event_loop_is_busy() -> None:
+    """Else a webhook that thinks for a second is taken off its Service, and killed when it does so for a minute."""
+    port = free_port()
+    answers: list[int] = []
+    async with serve_health("127.0.0.1", port, ready=lambda: {"a": ""}, registry=CollectorRegistry()):
+        asking = threading.Thread(
+            target=lambda: answers.extend(_asks(f"http://127.0.0.1:{port}{path}") for path in ("/healthz", "/readyz"))
+        )
+        asking.start()
+        # The loop stands still until both have their answers.
+        asking.join(60)
+    assert answers == [200, 200]
+
+
+def test_a_loop_that_stands_still_is_first_not_ready_and_then_dead() -> None:
+    """A probe that anything answers would keep a process that answers nobody."""
+    now = 100.0
+    pulse = Pulse(lambda: {"a": ""}, clock=lambda: now)
+    assert (pulse.dead, pulse.checks) == ("", {"a": ""})
+    now = 106.0
+    assert (pulse.dead, pulse.checks) == ("", {"a": "", "event loop": "has not turned for 6 s"})
+    now = 111.0
+    assert pulse.dead == "has not turned for 11 s"
+    pulse.beat()
+    assert (pulse.dead, pulse.checks) == ("", {"a": ""})
+
+
+async def test_what_is_ready_is_as_the_loop_said_it_last() -> None:
+    port, missing = free_port(), {"a": "not yet"}
+    async with (
+        serve_health("127.0.0.1", port, ready=lambda: missing, registry=CollectorRegistry()),
+        aiohttp.ClientSession() as session,
+    ):
+
+        async def status() -> int:
+            async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                return answer.status
+
+        assert await status() == 503
+        missing["a"] = ""
+        async with asyncio.timeout(60):
+            while await status() != 200:
+                pass
+
+
+async def test_a_port_that_is_taken_is_an_error() -> None:
+    port = free_port()
+    async with serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()):
+        with pytest.raises(OSError, match="address already in use"):
+            async with serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()):
+                pass
+
+
+async def test_the_port_is_free_again_afterwards() -> None:
+    port = free_port()
+    for _ in range(2):
+        async with serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()):
+            pass
+
+
+@pytest.fixture
+def level() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.level
+    root.setLevel("INFO")
+    yield
+    root.setLevel(before)
+
+
+@asynccontextmanager
+async def health() -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    port = free_port()
+    async with (
+        serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()),
+        aiohttp.ClientSession() as session,
+    ):
+        yield session, f"http://127.0.0.1:{port}/log-level"
+
+
+@pytest.mark.usefixtures("level")
+async def test_the_log_level_is_changed_while_the_process_runs() -> None:
+    async with health() as (session, url):
+        assert await (await session.get(url)).text() == "info\n"
+        answer = await session.put(url, data="debug\n")
+        assert (answer.status, await answer.text()) == (200, "debug\n")
+        assert logging.getLogger().level == logging.DEBUG
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize(
+    ("method", "data", "status"),
+    [
+        pytest.param("PUT", b"loud", 400, id="no level"),
+        pytest.param("PUT", b"", 400, id="nothing"),
+        pytest.param("PUT", b"\xff", 400, id="no text"),
+        pytest.param("PUT", b"x" * 100, 413, id="too much"),
+        pytest.param("POST", b"debug", 405, id="another method"),
+    ],
+)
+async def test_a_log_level_that_is_none_changes_nothing(method: str, data: bytes, status: int) -> None:
+    async with health() as (session, url):
+        assert (await session.request(method, url, data=data)).status == status
+        assert logging.getLogger().level == logging.INFO
+
+
+@pytest.mark.parametrize(
+    ("remote", "within"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1%eth0", False),
+        (None, False),
+    ],
+)
+def test_only_who_is_in_the_pod_may_change_it(remote: str | None, *, within: bool) -> None:
+    """`kubectl port-forward` is, once RBAC has let it."""
+    assert is_loopback(remote) is within

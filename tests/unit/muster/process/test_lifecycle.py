@@ -1,0 +1,75 @@
+"""What both processes do alike."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+import pytest
+
+from muster.process.lifecycle import Identity, add_common_arguments, identity, stop_signal
+
+
+def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "p")
+    monkeypatch.setenv("POD_NAMESPACE", "n")
+    assert identity() == Identity("p", "n")
+
+
+@pytest.mark.parametrize(
+    ("environment", "missing"),
+    [
+        pytest.param({}, "POD_NAME and POD_NAMESPACE", id="both"),
+        pytest.param({"POD_NAME": "p"}, "POD_NAMESPACE", id="namespace"),
+        pytest.param({"POD_NAME": "", "POD_NAMESPACE": "n"}, "POD_NAME", id="empty counts as missing"),
+    ],
+)
+def test_without_an_identity_one_line_says_what_is_missing(
+    environment: dict[str, str], missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("POD_NAME", "POD_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        identity()
+    assert ended.value.code == f"muster: {missing} must be set; the chart takes them from the pod's own metadata"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_to_end_is_an_event(number: signal.Signals) -> None:
+    stop = stop_signal()
+    try:
+        os.kill(os.getpid(), number)
+        async with asyncio.timeout(60):
+            await stop.wait()
+    finally:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().remove_signal_handler(each)
+
+
+def test_an_unknown_log_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_common_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--log-level", "loud"])
+    assert "invalid choice: 'loud'" in capsys.readouterr().err
+
+
+async def test_a_second_signal_ends_the_process_at_once() -> None:
+    """As Kubernetes' own processes do: who asks twice does not want to wait."""
+    code = (
+        "import asyncio\nfrom muster.process.lifecycle import stop_signal\n"
+        "async def main():\n stop = stop_signal()\n print('ready', flush=True)\n await stop.wait()\n"
+        " print('ending', flush=True)\n await asyncio.Event().wait()\nasyncio.run(main())"
+    )
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    assert child.stdout is not None
+    async with asyncio.timeout(60):
+        for word in (b"ready\n", b"ending\n"):
+            assert await child.stdout.readline() == word
+            child.terminate()
+        assert await child.wait() == 128 + signal.SIGTERM

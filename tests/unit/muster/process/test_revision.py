@@ -1,0 +1,73 @@
+"""Which commit this is: from the image's file, from git, or honestly unknown."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.process.revision import BAKED, baked, in_checkout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+    done = subprocess.run(["git", "-C", folder, *who, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "file").write_text("one")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "--quiet", "--message=one")
+    return tmp_path
+
+
+def test_a_checkout_says_its_commit(checkout: Path) -> None:
+    assert in_checkout(checkout) == git(checkout, "rev-parse", "HEAD")
+
+
+def test_a_tag_does_not_stand_in_for_the_commit(checkout: Path) -> None:
+    git(checkout, "tag", "--annotate", "v1", "--message=v1")
+    assert in_checkout(checkout) == git(checkout, "rev-parse", "HEAD")
+
+
+def test_a_changed_checkout_says_that_it_is_not_the_commit(checkout: Path) -> None:
+    (checkout / "file").write_text("two")
+    assert in_checkout(checkout) == git(checkout, "rev-parse", "HEAD") + "-dirty"
+
+
+def test_a_folder_within_somebody_elses_checkout_is_unknown(checkout: Path) -> None:
+    inside = checkout / "venv"
+    inside.mkdir()
+    assert in_checkout(inside) == "unknown"
+
+
+def test_a_broken_checkout_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    assert in_checkout(tmp_path) == "unknown"
+
+
+def test_without_git_it_is_unknown(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout))
+    assert in_checkout(checkout) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"abc123\n", "abc123", id="as the image's build writes it"),
+        pytest.param(b"", "unknown", id="empty"),
+        pytest.param(b"\xff", "unknown", id="no text"),
+        pytest.param(None, "unknown", id="no file"),
+    ],
+)
+def test_the_package_says_what_was_written_into_it(tmp_path: Path, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / BAKED).write_bytes(content)
+    assert baked(tmp_path) == said

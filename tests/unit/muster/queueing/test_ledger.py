@@ -1,0 +1,436 @@
+"""Who holds, who is next, and why the others wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.model.gang_states import State
+from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
+from muster.queueing.queue_tree import QueueView
+from tests.support.manifests.observed import amounts
+
+NOW = 1_000_000.0
+
+
+def key(name: str) -> GangKey:
+    return GangKey("team", name)
+
+
+def waiting(name: str, *, queue: str = "q", since: str = "10:00", **need: str) -> Candidate:
+    return Candidate(key(name), queue, 0, since, amounts(**need))
+
+
+def opened(name: str = "q", **limit: str) -> QueueView:
+    return QueueView(name, "Open", amounts(**limit))
+
+
+def ledger(*views: QueueView, held: dict[str, dict[str, str]] | None = None) -> Ledger:
+    """A ledger of these queues; what is held stands in queue q."""
+    made = Ledger()
+    for view in views:
+        made.set_queue(view)
+    for name, claim in (held or {}).items():
+        made.hold(key(name), "q", amounts(**claim))
+    return made
+
+
+def decision(of: Ledger, name: str) -> Decision:
+    found = of.decide(key(name), NOW)
+    assert found is not None
+    return found
+
+
+def admitted(of: Ledger, *names: str) -> list[str]:
+    return [name for name in names if decision(of, name).fits]
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "need", "fits"),
+    [
+        pytest.param({"cpu": "4"}, {}, {"cpu": "3"}, True, id="room enough"),
+        pytest.param({"cpu": "4"}, {"cpu": "1"}, {"cpu": "3"}, True, id="exactly the rest"),
+        pytest.param({"cpu": "4"}, {"cpu": "1001m"}, {"cpu": "3"}, False, id="a thousandth too much"),
+        pytest.param({}, {"cpu": "9"}, {"cpu": "9"}, True, id="no limit"),
+        pytest.param({"gpu": "1"}, {}, {"cpu": "99"}, True, id="what is not named is unlimited"),
+        pytest.param({"cpu": "4", "gpu": "1"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, False, id="one resource lacks"),
+        pytest.param({"cpu": "4"}, {}, {}, True, id="needs nothing"),
+        pytest.param({"cpu": "4", "gpu": "1"}, {"gpu": "2"}, {"cpu": "1"}, True, id="what it does not need is over"),
+    ],
+)
+def test_a_gang_fits_beside_what_is_held(
+    limit: dict[str, str],
+    held: dict[str, str],
+    need: dict[str, str],
+    fits: bool,  # noqa: FBT001
+) -> None:
+    books = ledger(opened(**limit), held={"other": held})
+    books.wait(waiting("mine", **need))
+    assert decision(books, "mine").fits is fits
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "first"),
+    [
+        pytest.param(
+            {"priority": 1, "since": "11:00"}, {"priority": 0, "since": "09:00"}, "one", id="priority before age"
+        ),
+        pytest.param({"since": "11:00"}, {"since": "09:00"}, "other", id="age before name"),
+        pytest.param({}, {}, "one", id="name last"),
+        pytest.param({"priority": -1}, {}, "other", id="negative priority"),
+    ],
+)
+def test_who_is_first(one: dict[str, Any], other: dict[str, Any], first: str) -> None:
+    books = ledger(opened(cpu="1"))
+    books.wait(replace(waiting("other", cpu="1"), **other))
+    books.wait(replace(waiting("one", cpu="1"), **one))
+    assert admitted(books, "one", "other") == [first]
+    assert books.waiting("q")[0] == key(first)
+
+
+def test_a_smaller_gang_bypasses_one_that_does_not_fit() -> None:
+    books = ledger(opened(cpu="4"), held={"runs": {"cpu": "2"}})
+    books.wait(waiting("large", since="09:00", cpu="3"))
+    books.wait(waiting("small", since="10:00", cpu="2"))
+    assert admitted(books, "large", "small") == ["small"]
+
+
+def test_gangs_that_fit_together_are_all_admitted_and_no_more() -> None:
+    books = ledger(opened(cpu="4"))
+    for name in ("a", "b", "c"):
+        books.wait(waiting(name, cpu="2"))
+    assert admitted(books, "a", "b", "c") == ["a", "b"]
+
+
+def test_queues_do_not_touch_each_other() -> None:
+    books = ledger(opened(cpu="2"), opened("r", cpu="2"), held={"runs": {"cpu": "2"}})
+    books.wait(waiting("here", cpu="1"))
+    books.wait(waiting("there", queue="r", cpu="2"))
+    assert admitted(books, "here", "there") == ["there"]
+
+
+@pytest.mark.parametrize(
+    ("view", "state", "message"),
+    [
+        pytest.param(
+            opened(cpu="4", memory="6Gi"),
+            State.WAITING_FOR_QUOTA,
+            'needs cpu 3 and memory 4Gi; queue "q" has cpu 1 and memory 2Gi free of cpu 4 and memory 6Gi; '
+            "position 1 of 1 waiting",
+            id="no room now",
+        ),
+        pytest.param(
+            opened(cpu="2", memory="6Gi"),
+            State.EXCEEDS_CAPABILITY,
+            'needs cpu 3, queue "q" has capability cpu 2',
+            id="no room ever",
+        ),
+        pytest.param(
+            QueueView("q", "Closed", amounts(cpu="9")),
+            State.QUEUE_CLOSED,
+            'queue "q" is Closed and takes no new work',
+            id="closed",
+        ),
+        pytest.param(
+            QueueView("q", "", amounts(cpu="9")),
+            State.QUEUE_CLOSED,
+            'queue "q" is not open yet and takes no new work',
+            id="too new",
+        ),
+        pytest.param(None, State.QUEUE_NOT_FOUND, 'queue "q" does not exist', id="not there"),
+    ],
+)
+def test_why_a_gang_waits(view: QueueView | None, state: State, message: str) -> None:
+    """The story of two RayClusters of 3 cpu and 4Gi: the second waits with the numbers."""
+    books = ledger(*([view] if view else []), held={"first": {"cpu": "3", "memory": "4Gi"}})
+    books.wait(waiting("second", cpu="3", memory="4Gi"))
+    assert decision(books, "second") == Decision(fits=False, state=state, message=message)
+
+
+def test_an_admission_says_what_of_which_queue() -> None:
+    books = ledger(opened(cpu="4"))
+    books.wait(waiting("mine", cpu="3"))
+    assert decision(books, "mine") == Decision(fits=True, state=State.ADMITTED, message='cpu 3 of queue "q"')
+
+
+def test_free_is_never_negative_in_words() -> None:
+    books = ledger(opened(cpu="4"), held={"runs": {"cpu": "9"}})
+    books.wait(waiting("mine", cpu="1"))
+    assert 'queue "q" has cpu 0 free of cpu 4' in decision(books, "mine").message
+
+
+def test_positions_count_those_who_stay() -> None:
+    books = ledger(opened(cpu="2"), held={"runs": {"cpu": "1"}})
+    books.wait(waiting("a", cpu="2"))
+    books.wait(waiting("b", cpu="2"))
+    assert decision(books, "a").message.endswith("position 1 of 2 waiting")
+    assert decision(books, "b").message.endswith("position 2 of 2 waiting")
+
+
+def test_a_queue_that_vanishes_and_returns_changes_nothing_else() -> None:
+    books = ledger(opened(cpu="4"), held={"runs": {"cpu": "3"}})
+    books.wait(waiting("mine", cpu="2"))
+    before = decision(books, "mine")
+    books.drop_queue("q")
+    assert decision(books, "mine").state is State.QUEUE_NOT_FOUND
+    assert books.holds(key("runs")) == amounts(cpu="3")
+    books.set_queue(opened(cpu="4"))
+    assert decision(books, "mine") == before
+
+
+def test_a_gang_that_holds_no_longer_waits_and_the_other_way_round() -> None:
+    books = ledger(opened(cpu="4"))
+    books.wait(waiting("mine", cpu="3"))
+    books.hold(key("mine"), "q", amounts(cpu="3"))
+    assert books.decide(key("mine"), NOW) is None
+    assert books.waiting("q") == []
+    books.wait(waiting("mine", cpu="3"))
+    assert books.holds(key("mine")) is None
+
+
+def test_a_gang_that_moves_leaves_nothing_behind() -> None:
+    books = ledger(opened(cpu="4"), opened("r", cpu="4"), held={"mine": {"cpu": "4"}})
+    books.hold(key("mine"), "r", amounts(cpu="4"))
+    books.wait(waiting("next", cpu="4"))
+    assert decision(books, "next").fits
+    assert books.queue_of(key("mine")) == "r"
+
+
+@pytest.mark.parametrize(
+    ("claim", "fits"),
+    [
+        pytest.param({"cpu": "3"}, True, id="up to the limit"),
+        pytest.param({"cpu": "4"}, False, id="beyond it"),
+        pytest.param({"cpu": "2", "gpu": "9"}, True, id="unlimited beside"),
+    ],
+)
+def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
+    """Its own present claim does not count against it."""
+    books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
+    assert books.fits_more(key("mine"), "q", amounts(**claim), NOW) is fits
+
+
+def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
+    books = ledger(held={"mine": {"cpu": "1"}})
+    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"), NOW)
+    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"), NOW)
+
+
+def test_nobody_is_decided_about_who_does_not_wait() -> None:
+    assert ledger(opened(cpu="4")).decide(key("nobody"), NOW) is None
+
+
+def test_entering_tells_whether_it_changed_anything_for_others() -> None:
+    books = ledger(opened(cpu="4"))
+    mine = waiting("mine", cpu="3")
+    assert books.wait(mine)
+    assert not books.wait(waiting("mine", cpu="3"))
+    assert books.wait(waiting("mine", cpu="2"))
+    assert books.hold(key("mine"), "q", amounts(cpu="2"))
+    assert not books.hold(key("mine"), "q", amounts(cpu="2"))
+    assert books.hold(key("mine"), "q", amounts(cpu="3"))
+    assert books.hold(key("mine"), "r", amounts(cpu="3"))
+    assert books.forget(key("mine"))
+    assert not books.forget(key("mine"))
+
+
+def test_what_is_told_of_a_queue_is_its_own_gangs_and_all_that_is_taken_below_it() -> None:
+    """A soft claim is told, and takes nothing of its own queue."""
+    of = ledger(QueueView("org", "Open", amounts(cpu="9")), replace(opened(cpu="4"), parent="org"))
+    of.hold(key("a"), "q", amounts(cpu="3"))
+    of.hold(key("b"), "q", amounts(cpu="2"), soft=amounts(cpu="2"))
+    assert {one.name: claim.resources for one, claim in of.claims("q").items()} == {
+        "a": amounts(cpu="3"),
+        "b": amounts(cpu="2"),
+    }
+    assert of.claims("org") == {}
+    assert of.used("q") == amounts(cpu="3")
+    assert of.used("org") == of.used("root") == amounts(cpu="5")
+
+
+def test_a_position_is_among_those_who_cannot_start_yet() -> None:
+    """As in the sentence for people: who may start now is as good as gone."""
+    of = ledger(opened(cpu="3"))
+    for since, (name, cpu) in enumerate({"first": "2", "second": "2", "third": "2"}.items()):
+        of.wait(waiting(name, since=f"10:0{since}", cpu=cpu))
+    assert admitted(of, "first", "second", "third") == ["first"]
+    assert (of.position(key("second"), NOW), of.position(key("third"), NOW)) == ((1, 3), (2, 3))
+    assert decision(of, "third").message.endswith("position 2 of 3 waiting")
+    of.hold(key("first"), "q", amounts(cpu="2"))
+    assert of.position(key("first"), NOW) is None
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bool) -> None:
+    """Of a queue of 5 it holds 2 itself, and a less urgent gang 2."""
+    of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
+    of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
+    wave = key("mine").beside("wave")
+    grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
+    assert grown == {"3": True, "4": False}
+    of.wait(replace(waiting("mine", cpu="2"), key=wave))
+    of.wait(waiting("young", since="11:00", cpu="2"))
+    assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, waits_as=wave) is preempts
+    assert admitted(of, "young") == []
+    assert (wave.gang, key("mine").gang) == (key("mine"), key("mine"))
+
+
+def test_where_nodes_come_there_is_room_for_one_that_had_none_beside_what_is_held() -> None:
+    of = ledger(opened(), held={"runs": {"cpu": "2"}})
+    of.bound(amounts(cpu="2"))
+    of.wait(waiting("mine", cpu="2"))
+    assert of.startable("q", NOW) == []
+    of.bound(amounts(cpu="4"))
+    assert of.startable("q", NOW) == [key("mine")]
+
+
+def test_the_first_node_is_given_once_to_all_queues_together() -> None:
+    """Where no node is, nothing is shared; from the first on all is."""
+    of = ledger(opened("q"), opened("r"))
+    of.bound({})
+    for name, queue in (("mine", "q"), ("other", "r")):
+        of.hold(key(f"runs in {queue}"), queue, amounts(cpu="1"))
+        of.wait(waiting(name, queue=queue, cpu="2"))
+    of.bound(amounts(cpu="4"))
+    assert of.startable("q", NOW) == of.startable("r", NOW) == [key("mine")]
+    of.hold(key("mine"), "q", amounts(cpu="2"))
+    assert admitted(of, "other") == []
+
+
+def test_a_gang_that_its_queue_can_never_give_room_holds_up_nobody_in_a_strict_queue() -> None:
+    """It is refused; its turn would never come."""
+    books = ledger(replace(opened(cpu="4"), strict=True))
+    books.wait(waiting("endless", since="09:00", cpu="5"))
+    books.wait(waiting("next", cpu="4"))
+    assert admitted(books, "endless", "next") == ["next"]
+
+
+def test_the_patience_of_a_queue_ends_at_its_moment_and_not_before() -> None:
+    """Nothing else happens then: what was settled holds until it."""
+    books = ledger(replace(opened(cpu="4"), patience=60.0), held={"runs": {"cpu": "2"}})
+    books.wait(replace(waiting("large", since="09:00", cpu="3"), passed_since=NOW - 50))
+    books.wait(waiting("small", cpu="1"))
+    fits = [found.fits for late in (0, 9, 10, 11) if (found := books.decide(key("small"), NOW + late))]
+    assert fits == [True, True, False, False]
+
+
+def tired(name: str, *, queue: str = "q", **need: str) -> Candidate:
+    """One that was passed for longer than anybody's patience, and is older than all others."""
+    return replace(waiting(name, queue=queue, since="08:00", **need), passed_since=NOW - 10_000)
+
+
+def tree(*names: str, **org: str) -> list[QueueView]:
+    """Queues below one of that limit."""
+    return [QueueView("org", "Open", amounts(**org)), *(replace(opened(name), parent="org") for name in names)]
+
+
+def hold(of: Ledger, name: str, queue: str = "q", *, lasts: bool = False, **claim: str) -> None:
+    of.hold(key(name), queue, amounts(**claim), since="07:00", lasts=lasts)
+
+
+@pytest.mark.parametrize("since", ["07:00", "23:00"], ids=["older than who waits, as it is mostly", "younger"])
+@pytest.mark.parametrize("strict", [True, False])
+def test_growth_stands_behind_whom_nobody_passes(since: str, strict: bool) -> None:  # noqa: FBT001
+    """However long the gang has run: an autoscaler that asks for more and more would keep the other from starting."""
+    of = ledger(replace(opened(cpu="10"), strict=strict))
+    of.hold(key("runs"), "q", amounts(cpu="5"), since=since)
+    of.wait(waiting("large", cpu="6") if strict else tired("large", cpu="6"))
+    assert not of.fits_more(key("runs"), "q", amounts(cpu="6"), NOW)
+
+
+def test_growth_that_nobody_forbids_has_passed_everybody_who_lacks_what_it_takes() -> None:
+    of = ledger(opened(cpu="10", gpu="1"), held={"gpus": {"gpu": "1"}})
+    hold(of, "runs", cpu="5")
+    of.wait(waiting("large", cpu="6"))
+    of.wait(waiting("gpu", gpu="1"))
+    assert of.fits_more(key("runs"), "q", amounts(cpu="9"), NOW)
+    hold(of, "runs", cpu="9")
+    assert of.passed_by(key("runs"), NOW) == []
+    assert of.passed_by(key("runs"), NOW, growth=True) == [key("large")]
+
+
+def test_nobody_waits_behind_one_that_lacks_something_else() -> None:
+    """A gang short of GPUs holds up those who ask for GPUs, and keeps the cpu that it needs, and no more."""
+    of = ledger(opened(cpu="10", gpu="2"), held={"runs": {"gpu": "2"}})
+    of.wait(tired("large", cpu="4", gpu="2"))
+    of.wait(waiting("cpus", since="10:00", cpu="6"))
+    of.wait(waiting("more", since="11:00", cpu="1"))
+    of.wait(waiting("gpus", since="12:00", gpu="0.5"))
+    assert admitted(of, "large", "cpus", "more", "gpus") == ["cpus"]
+    of.forget(key("runs"))
+    assert admitted(of, "large", "cpus", "more", "gpus") == ["large", "cpus"]
+
+
+def test_who_is_held_up_hears_by_whom_and_where() -> None:
+    of = ledger(*tree("q", "r", cpu="10"))
+    hold(of, "runs", queue="r", cpu="6")
+    of.wait(tired("large", cpu="8"))
+    of.wait(waiting("small", queue="r", cpu="1"))
+    assert decision(of, "small").message == (
+        'needs cpu 1; there is room, but nobody passes gang "large" here, '
+        'which waits for cpu of queue "org" above "r"; position 1 of 1 waiting'
+    )
+
+
+def test_one_that_waits_for_a_service_holds_up_nobody_and_says_so() -> None:
+    of = ledger(opened(cpu="10"))
+    hold(of, "serves", cpu="3", lasts=True)
+    hold(of, "job", cpu="4")
+    of.wait(tired("large", cpu="8"))
+    of.wait(tired("fits in the end", cpu="7"))
+    of.wait(waiting("small", cpu="3"))
+    assert admitted(of, "large", "fits in the end", "small") == []
+    assert "others pass it, for what does not end by itself leaves it no room" in decision(of, "large").message
+    assert "others pass it" not in decision(of, "fits in the end").message
+    of.forget(key("fits in the end"))
+    assert admitted(of, "large", "small") == ["small"]
+
+
+def test_a_service_that_starts_first_is_one_that_stays() -> None:
+    """Of two whose patience is over the second could start only when the first had ended."""
+    of = ledger(opened(cpu="10"))
+    hold(of, "job", cpu="8")
+    of.wait(replace(tired("service", cpu="6"), lasts=True))
+    of.wait(replace(tired("younger", cpu="5"), since="09:00"))
+    of.wait(waiting("small", cpu="2"))
+    assert decision(of, "service").message.endswith("position 1 of 3 waiting")
+    assert "others pass it, for what does not end" in decision(of, "younger").message
+    assert admitted(of, "service", "younger", "small") == []
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_successor_that_waits_for_its_own_predecessor_holds_up_nobody(strict: bool) -> None:  # noqa: FBT001
+    """A RayService that is upgraded in a full queue, for as long as that takes."""
+    of = ledger(replace(opened(cpu="10"), strict=strict))
+    hold(of, "svc-1", cpu="6")
+    of.wait(replace(tired("svc-2", cpu="6"), follows=True))
+    of.wait(waiting("one", cpu="1"))
+    assert admitted(of, "svc-2", "one") == ["one"]
+    if not strict:
+        assert "others pass it, for it waits for the end of the cluster" in decision(of, "svc-2").message
+
+
+def test_siblings_are_not_held_up_by_one_whose_own_queue_is_full() -> None:
+    of = ledger(QueueView("org", "Open", amounts(cpu="100")))
+    of.set_queue(QueueView("a", "Open", amounts(cpu="60"), parent="org"))
+    of.set_queue(QueueView("b", "Open", amounts(cpu="100"), parent="org"))
+    hold(of, "job", queue="a", cpu="20")
+    hold(of, "all the rest", queue="b", cpu="75")
+    of.wait(tired("large", queue="a", cpu="50"))
+    of.wait(waiting("b", queue="b", cpu="5"))
+    of.wait(waiting("a", queue="a", cpu="5"))
+    assert admitted(of, "large", "a", "b") == ["b"]
+    of.forget(key("job"))
+    assert admitted(of, "large", "a", "b") == [], "now it is the queue above that is short, and its own is kept for it"
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_one_that_waits_for_its_own_service_freezes_neither_siblings_nor_the_cluster(bound: bool) -> None:  # noqa: FBT001
+    of = ledger(*tree("a", "b", **({} if bound else {"cpu": "100"})))
+    of.bound(amounts(cpu="100") if bound else None)
+    hold(of, "service", queue="a", cpu="20", lasts=True)
+    of.wait(tired("large", queue="a", cpu="90"))
+    of.wait(waiting("b", queue="b", cpu="5"))
+    assert admitted(of, "large", "b") == ["b"]

@@ -1,0 +1,487 @@
+"""The ledger through any history, beside a model that looks at everything anew each time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
+from muster.resources.amounts import Resources, minus, total
+from muster.resources.quantity import ZERO
+from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from random import Random
+
+NOW = 1_000_000.0
+NAMES = "abcdef"
+# Two teams of two, and one queue by itself; any of them may come to stand anywhere.
+QUEUES = ("t", "t1", "t2", "u", "u1")
+PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u"}
+
+
+def key(name: str) -> GangKey:
+    return GangKey("team", name)
+
+
+def sizes(most_cpu: int, most_gpu: int) -> st.SearchStrategy[Resources]:
+    def made(cpu: int, gpu: int) -> Resources:
+        return amounts(**({"cpu": str(cpu)} if cpu else {}), **({"gpu": str(gpu)} if gpu else {}))
+
+    return st.builds(made, st.integers(0, most_cpu), st.integers(0, most_gpu))
+
+
+@st.composite
+def views(draw: st.DrawFn) -> QueueView:
+    name = draw(st.sampled_from(QUEUES))
+    return QueueView(
+        name=name,
+        state=draw(st.sampled_from(["Open", "Open", "Open", "Open", "Closed", ""])),
+        limit=draw(sizes(8, 3)),
+        # Mostly the tree above; sometimes what makes no tree at all.
+        parent=draw(st.sampled_from([PARENTS[name]] * 4 + [ROOT, *QUEUES])),
+        guarantee=draw(st.sampled_from([{}, {}, amounts(cpu="2")])),
+        strict=draw(st.sampled_from([False, False, True])),
+        patience=draw(st.sampled_from([60.0, 600.0])),
+        preempts=draw(st.sampled_from([False, False, True])),
+    )
+
+
+candidates = st.builds(
+    Candidate,
+    st.sampled_from(NAMES).map(key),
+    st.sampled_from(QUEUES),
+    st.integers(-1, 1),
+    st.sampled_from(["09:00", "10:00"]),
+    sizes(5, 2),
+    st.sampled_from([None, None, NOW - 700, NOW - 100, NOW]),
+    st.sampled_from([None, None, None, NOW + 50, NOW + 500]),
+    st.sampled_from([False, False, True]),
+    st.sampled_from([False, False, True]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+def exactly_minus(whole: Resources, part: Resources) -> Resources:
+    """What is left, below zero where more is taken out than there is."""
+    return {name: whole.get(name, ZERO) - part.get(name, ZERO) for name in {**whole, **part}}
+
+
+class Holder(NamedTuple):
+    """What the model knows of an admitted gang; `soft` is a part of its claim."""
+
+    queue: str
+    claim: Resources
+    priority: int
+    since: str
+    soft: Resources
+    idle: bool
+    lasts: bool = False
+
+
+@st.composite
+def holders(draw: st.DrawFn) -> Holder:
+    claim = draw(sizes(5, 2))
+    soft = draw(st.sampled_from([{}, {}, claim, minus(claim, amounts(cpu="2"))]))
+    return Holder(
+        draw(st.sampled_from(QUEUES)),
+        claim,
+        draw(st.integers(-1, 1)),
+        draw(st.sampled_from(["09:00", "10:00"])),
+        soft,
+        idle=bool(soft) and draw(st.booleans()),
+        lasts=draw(st.booleans()),
+    )
+
+
+class World:
+    """The plain facts, and what follows from them by the words of the design: every gang after the other."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, QueueView] = {}
+        self.held: dict[GangKey, Holder] = {}
+        self.waits: dict[GangKey, Candidate] = {}
+        self.nodes: Resources | None = None
+
+    def tree(self) -> QueueTree:
+        """The queues as they stand."""
+        tree = QueueTree(self.queues.values())
+        tree.bound(self.nodes)
+        return tree
+
+    def used(
+        self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None, lasting: bool = False
+    ) -> Resources:
+        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
+
+        Of all, or of those alone that do not end by themselves.
+        """
+        soft = self.softened(tree)
+        used = total(
+            self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
+        )
+        if but_below:
+            of_queue, priority = but_below
+            spared = [
+                one
+                for one in self.held.values()
+                if one.queue == of_queue and one.priority < priority and (one.lasts or not lasting)
+            ]
+            return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
+        return used
+
+    def _counts(self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey]) -> Resources:
+        holder = self.held[gang]
+        if queue not in tree.path(holder.queue):
+            return {}
+        spared = gang in soft and queue in self.softens_in(tree, holder)
+        return minus(holder.claim, holder.soft) if spared else holder.claim
+
+    def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
+        """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
+        path = tree.path(holder.queue)
+        return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
+
+    def softened(self, tree: QueueTree) -> set[GangKey]:
+        """Whose soft part counts for nothing: in order, as long as the sum of those before is within all limits."""
+        soft: set[GangKey] = set()
+        for gang, holder in sorted(self.held.items(), key=lambda one: (-one[1].priority, one[1].since, one[0])):
+            where = self.softens_in(tree, holder) if holder.soft else []
+            sums = {
+                one: total(
+                    [
+                        holder.soft,
+                        *(self.held[key].soft for key in soft if one in self.softens_in(tree, self.held[key])),
+                    ]
+                )
+                for one in where
+            }
+            if where and all(
+                sums[one].get(what, ZERO) <= most
+                for one in where
+                for what, most in tree.limit(one).items()
+                if holder.soft.get(what)
+            ):
+                soft.add(gang)
+        return soft
+
+    def fitting(self, now: float) -> dict[GangKey, Candidate]:
+        """Who may start, in order."""
+        tree = self.tree()
+        fitting: dict[GangKey, Candidate] = {}
+        first_behind: set[str] = set()
+        barred: set[str] = set()
+        barring: list[Candidate] = []
+        kept: dict[str, Resources] = {}
+        for candidate in sorted(self.waits.values(), key=lambda one: one.order):
+            place = tree.place(candidate.queue)
+            if place is None or not self._can_start(tree, candidate, now):
+                continue
+            path, need = tree.path(candidate.queue), candidate.need
+            if first_behind.intersection(path) and not candidate.begun:
+                continue
+            victims = (candidate.queue, candidate.priority) if place.view.preempts else None
+            starting = [*fitting.values()]
+            short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
+            if not short:
+                fitting[candidate.key] = candidate
+                continue
+            if candidate.follows:
+                continue
+            first_behind |= {one for one in path if (view := self.queues.get(one)) and view.strict}
+            if self._patience_is_over(candidate, now):
+                staying = [one for one in starting + barring if one.lasts]
+                in_vain = self.short(tree, candidate, victims, staying, {}, lasting=True)
+                if not in_vain and short[0] not in barred:
+                    barred.add(short[0])
+                    barring.append(candidate)
+                    for one in path[: path.index(short[0]) + 1]:
+                        kept[one] = total([kept.get(one, {}), need])
+        return fitting
+
+    def _can_start(self, tree: QueueTree, candidate: Candidate, now: float) -> bool:
+        view, need = self.queues[candidate.queue], candidate.need
+        limits = [tree.limit(one) for one in tree.path(candidate.queue)]
+        fits = all(need.get(what, ZERO) <= most for limit in limits for what, most in limit.items())
+        late = candidate.deadline is not None and candidate.deadline <= now
+        return view.open and tree.leaf(candidate.queue) and fits and not late
+
+    def _patience_is_over(self, candidate: Candidate, now: float) -> bool:
+        since = candidate.passed_since
+        return since is not None and since + self.queues[candidate.queue].patience <= now
+
+    def short(
+        self,
+        tree: QueueTree,
+        candidate: Candidate,
+        victims: tuple[str, int] | None,
+        beside: list[Candidate],
+        kept: dict[str, Resources],
+        *,
+        lasting: bool = False,
+    ) -> list[str]:
+        """Where there is no room for it, beside what is held, those that start, and what is kept for others."""
+        short = []
+        for one in tree.path(candidate.queue):
+            parts = [
+                self.used(tree, one, but_below=victims, lasting=lasting),
+                candidate.need,
+                kept.get(one, {}),
+                *(other.need for other in beside if one in tree.path(other.queue)),
+            ]
+            together = total(parts)
+            if any(candidate.need.get(what) and together[what] > most for what, most in tree.limit(one).items()):
+                short.append(one)
+        return short
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """A ledger through any history, and the facts that it should know by now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger()
+        self.world = World()
+        self.now = NOW
+        self.told: set[GangKey] = set()
+
+    @rule(view=views())
+    def a_queue_comes_or_changes(self, view: QueueView) -> None:
+        """With any limit, anywhere in the tree, open or not."""
+        self.ledger.set_queue(view)
+        self.world.queues[view.name] = view
+
+    @rule(name=st.sampled_from(QUEUES))
+    def a_queue_goes(self, name: str) -> None:
+        """Whoever holds or waits there stays known."""
+        self.ledger.drop_queue(name)
+        self.world.queues.pop(name, None)
+
+    @rule(nodes=st.one_of(st.none(), sizes(9, 4)))
+    def nodes_come_and_go(self, nodes: Resources | None) -> None:
+        """Where the cluster is bound by them."""
+        self.ledger.bound(nodes)
+        self.world.nodes = nodes
+
+    @rule(more=sizes(9, 4))
+    def nodes_are_added(self, more: Resources) -> None:
+        """Also the first ones."""
+        self.nodes_come_and_go(total([self.world.nodes or {}, more]))
+
+    @rule(candidate=candidates)
+    def a_gang_waits(self, candidate: Candidate) -> None:
+        """Anew, with other numbers, or in another queue."""
+        new = self.world.waits.get(candidate.key) != candidate
+        assert self.ledger.wait(candidate) is new
+        self.world.held.pop(candidate.key, None)
+        self.world.waits[candidate.key] = candidate
+
+    @rule(name=st.sampled_from(NAMES), holder=holders())
+    def a_gang_holds(self, name: str, holder: Holder) -> None:
+        """Whether it fits or not: it runs."""
+        new = self.world.held.get(key(name)) != holder
+        assert self._hold(self.ledger, key(name), holder) is new
+        self.world.waits.pop(key(name), None)
+        self.world.held[key(name)] = holder
+
+    @staticmethod
+    def _hold(ledger: Ledger, gang: GangKey, holder: Holder) -> bool:
+        return ledger.hold(
+            gang,
+            holder.queue,
+            holder.claim,
+            priority=holder.priority,
+            since=holder.since,
+            soft=holder.soft,
+            idle=holder.idle,
+            lasts=holder.lasts,
+        )
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_gang_ends(self, name: str) -> None:
+        """Whether it was known or not."""
+        known = key(name) in self.world.held or key(name) in self.world.waits
+        assert self.ledger.forget(key(name)) is known
+        self.world.held.pop(key(name), None)
+        self.world.waits.pop(key(name), None)
+
+    @rule(name=st.sampled_from(NAMES))
+    def an_admission_is_carried_out(self, name: str) -> None:
+        """As the reconciler does: who fits, holds what it waited for."""
+        found = self.ledger.decide(key(name), self.now)
+        if found is not None and found.fits:
+            candidate = self.world.waits.pop(key(name))
+            holder = Holder(
+                candidate.queue,
+                candidate.need,
+                candidate.priority,
+                candidate.since,
+                {},
+                idle=False,
+                lasts=candidate.lasts,
+            )
+            self._hold(self.ledger, key(name), holder)
+            self.world.held[key(name)] = holder
+
+    @rule(seconds=st.sampled_from([1.0, 60.0, 450.0]))
+    def time_passes(self, seconds: float) -> None:
+        """Patience ends and deadlines pass without anybody's doing."""
+        self.now += seconds
+
+    def _fits(self, gang: GangKey) -> bool:
+        found = self.ledger.decide(gang, self.now)
+        assert found is not None
+        return found.fits
+
+    @invariant()
+    def it_decides_as_the_model(self) -> None:
+        """And whoever is told to start at once is exactly who may."""
+        fitting = self.world.fitting(self.now)
+        assert {gang for gang in self.world.waits if self._fits(gang)} == set(fitting)
+        startable = {gang for queue in QUEUES for gang in self.ledger.startable(queue, self.now)}
+        assert startable == set(fitting)
+
+    @invariant()
+    def who_may_start_has_been_news_since_it_may(self) -> None:
+        """Else nobody would look at it; what comes to pass as it was settled is no news for the others."""
+        for queue in QUEUES:
+            self.told |= set(self.ledger.news(queue, self.now) or ())
+            assert self.ledger.news(queue, self.now) is None
+        startable = {gang for queue in QUEUES for gang in self.ledger.startable(queue, self.now)}
+        assert startable <= self.told
+        self.told &= startable
+
+    @invariant()
+    def those_who_fit_fit_together(self) -> None:
+        """Beside what is held, at every level, in every resource that one of them asks for; preemption apart."""
+        tree = self.world.tree()
+        fitting = [candidate for gang, candidate in self.world.waits.items() if gang in self.world.fitting(self.now)]
+        for one in (*QUEUES, ROOT):
+            below = [candidate for candidate in fitting if one in tree.path(candidate.queue)]
+            if any((view := tree.get(candidate.queue)) and view.preempts for candidate in below):
+                continue
+            together = total([self.world.used(tree, one), *(candidate.need for candidate in below)])
+            for resource, most in tree.limit(one).items():
+                if any(candidate.need.get(resource, ZERO) for candidate in below):
+                    assert together[resource] <= most
+
+    @invariant()
+    def nobody_overtakes_in_a_strict_queue(self) -> None:
+        """Unless the one before it can never start there."""
+        tree = self.world.tree()
+        for strict in (view.name for view in self.world.queues.values() if view.strict):
+            below = sorted(
+                (one for one in self.world.waits.values() if strict in tree.path(one.queue)), key=lambda one: one.order
+            )
+            waits = [
+                one
+                for one in below
+                if not self._fits(one.key)
+                and not one.follows
+                and (found := self.ledger.decide(one.key, self.now))
+                and found.state == "WaitingForQuota"
+            ]
+            if waits:
+                assert not any(self._fits(one.key) for one in below if one.order > waits[0].order)
+
+    @invariant()
+    def only_the_facts_count(self) -> None:
+        """A ledger made anew of the same facts, in another order, decides the same: a restart changes nothing."""
+        fresh = Ledger()
+        for candidate in sorted(self.world.waits.values(), key=lambda item: item.key.name, reverse=True):
+            fresh.wait(candidate)
+        fresh.bound(self.world.nodes)
+        for gang, holder in sorted(self.world.held.items(), reverse=True, key=lambda item: item[0]):
+            self._hold(fresh, gang, holder)
+        for view in self.world.queues.values():
+            fresh.set_queue(view)
+        for name in NAMES:
+            assert fresh.decide(key(name), self.now) == self.ledger.decide(key(name), self.now)
+            assert fresh.holds(key(name)) == self.ledger.holds(key(name))
+            assert fresh.queue_of(key(name)) == self.ledger.queue_of(key(name))
+            assert sorted(fresh.passed_by(key(name), self.now)) == sorted(self.ledger.passed_by(key(name), self.now))
+        for queue in QUEUES:
+            assert fresh.waiting(queue) == self.ledger.waiting(queue)
+
+
+AnyHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestAnyHistory = AnyHistory.TestCase
+
+
+def team(**view: object) -> list[QueueView]:
+    """Two queues of a team that may hold 8 cpu."""
+    top = replace(QueueView("t", "Open", amounts(cpu="8")), **view)  # type: ignore[arg-type]
+    return [top, QueueView("t1", "Open", {}, parent="t"), QueueView("t2", "Open", amounts(cpu="6"), parent="t")]
+
+
+@given(
+    st.lists(candidates.map(lambda one: replace(one, queue="t1", deadline=None)), unique_by=lambda one: one.key),
+    st.randoms(use_true_random=False),
+)
+def test_admitting_one_after_the_other_never_makes_another_decision_wrong(
+    all_: list[Candidate], random: Random
+) -> None:
+    """Whoever is asked first."""
+    books = Ledger()
+    for view in team():
+        books.set_queue(view)
+    for candidate in all_:
+        books.wait(candidate)
+    promised = set(books.startable("t1", NOW))
+    turns = list(all_)
+    random.shuffle(turns)
+    for candidate in turns:
+        found = books.decide(candidate.key, NOW)
+        if found is not None and found.fits:
+            books.hold(
+                candidate.key,
+                candidate.queue,
+                candidate.need,
+                priority=candidate.priority,
+                since=candidate.since,
+                lasts=candidate.lasts,
+            )
+    assert {candidate.key for candidate in all_ if books.holds(candidate.key) is not None} == promised
+
+
+@given(
+    st.integers(4, 8),
+    st.lists(st.tuples(st.sampled_from(["t1", "t2"]), st.integers(1, 3)), min_size=5, max_size=60),
+    st.integers(1, 3),
+)
+def test_nobody_waits_for_ever_behind_smaller_ones(large: int, small: list[tuple[str, int]], per_turn: int) -> None:
+    """However many come, in either queue of the team: once its patience is over, what ends makes room for it."""
+    books = Ledger()
+    for view in team(patience=600.0):
+        books.set_queue(view)
+    first = Candidate(key("first"), "t1", 0, "09:00", amounts(cpu="8"))
+    mine = Candidate(key("large"), "t1", 0, "10:00", amounts(cpu=str(large)))
+    coming = [
+        Candidate(key(f"small-{number}"), queue, 0, "11:00", amounts(cpu=str(cpu)))
+        for number, (queue, cpu) in enumerate(small)
+    ]
+    known = {one.key: one for one in (first, mine, *coming)}
+    books.wait(first)
+    running: list[GangKey] = []
+    for turn in range(20 + len(small)):
+        now = NOW + 61 * turn
+        for candidate in (*([mine] if turn == 1 else []), *coming[:per_turn]):
+            books.wait(candidate)
+        del coming[:per_turn]
+        for gang in books.startable("t1", now):
+            for passed in books.passed_by(gang, now):
+                known[passed] = replace(known[passed], passed_since=now)
+                books.wait(known[passed])
+            found = books.decide(gang, now)
+            if found is not None and found.fits:
+                books.hold(gang, known[gang].queue, known[gang].need)
+                running.append(gang)
+        if mine.key in running:
+            return
+        books.forget(running.pop(0))
+    raise AssertionError("it waits for ever")

@@ -1,0 +1,160 @@
+"""48,000 random steps: after each, the ledger says what one says that is made of the same facts at that moment.
+
+Hypothesis (`test_ledger_histories.py`) finds short histories; steps like these showed what it had not found: an
+admission that changes where an older gang is short that nobody may pass any more, and one that counts on preemption.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import ROOT, QueueView
+from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from muster.resources.amounts import Resources
+
+STEPS, HISTORIES, CASES = 120, 400, 8
+LEAVES, PARENTS = ("a", "b", "c", "d"), ("p", "p2")
+
+
+@cache
+def sized(cpu: int, gpu: int = 0) -> Resources:
+    """So much of both, nothing named that is not asked for."""
+    return amounts(cpu=str(cpu), **({"gpu": str(gpu)} if gpu else {}))
+
+
+class History:
+    """One history, its ledger, and the facts that the ledger was told."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - to find histories again, not to keep a secret
+        self.ledger = Ledger()
+        self.queues: dict[str, QueueView] = {}
+        self.waits: dict[GangKey, Candidate] = {}
+        self.held: dict[GangKey, tuple[str, Resources, dict[str, Any]]] = {}
+        self.nodes: Resources | None = None
+        self.now = 1000.0
+        for name in LEAVES:
+            self.queue(name)
+        for name in PARENTS:
+            self._set(QueueView(name, "Open", self.random.choice([{}, sized(self.random.randrange(6, 20))])))
+
+    def _set(self, view: QueueView) -> None:
+        self.queues[view.name] = view
+        self.ledger.set_queue(view)
+
+    def queue(self, name: str) -> None:
+        """A queue comes, or changes."""
+        chance = self.random
+        limits = [{}, sized(chance.randrange(3, 12)), sized(chance.randrange(3, 12), chance.randrange(1, 4))]
+        self._set(
+            QueueView(
+                name,
+                chance.choice(["Open"] * 6 + ["Closed"]),
+                chance.choice(limits),
+                parent=chance.choice([ROOT, ROOT, *PARENTS]),
+                strict=chance.random() < 0.1,
+                patience=chance.choice([0.0, 5.0, 50.0]),
+                preempts=chance.random() < 0.15,
+                guarantee=chance.choice([{}, {}, sized(2)]),
+            )
+        )
+
+    def step(self) -> None:
+        """Something happens, as often as it might."""
+        chance, key = self.random, GangKey("t", f"g{self.random.randrange(14)}")
+        self.now += chance.choice([0, 0, 1, 10])
+        what = chance.random()
+        if what < 0.3:
+            self.wait(key)
+        elif what < 0.45:
+            self.ledger.forget(key)
+            self.waits.pop(key, None)
+            self.held.pop(key, None)
+        elif what < 0.75:
+            self.start()
+        elif what < 0.85:
+            self.change()
+        elif what < 0.92:
+            self.queue(chance.choice(LEAVES))
+        elif what < 0.96:
+            self.nodes = chance.choice([None, sized(chance.randrange(5, 25))])
+            self.ledger.bound(self.nodes)
+
+    def wait(self, key: GangKey) -> None:
+        """A gang comes to wait, or waits for something else."""
+        chance = self.random
+        candidate = Candidate(
+            key,
+            chance.choice(LEAVES),
+            chance.choice([0, 5]),
+            str(chance.randrange(9)),
+            sized(chance.randrange(1, 6), int(chance.random() < 0.3)),
+            passed_since=chance.choice([None, None, self.now - chance.randrange(60)]),
+            deadline=chance.choice([None, None, self.now + chance.randrange(20)]),
+            begun=chance.random() < 0.1,
+            lasts=chance.random() < 0.3,
+            follows=chance.random() < 0.05,
+        )
+        self.ledger.wait(candidate)
+        self.waits[key] = candidate
+        self.held.pop(key, None)
+
+    def start(self) -> None:
+        """One of those that may start does."""
+        fits = [key for queue in LEAVES for key in self.ledger.startable(queue, self.now)]
+        if not fits:
+            return
+        key = self.random.choice(fits)
+        candidate = self.waits.pop(key)
+        found = self.ledger.decide(key, self.now)
+        assert found is not None
+        assert found.fits
+        rest = {"priority": candidate.priority, "since": candidate.since, "lasts": candidate.lasts}
+        self._hold(key, candidate.queue, candidate.need, **rest)
+
+    def change(self) -> None:
+        """A claim turns soft or hard, or is of another size."""
+        if self.held:
+            key = self.random.choice(list(self.held))
+            queue, claim, rest = self.held[key]
+            if self.random.random() < 0.5:
+                claim = sized(self.random.randrange(1, 6))
+            if self.random.random() < 0.5:
+                rest = {**rest, "soft": self.random.choice([None, claim]), "idle": self.random.random() < 0.5}
+            self._hold(key, queue, claim, **rest)
+
+    def _hold(self, key: GangKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`
+        self.ledger.hold(key, queue, claim, **rest)
+        self.held[key] = queue, claim, rest
+
+    def startable(self, ledger: Ledger) -> dict[str, set[GangKey]]:
+        """Who may start, by one queue of every field."""
+        return {queue: set(ledger.startable(queue, self.now)) for queue in LEAVES}
+
+    def made_now(self) -> Ledger:
+        """A ledger of the facts as they are."""
+        fresh = Ledger()
+        for view in self.queues.values():
+            fresh.set_queue(view)
+        fresh.bound(self.nodes)
+        for key, (queue, claim, rest) in self.held.items():
+            fresh.hold(key, queue, claim, **rest)
+        for candidate in self.waits.values():
+            fresh.wait(candidate)
+        return fresh
+
+
+@pytest.mark.parametrize("part", range(CASES))
+def test_after_every_step_it_says_what_a_ledger_of_the_same_facts_says(part: int) -> None:
+    for seed in range(part, HISTORIES, CASES):
+        history = History(seed)
+        for step in range(STEPS):
+            history.step()
+            assert history.startable(history.ledger) == history.startable(history.made_now()), f"seed {seed}, {step=}"

@@ -1,0 +1,142 @@
+"""Queues below queues: whom a limit binds, what a guarantee keeps from the others, and trees that are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.objects import Queue
+from muster.queueing.queue_tree import ROOT, QueueTree, QueueView, read_queue
+from muster.resources.amounts import as_text
+from tests.support.manifests.observed import amounts, made, queue
+
+
+def view(name: str, parent: str = ROOT, *, guarantee: str = "", **limit: str) -> QueueView:
+    kept = amounts(cpu=guarantee) if guarantee else {}
+    return QueueView(name, "Open", amounts(**limit), parent="" if name == ROOT else parent, guarantee=kept)
+
+
+def levels(tree: QueueTree, name: str) -> list[tuple[str, dict[str, str]]]:
+    """The limits that bind a queue's gangs, its own first."""
+    place = tree.place(name)
+    assert place is not None
+    return [(level.queue, dict(as_text(level.limit))) for level in place.levels]
+
+
+def test_a_gang_is_bound_by_its_queue_and_by_all_above_it() -> None:
+    tree = QueueTree([view("org", cpu="10"), view("team", "org"), view("a", "team", cpu="4", memory="1Gi")])
+    assert levels(tree, "a") == [("a", {"cpu": "4", "memory": "1Gi"}), ("org", {"cpu": "10"})]
+
+
+def test_only_the_lowest_queues_take_gangs() -> None:
+    tree = QueueTree([view(ROOT), view("org"), view("a", "org")])
+    assert [tree.leaf(name) for name in (ROOT, "org", "a")] == [False, False, True]
+    tree.drop("a")
+    assert tree.leaf("org")
+
+
+def test_what_is_guaranteed_to_its_siblings_is_out_of_a_queues_reach() -> None:
+    tree = QueueTree([view("org", cpu="10"), view("a", "org", guarantee="2"), view("b", "org", guarantee="3")])
+    assert levels(tree, "a") == [("a", {"cpu": "7"}), ("org", {"cpu": "10"})]
+    assert levels(tree, "b") == [("b", {"cpu": "8"}), ("org", {"cpu": "10"})]
+
+
+def test_guarantees_of_more_than_there_is_leave_nothing_to_the_others() -> None:
+    """Nothing is not unlimited: only a capability of 0 is."""
+    tree = QueueTree([view("org", cpu="4"), view("a", "org"), view("b", "org", guarantee="5")])
+    assert levels(tree, "a")[0] == ("a", {"cpu": "0"})
+
+
+def test_guarantees_bind_nobody_where_the_queue_above_is_unlimited() -> None:
+    tree = QueueTree([view("org"), view("a", "org"), view("b", "org", guarantee="5")])
+    assert levels(tree, "a") == []
+
+
+def test_the_nodes_bound_the_root() -> None:
+    tree = QueueTree([view("a", cpu="4")])
+    assert tree.bound(amounts(cpu="3", memory="1Gi"))
+    assert levels(tree, "a") == [("a", {"cpu": "4"}), (ROOT, {"cpu": "3", "memory": "1Gi"})]
+    assert not tree.bound(amounts(cpu="3", memory="1Gi"))
+    assert tree.bound(None)
+    assert levels(tree, "a") == [("a", {"cpu": "4"})]
+
+
+def test_a_queue_that_moves_is_bound_by_its_new_place_only() -> None:
+    tree = QueueTree([view("x", cpu="1"), view("y", cpu="2"), view("a", "x")])
+    tree.set(view("a", "y"))
+    assert levels(tree, "a") == [("y", {"cpu": "2"})]
+    assert (tree.leaf("x"), tree.leaf("y")) == (True, False)
+
+
+def test_a_parent_that_is_not_there_limits_nothing() -> None:
+    tree = QueueTree([view("a", "gone", cpu="1")])
+    assert tree.path("a") == ("a", "gone", ROOT)
+    assert levels(tree, "a") == [("a", {"cpu": "1"})]
+
+
+def test_parents_that_make_a_circle_are_each_there_once() -> None:
+    tree = QueueTree([view("a", "b", cpu="1"), view("b", "a", cpu="2"), view("c", "c", cpu="3")])
+    assert tree.path("a") == ("a", "b", ROOT)
+    assert tree.path("c") == ("c", ROOT)
+    assert levels(tree, "a") == [("a", {"cpu": "1"}), ("b", {"cpu": "2"})]
+
+
+def test_a_tree_with_one_more_queue_leaves_the_first_alone() -> None:
+    tree = QueueTree([view("org", cpu="4")])
+    more = tree.having(view("a", "org"))
+    assert (tree.place("a"), tree.leaf("org")) == (None, True)
+    assert levels(more, "a") == [("org", {"cpu": "4"})]
+
+
+def annotated(**annotations: str) -> QueueView:
+    manifest = queue()
+    manifest["metadata"]["annotations"] = {f"muster.dev/{key}": text for key, text in annotations.items()}
+    return read_queue(made(Queue, manifest))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param("30s", 30.0, id="seconds"),
+        pytest.param("10m", 600.0, id="minutes"),
+        pytest.param("1h30m", 5400.0, id="hours and minutes"),
+        pytest.param("0s", 0.0, id="no patience at all"),
+    ],
+)
+def test_patience_is_a_duration_as_kubernetes_writes_it(text: str, seconds: float) -> None:
+    assert annotated(patience=text).patience == seconds
+
+
+def test_a_queue_says_how_its_gangs_wait() -> None:
+    said = annotated(queueing="strict", preemption="lower-priority", bound="nodes")
+    assert (said.strict, said.preempts, said.bound_by_nodes, said.problems) == (True, True, True, ())
+    silent = annotated()
+    assert (silent.strict, silent.preempts, silent.bound_by_nodes, silent.patience) == (False, False, False, 600.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        pytest.param("patience", "soon", '"soon" is not a duration such as 30s, 10m or 1h30m', id="no duration"),
+        pytest.param("patience", "-5m", '"-5m" is not a duration such as 30s, 10m or 1h30m', id="a negative one"),
+        pytest.param("patience", "٣m", '"٣m" is not a duration such as 30s, 10m or 1h30m', id="other digits"),
+        pytest.param("queueing", "fifo", '"fifo" is not known; use strict', id="unknown order"),
+        pytest.param("preemption", "all", '"all" is not known; use lower-priority', id="unknown preemption"),
+    ],
+)
+def test_what_cannot_be_read_counts_for_nothing_and_is_said(key: str, text: str, problem: str) -> None:
+    said = annotated(**{key: text})
+    assert tuple(map(str, said.problems)) == (f"metadata.annotations[muster.dev/{key}]: {problem}",)
+    assert (said.patience, said.strict, said.preempts) == (600.0, False, False)
+
+
+@pytest.mark.parametrize("first", ["a", "b", "below"])
+def test_queues_in_a_ring_have_the_same_limits_whoever_is_asked_first(first: str) -> None:
+    tree = QueueTree(
+        [
+            QueueView("a", "Open", amounts(cpu="4"), parent="b"),
+            QueueView("b", "Open", {}, parent="a"),
+            QueueView("below", "Open", {}, parent="a", guarantee=amounts(cpu="2")),
+        ]
+    )
+    tree.limit(first)
+    assert {name: tree.limit(name) for name in ("a", "b")} == {"a": amounts(cpu="4"), "b": {}}

@@ -1,0 +1,54 @@
+"""A queue as the rules see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.objects import InvalidObjectError, Queue
+from muster.queueing.queue_tree import exceeding, read_queue
+from tests.support.manifests.observed import amounts, made, queue
+
+
+@pytest.mark.parametrize(
+    ("state", "is_open", "closed"),
+    [
+        pytest.param("Open", True, False, id="open"),
+        pytest.param("", False, False, id="too new to have a state"),
+        pytest.param("Closed", False, True, id="closed"),
+        pytest.param("Closing", False, True, id="being closed"),
+        pytest.param("Unknown", False, True, id="unknown"),
+    ],
+)
+def test_only_an_open_queue_takes_work_and_a_new_one_is_not_closed(state: str, is_open: bool, closed: bool) -> None:  # noqa: FBT001
+    view = read_queue(made(Queue, queue(state=state)))
+    assert (view.open, view.closed) == (is_open, closed)
+
+
+def test_a_capability_of_zero_is_unlimited_as_in_volcano() -> None:
+    assert read_queue(made(Queue, queue(cpu="4", memory="0"))).limit == amounts(cpu="4")
+
+
+def test_a_capability_that_is_no_amount_is_refused_by_field() -> None:
+    with pytest.raises(InvalidObjectError, match=r'^spec\.capability\.cpu: "four" is not a quantity'):
+        read_queue(made(Queue, queue(cpu="four")))
+
+
+@pytest.mark.parametrize(
+    ("need", "limit", "words"),
+    [
+        pytest.param({"cpu": "6"}, {"cpu": "4"}, ("cpu 6", "cpu 4"), id="over"),
+        pytest.param({"cpu": "4"}, {"cpu": "4"}, None, id="exactly"),
+        pytest.param({"gpu": "1"}, {"cpu": "4"}, None, id="not limited"),
+        pytest.param({"cpu": "1"}, {"gpu": "1"}, None, id="not needed"),
+        pytest.param(
+            {"cpu": "6", "memory": "1Gi", "gpu": "9"},
+            {"cpu": "4", "memory": "6Gi", "gpu": "8"},
+            ("cpu 6 and nvidia.com/gpu 9", "cpu 4 and nvidia.com/gpu 8"),
+            id="names those that are over, and no others",
+        ),
+    ],
+)
+def test_what_is_more_than_a_queue_can_ever_give(
+    need: dict[str, str], limit: dict[str, str], words: tuple[str, str] | None
+) -> None:
+    assert exceeding(amounts(**need), amounts(**limit)) == words

@@ -1,0 +1,117 @@
+"""What a cluster adds to pods counts in their gang; tests/apiserver asks the real admission plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.model.objects import PodSpec, convert
+from muster.resources.amounts import as_text
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.validation.workload import Context, judge
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.manifests.observed import JSON, lines, made, ray_cluster, template, workers
+
+
+def runtime(name: str = "kata", **pod_fixed: str) -> RuntimeClass:
+    return convert({"metadata": {"name": name}, "overhead": {"podFixed": pod_fixed}}, RuntimeClass)
+
+
+KATA = {"kata": runtime(cpu="250m", memory="160Mi"), "bare": runtime("bare")}
+PATH = "spec.workerGroupSpecs[0].template.spec"
+
+
+def verdict_of(additions: Additions, group: JSON) -> tuple[Any, tuple[str, ...]]:
+    """The gang of a head and that worker group, and the warnings."""
+    said = judge(RAY_CLUSTER, made(RayCluster, ray_cluster(group)), Context(additions=additions))
+    assert said.allowed
+    assert said.gang is not None
+    return said.gang, lines(said.warnings)
+
+
+def test_the_overhead_of_the_runtime_class_is_in_the_role_and_in_the_gang() -> None:
+    gang, warnings = verdict_of(Additions(runtimes=KATA), workers(template=template(runtimeClassName="kata")))
+    assert as_text(gang.roles[1].requests) == {"cpu": "1250m", "memory": "1184Mi"}
+    assert as_text(gang.min_resources) == {"cpu": "3500m", "memory": "3392Mi"}
+    assert warnings == ()
+
+
+def test_limit_ranges_and_overhead_are_both_added() -> None:
+    limits = convert({"spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}}]}}, LimitRange)
+    gang, _ = verdict_of(Additions([limits], KATA), workers(template=template(cpu="", runtimeClassName="kata")))
+    # 256Mi are of the container with which KubeRay lets workers wait.
+    assert as_text(gang.roles[1].requests) == {"cpu": "2250m", "memory": "416Mi"}
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "spec", "cpu", "warning"),
+    [
+        pytest.param(KATA, {}, "1", "", id="no class named"),
+        pytest.param(KATA, {"runtimeClassName": None}, "1", "", id="null"),
+        pytest.param(KATA, {"runtimeClassName": "bare"}, "1", "", id="a class without overhead"),
+        pytest.param(None, {"runtimeClassName": "gone"}, "1", "", id="no class is known: none is missing"),
+        pytest.param(
+            None, {"runtimeClassName": "kata", "overhead": {"cpu": "1"}}, "2", "", id="nor is any overhead wrong"
+        ),
+        pytest.param(
+            KATA,
+            {"runtimeClassName": "gone"},
+            "1",
+            f'{PATH}.runtimeClassName: RuntimeClass "gone" does not exist; the apiserver refuses such pods, '
+            "name an existing class or create it first",
+            id="a class that is missing",
+        ),
+        pytest.param(
+            KATA,
+            {"runtimeClassName": "kata", "overhead": {"cpu": "0.25", "memory": "163840Ki"}},
+            "1250m",
+            "",
+            id="the same overhead, in other words",
+        ),
+        pytest.param(
+            KATA,
+            {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
+            "2",
+            f'{PATH}.overhead: found cpu 1, RuntimeClass "kata" has cpu 250m and memory 160Mi; '
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
+            id="another overhead",
+        ),
+        pytest.param(
+            KATA,
+            {"runtimeClassName": "bare", "overhead": {"cpu": "1"}},
+            "2",
+            f'{PATH}.overhead: found cpu 1, RuntimeClass "bare" has nothing; '
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
+            id="an overhead that the class has not",
+        ),
+        pytest.param(
+            KATA,
+            {"overhead": {"cpu": "1"}},
+            "2",
+            f"{PATH}.overhead: found cpu 1, there is no runtimeClassName; "
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
+            id="an overhead without a class",
+        ),
+    ],
+)
+def test_what_the_apiserver_will_refuse_is_warned_about(
+    runtimes: dict[str, RuntimeClass] | None, spec: JSON, cpu: str, warning: str
+) -> None:
+    """The workload is taken: the class may come later, and it is the pods that are refused until then."""
+    gang, warnings = verdict_of(Additions(runtimes=runtimes), workers(template=template(**spec)))
+    assert as_text(gang.roles[1].requests)["cpu"] == cpu
+    assert warnings == ((warning,) if warning else ())
+
+
+def test_pods_that_there_will_not_be_are_not_warned_about() -> None:
+    group = workers(replicas=0, template=template(runtimeClassName="gone"))
+    assert verdict_of(Additions(runtimes=KATA), group)[1] == ()
+
+
+def test_completed_twice_is_completed_once() -> None:
+    additions = Additions(runtimes=KATA)
+    once = additions.completed(convert(template(runtimeClassName="kata")["spec"], PodSpec))
+    assert once.overhead
+    assert additions.completed(once) == once

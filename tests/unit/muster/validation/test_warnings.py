@@ -1,0 +1,274 @@
+"""When a surprise is told of and when not; its words are in docs/denials.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.gangs.intent import Defaults
+from muster.model.findings import Reason, Severity
+from muster.model.strictness import Validation
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.validation.workload import Context
+from tests.support.manifests.families import FAMILIES, Family, each, judged
+from tests.support.manifests.observed import (
+    JSON,
+    QUEUE_LABELS,
+    amounts,
+    lines,
+    pytorch_job,
+    ray_cluster,
+    template,
+    workers,
+)
+
+QUEUED = {"queue": "q"}
+SIX = QueueView("q", "Open", amounts(cpu="6", memory="8Gi"))
+
+
+def known(*queues: QueueView) -> Context:
+    return Context(queue=QueueTree(queues or [SIX]).place, priorities={"": 0})
+
+
+def told(manifest: JSON, context: Context | None = None) -> list[Reason]:
+    """The reasons of the warnings on what is taken."""
+    verdict = judged(manifest, context or known())
+    assert verdict.allowed, verdict.refusals
+    return [one.reason for one in verdict.warnings]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "strategy", "warned"),
+    [
+        pytest.param("5", {}, True, id="room for one and a part"),
+        pytest.param("6", {}, False, id="room for two"),
+        pytest.param("5", {"upgradeStrategy": {"type": "NewCluster"}}, True, id="said"),
+        pytest.param("5", {"upgradeStrategy": {"type": "NewClusterWithIncrementalUpgrade"}}, True, id="in steps"),
+        pytest.param("5", {"upgradeStrategy": {"type": "None"}}, False, id="never upgraded"),
+    ],
+)
+def test_a_ray_service_is_upgraded_beside_itself(cpu: str, strategy: JSON, warned: bool) -> None:  # noqa: FBT001
+    spec = {"rayClusterConfig": ray_cluster()["spec"], **strategy}
+    reasons = told({**ray_cluster(), "kind": "RayService", "spec": spec}, known(replace(SIX, limit=amounts(cpu=cpu))))
+    assert reasons == [Reason.NO_ROOM_TO_UPGRADE] * warned
+
+
+def test_a_ray_cluster_is_not_upgraded() -> None:
+    assert told(ray_cluster(), known(replace(SIX, limit=amounts(cpu="3")))) == []
+
+
+@pytest.mark.parametrize(
+    ("available", "spec", "warned"),
+    [
+        pytest.param(None, {}, False, id="not said"),
+        pytest.param(3, {}, False, id="all"),
+        pytest.param(2, {}, True, id="a part of a job that needs all"),
+        pytest.param(2, {"elasticPolicy": {"minReplicas": 1}}, False, id="as many as it can work with"),
+        pytest.param(1, {"elasticPolicy": {"minReplicas": 1}}, True, id="fewer than it can work with"),
+    ],
+)
+def test_a_part_of_a_job_that_is_not_elastic_is_of_no_use(
+    available: int | None,
+    spec: JSON,
+    warned: bool,  # noqa: FBT001
+) -> None:
+    job = pytorch_job(policy={"queue": "q", **({} if available is None else {"minAvailable": available})})
+    reasons = told({**job, "spec": {**job["spec"], **spec}})
+    assert (Reason.MIN_AVAILABLE_TOO_LOW in reasons) is warned
+
+
+def test_a_tf_job_that_takes_workers_as_they_come_needs_none_of_them() -> None:
+    worker = {"replicas": 3, "template": template()}
+    spec = {"tfReplicaSpecs": {"Worker": worker}, "runPolicy": {"schedulingPolicy": {"queue": "q", "minAvailable": 1}}}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "t"}, "spec": spec}
+    assert told(job) == [Reason.MIN_AVAILABLE_TOO_LOW]
+    assert told({**job, "spec": {**spec, "enableDynamicWorker": True}}) == []
+
+
+@pytest.mark.parametrize(
+    ("of_task", "warned"),
+    [pytest.param(2, True, id="named"), pytest.param(None, False, id="Volcano's default")],
+)
+def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None, warned: bool) -> None:  # noqa: FBT001
+    task = {"name": "a", "replicas": 2, "template": template()} | ({"minAvailable": of_task} if of_task else {})
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {"queue": "q", "schedulerName": "volcano", "minAvailable": 1, "tasks": [task]},
+    }
+    assert told(job) == [Reason.MIN_AVAILABLE_TOO_LOW] * warned
+
+
+@pytest.mark.parametrize(
+    ("group", "scaled", "warned"),
+    [
+        pytest.param({"minReplicas": 1, "maxReplicas": 9}, True, True, id="above"),
+        pytest.param({"minReplicas": 1, "maxReplicas": 3}, True, False, id="within"),
+        pytest.param({"minReplicas": 1, "maxReplicas": 2, "numOfHosts": 3}, True, True, id="hosts count"),
+        pytest.param({"minReplicas": 1}, True, False, id="without a bound"),
+        pytest.param({"minReplicas": 1, "maxReplicas": 9}, False, False, id="nobody scales it"),
+    ],
+)
+def test_an_autoscaler_may_ask_for_more_than_there_ever_is(
+    group: dict[str, Any],
+    scaled: bool,  # noqa: FBT001
+    warned: bool,  # noqa: FBT001
+) -> None:
+    cluster = ray_cluster(workers(replicas=1, **group), enableInTreeAutoscaling=scaled)
+    assert told(cluster) == [Reason.GROWS_BEYOND_CAPABILITY] * warned
+
+
+@pytest.mark.parametrize("metrics", [[{"type": "Resource"}], []], ids=["scaled", "by nobody"])
+def test_an_elastic_job_grows_where_its_operator_makes_an_autoscaler(metrics: list[JSON]) -> None:
+    job = pytorch_job(policy={"queue": "q"})
+    elastic = {"minReplicas": 2, "maxReplicas": 9, "metrics": metrics}
+    warned = told({**job, "spec": {**job["spec"], "elasticPolicy": elastic}})
+    assert warned == [Reason.GROWS_BEYOND_CAPABILITY] * bool(metrics)
+
+
+def held(cpu: str, memory: str = "0") -> Context:
+    return replace(known(), held=lambda _: amounts(cpu=cpu, memory=memory))
+
+
+@pytest.mark.parametrize(
+    ("context", "warned"),
+    [
+        pytest.param(held("3"), False, id="room for exactly that"),
+        pytest.param(held("3500m"), True, id="half a core is missing"),
+        pytest.param(held("0", "7Gi"), True, id="memory is missing"),
+        pytest.param(known(), False, id="what is changed holds its own room already"),
+        pytest.param(
+            replace(held("6"), queue=QueueTree([replace(SIX, preempts=True)]).place), False, id="others make room"
+        ),
+        pytest.param(
+            replace(
+                known(),
+                queue=QueueTree([QueueView("q", "Open", {}, parent="team"), replace(SIX, name="team")]).place,
+                held={"q": amounts(cpu="0"), "team": amounts(cpu="5")}.__getitem__,
+            ),
+            True,
+            id="the queue above is full",
+        ),
+    ],
+)
+def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) -> None:  # noqa: FBT001
+    assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
+
+
+def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
+    (line,) = [one.message for one in judged(ray_cluster(), held("5")).warnings]
+    assert line == (
+        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 3, and queue "q" has capability cpu 6, '
+        "but less than cpu 3 free now; it waits until there is room, and its event WaitingForQuota says its position"
+    )
+
+
+def test_what_is_suspended_waits_for_nothing() -> None:
+    assert told(ray_cluster(suspend=True), held("6")) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "requests", "warned"),
+    [
+        pytest.param({"cpu": "9"}, {"memory": "1Gi"}, 1, id="no cpu where that is shared out"),
+        pytest.param({"memory": "9Gi"}, {"memory": "1Gi"}, 0, id="no cpu where nobody counts it"),
+        pytest.param({"cpu": "9", "memory": "9Gi"}, {"nvidia.com/gpu": "1"}, 2, id="neither"),
+        pytest.param({}, {}, 1, id="nothing at all"),
+        pytest.param({}, {"cpu": "0"}, 1, id="nothing, in a number"),
+    ],
+)
+def test_pods_that_take_no_room_are_told_of(limit: dict[str, str], requests: JSON, warned: int) -> None:
+    pod_template = {"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": pod_template}})
+    assert told(job, known(QueueView("q", "Open", amounts(**limit)))) == [Reason.REQUESTS_MISSING] * warned
+
+
+_CLAIMING = template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])
+
+
+@pytest.mark.parametrize(("severity", "allowed"), [(Severity.WARN, True), (Severity.DENY, False)])
+def test_devices_that_no_queue_counts_are_told_of_or_refused(severity: Severity, *, allowed: bool) -> None:
+    """A claim goes past every capability, also that of the whole cluster."""
+    defaults = Defaults(validation=Validation(reasons={Reason.RESOURCE_CLAIMS: severity}))
+    verdict = judged(ray_cluster(workers(template=_CLAIMING)), replace(known(), defaults=defaults))
+    assert verdict.allowed is allowed
+    (found,) = verdict.warnings or verdict.refusals
+    assert found.message == (
+        "spec.workerGroupSpecs[0].template.spec.resourceClaims: pods of workers get devices by ResourceClaims, which "
+        "count in no queue, whatever it allows; ask for them as an extended resource"
+    )
+
+
+def test_of_many_roles_a_line_names_three() -> None:
+    """Thousands of names would push everything else out of what the apiserver passes on."""
+    empty = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
+    (warning,) = judged(pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)})).warnings
+    assert "pods of r0, r1, r2 and 3 more request nothing" in warning.message
+
+
+def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:
+    zero = replace(SIX, zeros=("nvidia.com/gpu",))
+    asking = template()
+    asking["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    assert told(ray_cluster(workers(template=asking)), known(zero)) == [Reason.CAPABILITY_OF_ZERO]
+    assert told(ray_cluster(), known(zero)) == []
+
+
+@each("Job")
+def test_a_workload_of_two_masters_is_told_so(family: Family) -> None:
+    manifest = family.manifest()
+    manifest["metadata"]["labels"] = {**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"}
+    assert told(manifest, known(replace(SIX, limit={}))) == [Reason.MANAGED_BY_KUEUE]
+
+
+LIMITED = {"activeDeadlineSeconds": 600}
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "TrainJob"])
+def test_the_time_limits_of_the_jobs_of_a_set_run_while_it_waits(kind: str) -> None:
+    family = next(one for one in FAMILIES if one.kind == kind)
+    manifest = family.manifest()
+    spec = manifest["spec"]["madeFrom"]["spec"]["template"]["spec"] if kind == "TrainJob" else manifest["spec"]
+    spec["replicatedJobs"][0]["template"]["spec"] |= LIMITED
+    (warning,) = judged(manifest).warnings
+    assert warning.reason is Reason.TIME_LIMIT_WHILE_WAITING
+    assert warning.field == family.paths[0].replace("spec.template.spec", "spec.activeDeadlineSeconds").replace(
+        "spec.activeDeadlineSeconds.replicatedJobs", "spec.template.spec.replicatedJobs"
+    )
+
+
+def test_the_time_limit_of_a_plain_job_runs_while_it_waits() -> None:
+    metadata = {"labels": {"muster.dev/gang": "g"}, "annotations": {"muster.dev/gang-size": "1"}}
+    spec = {"template": {"metadata": metadata, **template()}, **LIMITED}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "team"}, "spec": spec}
+    (warning,) = judged(job).warnings
+    assert (warning.reason, warning.field) == (Reason.TIME_LIMIT_WHILE_WAITING, "spec.activeDeadlineSeconds")
+
+
+def test_a_time_to_requeue_that_is_one_is_no_surprise() -> None:
+    assert told(ray_cluster(annotations={"muster.dev/requeue-after": "10m"})) == []
+
+
+def test_an_upgrade_without_room_is_told_with_numbers() -> None:
+    service = {**ray_cluster(), "kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"]}}
+    (line,) = lines(judged(service, known(replace(SIX, limit=amounts(cpu="5")))).warnings)
+    assert "two clusters run, which need cpu 6 together" in line
+    assert "has capability cpu 5" in line
+
+
+def test_a_minimum_with_which_a_job_cannot_work_is_told_with_numbers() -> None:
+    (line,) = lines(judged(pytorch_job(policy={**QUEUED, "minAvailable": 2}), known()).warnings)
+    assert "2 pods start the gang, but the job cannot work with fewer than 3" in line
+
+
+@each("Job")
+def test_a_place_is_given_back_where_that_fails_no_job(family: Family) -> None:
+    """JobSet and TrainJob make Jobs, and so does the MPI operator for the launcher; each counts pods that are gone."""
+    jobs = (family.kind, family.api_version.rpartition("/")[2])
+    ignored = jobs in {("JobSet", "v1alpha2"), ("TrainJob", "v1alpha1"), ("MPIJob", "v2beta1")}
+    found = judged(family.manifest(annotations={"muster.dev/requeue-after": "2m"}), known()).warnings
+    fields = [one.field for one in found if one.reason is Reason.VALUE_IGNORED]
+    assert fields == ["metadata.annotations[muster.dev/requeue-after]"] * ignored

@@ -1,0 +1,103 @@
+"""The apiserver calls nothing before it has reached a replica, and then all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from muster.kube.errors import ApiError
+from tests.support.manifests.observed import as_client
+from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
+from webhook.certificates.activation import Entrance
+from webhook.certificates.bundles import CLOSED, Bundles
+from webhook.certificates.notices import Notices
+
+_OTHER = {"name": "asks-for-gang-scheduling", "expression": "true"}
+
+
+@pytest.fixture
+def places() -> Places:
+    """A first installation: the conditions are there."""
+    places = Places.as_installed()
+    for plural in BOTH:
+        for webhook in places.objects[plural]["webhooks"]:
+            webhook["matchConditions"] = [{"name": CLOSED, "expression": "false"}, _OTHER]
+    return places
+
+
+def conditions(places: Places) -> list[Any]:
+    return [webhook.get("matchConditions") for plural in BOTH for webhook in places.objects[plural]["webhooks"]]
+
+
+def unreachable(times: int) -> list[Exception]:
+    return [ApiError(500, "InternalError", "failed calling webhook") for _ in range(times)]
+
+
+def entrance(places: Places) -> Entrance:
+    client = as_client(places)
+    return Entrance(Bundles(client, "muster"), Notices(client, "muster-system", SECRET, "pod"))
+
+
+async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
+    """The caBundles first, the other conditions as they were."""
+    one = trust(places)
+    await one.turn()
+    assert conditions(places) == [[_OTHER]] * 3
+    assert one.trusted
+    assert places.writes == ["secrets", *BOTH, *BOTH]
+    assert places.reasons() == ["CertificateRotated"]
+
+
+async def test_what_is_not_reached_is_not_called_and_asked_again_in_a_second(places: Places) -> None:
+    places.fails["ask"] = unreachable(1)
+    one = trust(places)
+    assert await one.turn() == 1.0
+    assert all(CLOSED in str(found) for found in conditions(places))
+    await one.turn()
+    assert conditions(places) == [[_OTHER]] * 3
+
+
+async def test_one_answer_of_three_is_not_enough(places: Places) -> None:
+    """Other apiservers, and other nodes, may not have heard yet."""
+    opened = entrance(places)
+    bundles = Bundles(as_client(places), "muster")
+    places.fails["ask"] = unreachable(1)
+    assert not await opened.open(await bundles.read())
+    assert places.asked_about == 1
+    assert await opened.open(await bundles.read())
+    assert places.asked_about == 4
+
+
+async def test_nobody_is_asked_where_nothing_is_closed() -> None:
+    places = Places.as_installed()
+    one = await started(places)
+    await rounds(places, one)
+    assert places.asked_about == 0
+
+
+async def test_two_replicas_open_it_once(places: Places) -> None:
+    one, other = entrance(places), entrance(places)
+    read = await Bundles(as_client(places), "muster").read()
+    await asyncio.gather(one.open(read), other.open(read))
+    assert conditions(places) == [[_OTHER]] * 3
+    assert places.writes == list(BOTH)
+
+
+async def test_what_somebody_changed_meanwhile_is_looked_at_again(places: Places) -> None:
+    places.fails["json_patch"] = [ApiError(422, "Invalid", "the test did not hold")]
+    one = entrance(places)
+    bundles = Bundles(as_client(places), "muster")
+    assert not await one.open(await bundles.read())
+    assert await one.open(await bundles.read())
+    assert conditions(places) == [[_OTHER]] * 3
+
+
+async def test_a_replica_that_ends_opens_nothing(places: Places) -> None:
+    """Of a release that was removed a moment ago, and is installed anew: its pods are still behind the Service."""
+    one = trust(places)
+    one.ending = True
+    await rounds(places, one)
+    assert all(CLOSED in str(found) for found in conditions(places))
+    assert places.asked_about == 0

@@ -1,0 +1,56 @@
+"""The command line's words about certificates."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from muster.process.lifecycle import Identity
+from tests.support.manifests.observed import as_client
+from tests.support.webhook.certificate_store import Places
+from webhook.certificates.mounted import Mounted
+from webhook.certificates.options import add_certificate_arguments, trust_of
+from webhook.certificates.trust import Trust
+
+
+def chosen(*arguments: str) -> Trust | Mounted:
+    parser = argparse.ArgumentParser()
+    add_certificate_arguments(parser)
+    return trust_of(parser.parse_args(arguments), as_client(Places.as_installed()), Identity("pod", "muster-system"))
+
+
+def test_by_default_its_own_for_the_service() -> None:
+    one = chosen()
+    assert isinstance(one, Trust)
+    assert one._names[0] == "muster-webhook.muster-system.svc"
+    assert one._terms.lives.certificate == dt.timedelta(days=90)
+
+
+def test_a_folder_means_somebody_else_s() -> None:
+    one = chosen("--certificate-directory=/etc/tls")
+    assert isinstance(one, Mounted)
+    assert one._directory == Path("/etc/tls")
+
+
+def test_an_authority_that_is_too_short_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ValueError, match=r"--authority-days 100 is too short for --certificate-days 90: .* 3 times"):
+        chosen("--authority-days=100")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--certificate-days=0.5",
+        "--certificate-days=nan",
+        "--authority-days=1e9",
+        "--trust-delay=-1",
+        "--trust-delay=nan",
+    ],
+)
+def test_what_makes_no_sense_is_refused(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        chosen(argument)
+    assert "use " in capsys.readouterr().err

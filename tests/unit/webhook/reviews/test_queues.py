@@ -1,0 +1,241 @@
+"""Reviews of Queues, of PodGroups that others make, and of pods that name a queue by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.gangs.intent import Defaults
+from muster.kube.errors import ApiError
+from muster.model.findings import Severity
+from muster.model.names import NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.strictness import Validation
+from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.reviews.knowledge import Knowledge
+
+ORG = queue("org", cpu="8", memory="8Gi")
+SMALL = queue("small", cpu="2")
+
+
+def below(parent: str, name: str = "q", guarantee: dict[str, str] | None = None, **capability: str) -> JSON:
+    made = queue(name)
+    made["spec"] |= {"capability": capability, "parent": parent, "guarantee": {"resource": guarantee or {}}}
+    return made
+
+
+async def reviewed(
+    new: JSON,
+    *others: JSON,
+    old: JSON | None = None,
+    groups: Sequence[JSON] | None = (),
+    defaults: Defaults = DEFAULTS,
+) -> dict[str, Any]:
+    knowledge = knowing(Reader(pod_groups=groups), queues=[*others, *([old] if old else [])])
+    asked = request(new, old=old, operation="UPDATE" if old else "CREATE")
+    return answered(await review_queue(asked, knowledge, defaults))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(queue(cpu="4"), id="below the root"),
+        pytest.param(below("root", cpu="4"), id="below the root by name"),
+        pytest.param(below("org", cpu="8"), id="as large as the one above"),
+        pytest.param(below("org", cpu="8", guarantee={"cpu": "8"}), id="all of it guaranteed"),
+        pytest.param(queue(annotations={NAMESPACE_SELECTOR: "team in (a, b)"}), id="kept for some"),
+    ],
+)
+async def test_a_sound_queue_passes(new: JSON) -> None:
+    assert await reviewed(new, ORG) == {"uid": "u", "allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("new", "line"),
+    [
+        (below("none"), 'spec.parent: queue "none" does not exist; create it first, or name another'),
+        (below("q"), 'spec.parent: queue "q" is "q" itself or below it; name one that is not'),
+        (below("low"), 'spec.parent: queue "low" is "q" itself or below it; name one that is not'),
+        (below("org", cpu="9"), 'spec.capability: cpu 9 is above the cpu 8 of queue "org" above it; lower it'),
+        (
+            below("org", cpu="4", guarantee={"cpu": "5"}),
+            "spec.guarantee.resource: cpu 5 is above spec.capability cpu 4; lower it",
+        ),
+        (
+            below("org", guarantee={"cpu": "9"}),
+            'spec.guarantee.resource: cpu 9 is above the cpu 8 of queue "org" above it; lower it',
+        ),
+        (
+            below("org", guarantee={"cpu": "4"}),
+            'spec.guarantee.resource: cpu 9 is guaranteed below queue "org", which has cpu 8; lower it',
+        ),
+        (queue(cpu="1"), 'spec.capability: cpu 1 is below the cpu 3 of queue "low" below it; lower that first'),
+        (queue(cpu="four"), 'spec.capability.cpu: "four" is not a quantity'),
+        (
+            queue(annotations={"muster.dev/gate": "open"}),
+            'metadata.annotations[muster.dev/gate]: "open" is not known; use queue or assemble or off',
+        ),
+        (
+            queue(annotations={"muster.dev/patience": "long"}),
+            'metadata.annotations[muster.dev/patience]: "long" is not a duration such as 30s, 10m or 1h30m',
+        ),
+        (
+            queue(annotations={NAMESPACE_SELECTOR: ""}),
+            "metadata.annotations[muster.dev/namespace-selector]: it is empty; write a label selector as kubectl's -l",
+        ),
+        *(
+            (queue(annotations={f"muster.dev/{key}": "x"}), f'metadata.annotations[muster.dev/{key}]: "x" is not known')
+            for key in ("queueing", "preemption", "bound")
+        ),
+    ],
+)
+async def test_what_cannot_be_is_refused_by_field(new: JSON, line: str) -> None:
+    response = await reviewed(new, ORG, below("q", "low", cpu="3"), below("org", "kept", guarantee={"cpu": "5"}))
+    assert not response["allowed"]
+    assert line in response["status"]["message"]
+
+
+async def test_what_was_wrong_before_stays_editable() -> None:
+    old, new = below("none", cpu="4"), below("none", cpu="5")
+    response = await reviewed(new, old=old)
+    assert response["allowed"]
+    assert response["warnings"] == ['spec.parent: queue "none" does not exist; create it first, or name another']
+
+
+async def test_no_queue_is_put_below_one_that_holds_pod_groups() -> None:
+    """One PodGroup in a queue that is no leaf stops the scheduling of the whole cluster."""
+    groups = [pod_group("a", queue="org"), pod_group("b", queue="org"), pod_group("c", queue="other")]
+    response = await reviewed(below("org"), ORG, groups=groups)
+    assert response["status"]["message"] == (
+        'spec.parent: queue "org" holds 2 PodGroups (team/a and others) itself, and would stop all scheduling; '
+        "move what is there first"
+    )
+    assert (await reviewed(below("org"), ORG, groups=groups[2:]))["allowed"]
+    assert (await reviewed(below("org"), ORG, groups=None))["allowed"], "nobody knows"
+    assert (await reviewed(below("org"), ORG, below("org", "older"), groups=groups))["allowed"], "it is one already"
+
+
+async def test_a_lower_capability_says_what_it_leaves_outside() -> None:
+    """What is held, and who waits for more than it allows; with numbers."""
+    new = queue(cpu="2")
+    new["status"]["allocated"] = {"cpu": "3", "memory": "1Gi"}
+    groups = [
+        pod_group("large", queue="q", minResources={"cpu": "4"}),
+        pod_group("small", queue="q", minResources={"cpu": "1"}),
+        pod_group("runs", queue="q", phase="Running", minResources={"cpu": "3"}),
+        pod_group("elsewhere", queue="r", minResources={"cpu": "4"}),
+    ]
+    response = await reviewed(new, old=queue(cpu="4"), groups=groups)
+    assert response["allowed"]
+    assert response["warnings"] == [
+        "spec.capability: cpu 2 is below the cpu 3 held there; it runs on, and nothing starts until less is held",
+        "spec.capability: PodGroup team/large can never start with cpu 2, the first needs cpu 4",
+    ]
+    assert "warnings" not in await reviewed(new, old=queue(cpu="1"), groups=groups), "it was raised"
+    assert len((await reviewed(new, old=queue(cpu="4"), groups=None))["warnings"]) == 1, "nobody knows who waits"
+
+
+@pytest.mark.parametrize(
+    ("lowered", "others"),
+    [
+        pytest.param("top", (), id="right below"),
+        pytest.param("top", (below("mid", "leaf"),), id="further down"),
+        pytest.param("root", (queue("top"), below("mid", "leaf")), id="all there are"),
+    ],
+)
+async def test_a_lower_capability_leaves_outside_what_waits_in_the_queues_below(
+    lowered: str, others: tuple[JSON, ...]
+) -> None:
+    """A queue without a capability of its own has that of the one above it."""
+    where = "leaf" if others else "mid"
+    groups = [pod_group("large", queue=where, minResources={"cpu": "4"}), pod_group("other", queue="beside")]
+    response = await reviewed(
+        queue(lowered, cpu="2"), below("top", "mid"), *others, old=queue(lowered, cpu="8"), groups=groups
+    )
+    assert response["warnings"] == [
+        "spec.capability: PodGroup team/large can never start with cpu 2, the first needs cpu 4"
+    ]
+
+
+async def test_without_validation_queues_are_the_administrators() -> None:
+    off = Defaults(validation=Validation(Severity.OFF))
+    assert (await reviewed(below("none"), defaults=off))["allowed"]
+    warned = await reviewed(below("none"), defaults=Defaults(validation=Validation(Severity.WARN)))
+    assert (warned["allowed"], len(warned["warnings"])) == (True, 1)
+
+
+# --- what names a queue -----------------------------------------------------------------------------------------------
+
+TREE = [
+    ORG,
+    below("org", "leaf"),
+    queue("shut", state="Closed"),
+    queue("kept", annotations={NAMESPACE_SELECTOR: "team=ml"}),
+]
+
+
+def world() -> Knowledge:
+    return knowing(queues=TREE, namespaces=[namespace(labels={"team": "web"})])
+
+
+def naming(name: str) -> list[tuple[Any, JSON, str]]:
+    """Everything that can name a queue, with the review that sees it and the field."""
+    group = pod_group("theirs", ours=False, queue=name)
+    labelled = pod("p", labels={QUEUE_LABEL: name}, schedulerName="volcano")
+    annotated = pod("p", annotations={QUEUE_ANNOTATION: name}, schedulerName="volcano")
+    return [
+        (review_pod_group, group, "spec.queue"),
+        (review_named_queue, labelled, f"metadata.labels[{QUEUE_LABEL}]"),
+        (review_named_queue, annotated, f"metadata.annotations[{QUEUE_ANNOTATION}]"),
+    ]
+
+
+@pytest.mark.parametrize("way", range(3), ids=["PodGroup", "label of a pod", "annotation of a pod"])
+@pytest.mark.parametrize(
+    ("name", "reason", "words"),
+    [
+        ("leaf", "", ""),
+        ("shut", "QueueClosed", 'queue "shut" is Closed and takes no new work'),
+        ("org", "QueueNotLeaf", 'queue "org" has queues below it and takes no gangs itself; name one of those'),
+        ("none", "QueueNotFound", 'queue "none" does not exist; name an existing queue or create it first'),
+        ("kept", "QueueNotFound", 'queue "kept" does not exist; name an existing queue or create it first'),
+    ],
+)
+async def test_what_names_a_queue_by_itself_names_one_that_takes_it(
+    way: int, name: str, reason: str, words: str
+) -> None:
+    review, manifest, field = naming(name)[way]
+    response = answered(await review(request(manifest), world(), DEFAULTS))
+    assert response["allowed"] is not bool(reason)
+    if reason:
+        assert response["status"]["reason"] == reason
+        assert response["status"]["message"].startswith(f"{field}: {words}")
+
+
+@pytest.mark.parametrize("mode", [Severity.WARN, Severity.OFF])
+async def test_whose_a_queue_is_no_mode_of_validation_decides(mode: Severity) -> None:
+    """Volcano would start it; a workload's pods are held until the queue is theirs."""
+    defaults = Defaults(validation=Validation(mode))
+    for review, manifest, _ in (*naming("kept"), *naming("none")):
+        assert not answered(await review(request(manifest), world(), defaults))["allowed"]
+    for review, manifest, _ in naming("org"):
+        response = answered(await review(request(manifest), world(), defaults))
+        assert (response["allowed"], "warnings" in response) == (True, mode is Severity.WARN)
+
+
+async def test_a_group_without_a_queue_stands_in_volcanos_default() -> None:
+    answer = answered(await review_pod_group(request(pod_group(ours=False, queue="")), world(), DEFAULTS))
+    assert 'spec.queue: queue "default" does not exist' in answer["status"]["message"]
+
+
+async def test_where_the_queue_cannot_be_read_nobody_decides() -> None:
+    """The failure policy does."""
+    knowledge = knowing(Reader({"queues/q": ApiError(503, "", "busy")}))
+    with pytest.raises(ApiError):
+        await review_pod_group(request(pod_group(ours=False)), knowledge, DEFAULTS)

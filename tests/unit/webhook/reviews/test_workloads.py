@@ -1,0 +1,254 @@
+"""Reviews of workloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.gangs.intent import Defaults
+from muster.kube.errors import ApiError, Unreachable
+from muster.model.findings import Severity
+from muster.model.strictness import Validation
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    limit_range,
+    priority_class,
+    pytorch_job,
+    queue,
+    ray_cluster,
+    resource_quota,
+    runtime_class,
+    template,
+    workers,
+)
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.workloads import review_workload
+
+if TYPE_CHECKING:
+    from webhook.reviews.knowledge import Knowledge
+
+SMALL = queue(cpu="4")
+LARGE = ray_cluster(head=template("4"))
+DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
+
+
+async def created(manifest: JSON, knowledge: Knowledge | None = None, mode: Severity = Severity.DENY) -> JSON:
+    defaults = Defaults(validation=Validation(mode))
+    knowledge = knowledge or knowing(queues=[SMALL], defaults=defaults)
+    return answered(await review_workload(request(manifest), knowledge, defaults))
+
+
+async def updated(old: JSON, new: JSON, knowledge: Knowledge | None = None) -> JSON:
+    asked = request(new, old=old, operation="UPDATE")
+    return answered(await review_workload(asked, knowledge or knowing(queues=[SMALL]), DEFAULTS))
+
+
+async def test_what_fits_passes() -> None:
+    assert await created(ray_cluster()) == {"uid": "u", "allowed": True}
+
+
+async def test_what_can_never_fit_is_refused_with_numbers() -> None:
+    response = await created(LARGE)
+    assert not response["allowed"]
+    assert response["status"]["message"] == (
+        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 6, queue "q" has capability cpu 4; '
+        "lower the replicas or use a larger queue"
+    )
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(ray_cluster(labels={}, head=template("99")), id="says nothing"),
+        pytest.param(ray_cluster(meta=DELETING, head=template("99")), id="being deleted"),
+        pytest.param({**LARGE, "kind": "RayShop"}, id="another kind"),
+        pytest.param({**LARGE, "apiVersion": "ray.io/v9"}, id="another version"),
+    ],
+)
+async def test_what_is_not_musters_passes(manifest: JSON) -> None:
+    assert (await created(manifest))["allowed"]
+
+
+async def test_warnings_come_with_the_yes() -> None:
+    response = await created(ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}))
+    assert response["allowed"]
+    assert 'scheduler "volcanoo"' in response["warnings"][0]
+
+
+async def test_where_nothing_is_refused_the_same_line_is_a_warning() -> None:
+    refused = (await created(LARGE))["status"]["message"]
+    assert await created(LARGE, mode=Severity.WARN) == {"uid": "u", "allowed": True, "warnings": [refused]}
+
+
+async def test_without_validation_nothing_is_even_read() -> None:
+    """A webhook that is still called, by a configuration of before."""
+    reader = Reader()
+    assert await created(LARGE, knowing(reader, namespaces=[]), mode=Severity.OFF) == {"uid": "u", "allowed": True}
+    assert reader.reads == []
+
+
+async def test_an_edit_that_makes_it_too_large_is_refused() -> None:
+    assert not (await updated(ray_cluster(), LARGE))["allowed"]
+
+
+async def test_what_was_wrong_before_stays_editable_with_a_warning() -> None:
+    """Else it could never be put right in steps."""
+    response = await updated(LARGE, ray_cluster(head=template("3")))
+    assert response["allowed"]
+    assert "needs cpu 5" in response["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param({"minAvailable": 8}, id="another number that is none"),
+        pytest.param({"minAvailable": 3, "minResources": {"cpu": "9"}}, id="what it hid before"),
+    ],
+)
+async def test_what_made_no_gang_is_mended_in_any_order(new: JSON) -> None:
+    old = pytorch_job(policy={"queue": "q", "minAvailable": 9})
+    assert not (await created(old))["allowed"]
+    response = await updated(old, pytorch_job(policy={"queue": "q", **new}))
+    assert (response["allowed"], len(response["warnings"])) == (True, 1)
+
+
+async def test_a_second_mistake_is_refused_for_itself() -> None:
+    worse = ray_cluster(head=template("4"), labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"})
+    response = await updated(LARGE, worse)
+    assert [cause["reason"] for cause in response["status"]["details"]["causes"]] == ["UnknownPriorityClass"]
+
+
+async def test_an_edit_of_a_workload_that_was_not_musters_is_judged_as_new() -> None:
+    assert not (await updated(ray_cluster(labels={}, head=template("4")), LARGE))["allowed"]
+
+
+async def test_an_edit_that_breaks_the_numbers_is_refused() -> None:
+    response = await updated(ray_cluster(), ray_cluster(workers(minReplicas=2, maxReplicas=1)))
+    assert response["status"]["reason"] == "Invalid"
+
+
+@pytest.mark.parametrize(
+    ("reader", "allowed"),
+    [
+        pytest.param(Reader({"queues/q": SMALL}), True, id="applied a moment before"),
+        pytest.param(Reader(), False, id="not there"),
+    ],
+)
+async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+    assert (await created(ray_cluster(), knowing(reader)))["allowed"] is allowed
+    assert reader.reads == ["queues/q"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "allowed"),
+    [
+        pytest.param(Reader({"priorityclasses/high": priority_class("high", 7)}), True, id="applied a moment before"),
+        pytest.param(Reader(), False, id="not there"),
+    ],
+)
+async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+    job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
+    assert (await created(job, knowing(reader, queues=[SMALL])))["allowed"] is allowed
+    assert reader.reads == ["priorityclasses/high"]
+
+
+async def test_what_the_watch_knows_is_not_read() -> None:
+    reader = Reader()
+    job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
+    await created(job, knowing(reader, queues=[SMALL], classes=[priority_class("high", 7)]))
+    assert reader.reads == []
+
+
+async def test_nothing_is_read_for_what_says_nothing() -> None:
+    reader = Reader()
+    await created(ray_cluster(labels={}), knowing(reader))
+    assert reader.reads == []
+
+
+@pytest.mark.parametrize("error", [Unreachable("silent"), ApiError(429, "TooManyRequests", "later")])
+async def test_a_queue_that_cannot_be_read_decides_nothing(error: ApiError) -> None:
+    with pytest.raises(ApiError):
+        await created(ray_cluster(), knowing(Reader({"queues/q": error})))
+
+
+async def test_a_queue_whose_capability_cannot_be_read_takes_nobody() -> None:
+    assert not (await created(ray_cluster(), knowing(queues=[queue(cpu="four")])))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(LARGE, ray_cluster(head=template("9")), id="larger than the one that was too large"),
+        pytest.param(
+            ray_cluster(labels={"volcano.sh/queue-name": "nowhere"}),
+            ray_cluster(labels={"volcano.sh/queue-name": "elsewhere"}),
+            id="from one missing queue to another",
+        ),
+    ],
+)
+async def test_an_edit_that_makes_a_fault_worse_is_refused(old: JSON, new: JSON) -> None:
+    assert not (await updated(old, new))["allowed"]
+
+
+@pytest.mark.parametrize(
+    "queues",
+    [
+        pytest.param([{**SMALL, "metadata": {"name": "root"}}], id="root"),
+        pytest.param(
+            [{**SMALL, "metadata": {"name": "root"}}, {"metadata": {"name": "child"}, "spec": {"parent": "root"}}],
+            id="root with a child",
+        ),
+        pytest.param(
+            [
+                {**SMALL, "metadata": {"name": "upper"}},
+                {"metadata": {"name": "lower"}, "spec": {"parent": "upper"}, "status": {"state": "Open"}},
+            ],
+            id="a parent",
+        ),
+    ],
+)
+async def test_a_queue_with_queues_below_it_takes_nobody(queues: list[JSON]) -> None:
+    labels = {"volcano.sh/queue-name": queues[0]["metadata"]["name"]}
+    response = await created(ray_cluster(labels=labels), knowing(queues=queues))
+    assert response["status"]["reason"] == "QueueNotLeaf"
+
+
+BARE = {"spec": {"containers": [{"name": "main"}], "runtimeClassName": "kata"}}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "allowed"), [pytest.param("1500m", True, id="room"), pytest.param("1499m", False, id="a little less")]
+)
+async def test_what_the_cluster_adds_to_pods_takes_room(cpu: str, allowed: bool) -> None:  # noqa: FBT001
+    """LimitRanges and overhead, as the apiserver will write them into the pods."""
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": BARE}})
+    knowledge = knowing(
+        queues=[queue(cpu=cpu)], ranges=[limit_range(cpu="500m")], runtimes=[runtime_class("kata", cpu="250m")]
+    )
+    assert (await created(job, knowledge))["allowed"] is allowed
+
+
+async def test_a_runtime_class_that_is_missing_is_warned_of() -> None:
+    job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 1, "template": BARE}})
+    response = await created(job, knowing(queues=[queue()], runtimes=[runtime_class("gvisor")]))
+    assert 'RuntimeClass "kata" does not exist' in response["warnings"][0]
+
+
+async def test_a_gang_that_a_quota_of_its_namespace_never_holds_is_refused() -> None:
+    here, elsewhere = resource_quota({"cpu": "2"}), resource_quota({"cpu": "1"})
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    refused = await created(ray_cluster(), knowing(queues=[queue()], quotas=[here]))
+    assert refused["status"]["reason"] == "ExceedsResourceQuota"
+    assert (await created(ray_cluster(), knowing(queues=[queue()], quotas=[elsewhere])))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "allowed"), [pytest.param(3, True, id="smaller"), pytest.param(6, False, id="larger")]
+)
+async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, allowed: bool) -> None:  # noqa: FBT001
+    """The quota was lowered when it was there: it is put right in steps."""
+    before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
+    knowledge = knowing(queues=[queue(cpu="99", memory="99Gi")], quotas=[resource_quota({"cpu": "2"})])
+    assert (await updated(before, now, knowledge))["allowed"] is allowed

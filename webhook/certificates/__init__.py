@@ -1,0 +1,1 @@
+"""The serving certificate and the trust in it: from the Secret, or from mounted files."""

@@ -1,0 +1,124 @@
+"""Certificates of somebody else's (cert-manager's, a Secret of the administrator's own), mounted as files.
+
+They are served, and taken up anew when they change. Nothing is written: neither the Secret nor any caBundle is muster's
+then. What can go wrong is said as an event all the same, before the apiserver says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.errors import ApiError
+from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in
+from webhook.certificates.activation import Entrance
+from webhook.certificates.bundles import CONFIGURATIONS, Bundles, in_all
+from webhook.certificates.serving import Keeper, ends_soon
+from webhook.certificates.watching import watches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from muster.kube.client import Client
+    from muster.kube.reflector import Reflector
+    from webhook.certificates.notices import Notices
+
+__all__ = ["Mounted"]
+
+logger = logging.getLogger(__name__)
+
+# The files are small, and a kubelet changes them within a minute or so of the Secret.
+_READ_SECONDS = 2.0
+_CHECK_SECONDS = 10.0
+# Who issues and who writes the caBundle are two, and need not be equally quick.
+_PATIENCE_SECONDS = 60.0
+
+
+class Mounted(Keeper):
+    """Serves `tls.crt` and `tls.key` of a folder, which should be good for these DNS names."""
+
+    def __init__(
+        self, client: Client, notices: Notices, *, directory: Path, names: Sequence[str], configuration: str
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._notices = notices
+        self._directory = directory
+        self._names = names
+        self._configuration = configuration
+        self._bundles = Bundles(client, configuration)
+        self._entrance = Entrance(self._bundles, notices)
+        self._doubtful_since: float | None = None
+
+    def reflectors(self) -> list[Reflector[Any]]:
+        """The watches by which changes of the configurations are seen at once."""
+        return watches(self._client, [(kind, self._configuration, None) for kind in CONFIGURATIONS], self._changed)
+
+    async def run(self) -> None:
+        """Look at the files, and now and then at the configurations, for ever."""
+        loop = asyncio.get_running_loop()
+        check_at = loop.time()
+        while True:
+            try:
+                await self.take()
+                if self._changed.is_set() or loop.time() >= check_at:
+                    self._changed.clear()
+                    check_at = loop.time() + _CHECK_SECONDS
+                    await self._check(loop.time())
+            except ApiError as error:
+                logger.warning("certificates: %s", error)
+            await asyncio.sleep(_READ_SECONDS)
+
+    async def take(self) -> None:
+        """Serve what is in the files now; what cannot be served changes nothing, and is said."""
+        try:
+            pair, authorities = await asyncio.to_thread(self._read)
+            if pair != self._serving.pair:
+                self._serving.swap(pair, None)
+                if not pair.serves(self._names):
+                    note = f"tls.crt is not good for {self._names[0]}: add it to its DNS names"
+                    await self._notices.warn("CertificateInvalid", note)
+        except OSError as error:
+            # In a pod the folder is there before the process: it is the Secret that lacks the key.
+            await self._notices.warn("CertificateInvalid", f"cannot read {error.filename}: {error.strerror}")
+        except InvalidCertificateError as error:
+            await self._notices.warn("CertificateInvalid", f"what is mounted cannot be served: {error}")
+        else:
+            ends = {"serving": pair.leaf.not_valid_after_utc}
+            if authorities:
+                ends["authority"] = min(one.not_valid_after_utc for one in authorities)
+            self._expirations = {name: moment.timestamp() for name, moment in ends.items()}
+            self.loaded.set()
+        self._valid = self._serving.valid(self._client.now())
+
+    def _read(self) -> tuple[KeyPair, frozenset[Any]]:
+        pair = KeyPair(*((self._directory / name).read_bytes() for name in ("tls.crt", "tls.key")))
+        authority = self._directory / "ca.crt"
+        return pair, authorities_in(authority.read_bytes()) if authority.exists() else frozenset()
+
+    async def _check(self, now: float) -> None:
+        """Compare with what the apiserver trusts, and with the calendar."""
+        pair = self._serving.pair
+        if pair is None:
+            return
+        configurations = await self._bundles.read()
+        present = in_all(configurations)
+        self.trusted = present is None or pair.signed_by(present) is not None
+        if self.trusted:
+            self._doubtful_since = None
+            if not self.ending and not await self._entrance.open(configurations):
+                self._changed.set()
+        elif self._doubtful_since is None:
+            self._doubtful_since = now
+        elif now - self._doubtful_since > _PATIENCE_SECONDS:
+            note = (
+                "no certificate in the caBundle of the webhook configurations has signed tls.crt: no call will succeed"
+            )
+            await self._notices.warn("CertificateNotTrusted", note)
+        if ends_soon(pair.leaf, self._client.now()):
+            end = f"{pair.leaf.not_valid_after_utc:%Y-%m-%d %H:%M}"
+            await self._notices.warn(
+                "CertificateExpiring", f"the serving certificate ends {end} UTC and was not renewed"
+            )

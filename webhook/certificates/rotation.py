@@ -1,0 +1,121 @@
+"""What the Secret is to hold next, so that no call ever meets a certificate that its caller does not trust.
+
+Values in, a value out: any replica takes any step, and the next one goes on from what is in the Secret. A new authority
+is added beside the old one and signs nothing until every webhook configuration has had it for a while; then the serving
+certificate changes; and the old authority goes when nobody has needed it for long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from muster.process.certificates import issue, renewal_due
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Sequence
+
+    from cryptography.x509 import Certificate
+
+    from muster.process.certificates import Certificates, KeyPair, Lives
+
+__all__ = ["ROTATE", "Asked", "Situation", "Step", "next_step"]
+
+# The annotation of the Secret by which people ask for a rotation; taken off when it is answered.
+ROTATE = "muster.dev/rotate"
+# The one that signs, the one that signed what is served, and two before them: rotations in a hurry.
+_MOST_AUTHORITIES = 4
+
+
+class Asked(StrEnum):
+    """What people can ask for: a new serving certificate, or a new authority, and a certificate of that."""
+
+    SERVING = "serving"
+    AUTHORITY = "authority"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What one replica knows: the Secret (None: nothing usable), what it serves itself, and what callers trust.
+
+    `trusted` are the authorities that all configurations have had for long enough, `idle` those that nobody has needed
+    for long, `now` the apiserver's time.
+    """
+
+    found: Certificates | None
+    serving: KeyPair | None
+    serving_issuer: Certificate | None
+    trusted: frozenset[Certificate]
+    idle: frozenset[Certificate]
+    asked: Asked | None
+    now: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the Secret is to hold, why, and whether that answers what people asked for."""
+
+    certificates: Certificates
+    why: str
+    answers: bool = False
+
+
+def next_step(situation: Situation, names: Sequence[str], lives: Lives) -> Step | None:
+    """The next step for a service of these DNS names; None while nothing is to be done, or to be waited for."""
+    found, now = situation.found, situation.now
+    if found is None:
+        return Step(_anew(situation, names, lives), "made a new authority and a new serving certificate", answers=True)
+    first = found.authorities[0]
+    if renewal_due(first, now):
+        return Step(_with_authority(found, now, lives), f"the authority ends {_day(first)}: added a new one")
+    if situation.asked is Asked.AUTHORITY and found.issuer == first:
+        return Step(_with_authority(found, now, lives), "added a new authority, as was asked for", answers=True)
+    if why := _wants_pair(found, names, situation):
+        if first not in situation.trusted and _good(found.pair, names, now):
+            return None
+        answers = situation.asked is Asked.SERVING
+        return Step(found.with_new_pair(names, now, lives), why, answers=answers)
+    kept = tuple(one for one in found.authorities if one in {first, found.issuer} or one not in situation.idle)
+    if kept != found.authorities:
+        return Step(replace(found, authorities=kept), "took out authorities that nobody needs any more")
+    return None
+
+
+def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation) -> str:
+    """Why what is served is to be made anew, "" when it is not."""
+    first, leaf = found.authorities[0], found.pair.leaf
+    if found.issuer != first:
+        return "made a new serving certificate, of the new authority"
+    if not found.pair.serves(names):
+        return f"made a new serving certificate, for {names[0]}"
+    # One that lasts as long as its authority can only be renewed with it.
+    if renewal_due(leaf, situation.now) and leaf.not_valid_after_utc < first.not_valid_after_utc:
+        return f"the serving certificate ends {_day(leaf)}: made a new one"
+    return "made a new serving certificate, as was asked for" if situation.asked is Asked.SERVING else ""
+
+
+def _good(pair: KeyPair, names: Sequence[str], now: dt.datetime) -> bool:
+    leaf = pair.leaf
+    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and pair.serves(names)
+
+
+def _anew(situation: Situation, names: Sequence[str], lives: Lives) -> Certificates:
+    """Everything new, but what this replica serves: that stays, with its authority, until the new one is trusted."""
+    made = issue(names, situation.now, lives)
+    serving, issuer = situation.serving, situation.serving_issuer
+    if serving is None or issuer is None or not _good(serving, names, situation.now):
+        return made
+    return replace(made, authorities=(*made.authorities, issuer), pair=serving)
+
+
+def _with_authority(found: Certificates, now: dt.datetime, lives: Lives) -> Certificates:
+    made = found.with_new_authority(now, lives)
+    new, *others = made.authorities
+    spare = [one for one in others if one != found.issuer][: _MOST_AUTHORITIES - 2]
+    return replace(made, authorities=(new, *(one for one in others if one == found.issuer or one in spare)))
+
+
+def _day(certificate: Certificate) -> str:
+    return certificate.not_valid_after_utc.strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,41 @@
+"""Watches of single objects, for those who look anew whenever one changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.kube.reflector import Reflector
+from muster.kube.store import Change, Store
+from muster.model.objects import LocalObject, ObjectMeta
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterable
+
+    from muster.kube.client import Client
+    from muster.kube.resource import Resource
+
+__all__ = ["watches"]
+
+
+class _Bare(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def watches(
+    client: Client, objects: Iterable[tuple[Resource, str, str | None]], changed: asyncio.Event
+) -> list[Reflector[Any]]:
+    """A watch for each single object (kind, name, namespace) that sets `changed` whenever it changes."""
+
+    def note(_: Change[_Bare]) -> None:
+        changed.set()
+
+    made = []
+    for resource, name, namespace in objects:
+        store: Store[_Bare] = Store()
+        store.subscribe(note)
+        # By its name: the right to watch one object is enough.
+        made.append(
+            Reflector(client, resource, _Bare, store, namespace=namespace, field_selector=f"metadata.name={name}")
+        )
+    return made

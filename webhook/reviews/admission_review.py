@@ -1,0 +1,214 @@
+"""AdmissionReview v1, decoded strictly and answered in the form that the apiserver wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from muster.model.objects import Pod
+from muster.model.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from muster.gangs.pod_patch import Operation
+    from muster.model.findings import Finding
+
+__all__ = [
+    "Answer",
+    "Asked",
+    "InvalidReviewError",
+    "PodRequest",
+    "Request",
+    "allow",
+    "decode_pod_review",
+    "decode_review",
+    "deny",
+    "encode_answer",
+]
+
+T = TypeVar("T")
+
+_API_VERSION = "admission.k8s.io/v1"
+# What the apiserver passes on of warnings (k8s.io/apiserver/pkg/endpoints/filters/warning.go): all of them up to 4096
+# characters together; where there are more, 256 of each, until it is 4096.
+_LONGEST_WARNING, _LONGEST_WARNINGS = 256, 4096
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# Of what a caller says that is none.
+_LONGEST_WORDS = 100
+# Of a refusal, which may quote what somebody wrote by the megabyte.
+_LONGEST_TEXT = 4096
+
+
+class InvalidReviewError(ValueError):
+    """The body is no AdmissionReview of v1 with a request."""
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True):
+    """The kind of the object under review."""
+
+    kind: str
+    version: str
+    group: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """As in the object's `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class GroupVersionResource(msgspec.Struct, frozen=True):
+    """The resource that the request is about, whatever the object under review is."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class Asked(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What the apiserver asks, whatever it is about."""
+
+    uid: str
+    kind: GroupVersionKind
+    operation: str
+    namespace: str = ""
+    name: str = ""
+    dry_run: bool = False
+
+
+class Request(Asked, frozen=True):
+    """What it asks about an object: `object` and `old_object` are left as they came."""
+
+    resource: GroupVersionResource = GroupVersionResource()
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class PodRequest(Asked, frozen=True, kw_only=True):
+    """What it asks about a new pod that was read with the review."""
+
+    object: Pod
+
+
+class _Review(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    request: T
+
+
+_REVIEWS = msgspec.json.Decoder(_Review[Request])
+_POD_REVIEWS = msgspec.json.Decoder(_Review[PodRequest])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes with a patch, or no with a Status and its `reasons`; warnings go with both."""
+
+    allowed: bool
+    patch: Sequence[Operation] = ()
+    warnings: Sequence[Finding] = ()
+    status: dict[str, Any] | None = None
+    reasons: Sequence[str] = ()
+
+
+def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> Answer:
+    """Let the object pass, with these changes."""
+    return Answer(allowed=True, patch=patch, warnings=warnings)
+
+
+def deny(refusals: Sequence[Finding], *, code: int = 422) -> Answer:
+    """Refuse the object: every reason in the message, and each as a cause for machines."""
+    return Answer(
+        allowed=False,
+        reasons=[str(refusal.reason) for refusal in refusals],
+        status={
+            "code": code,
+            "reason": str(refusals[0].reason),
+            "message": "; ".join(refusal.message for refusal in refusals),
+            "details": {
+                "causes": [
+                    # Without the field, which kubectl writes before the message of a cause.
+                    {
+                        "reason": str(refusal.reason),
+                        "field": refusal.field,
+                        "message": refusal.message.removeprefix(f"{refusal.field}: "),
+                    }
+                    for refusal in refusals
+                ],
+            },
+        },
+    )
+
+
+def decode_review(body: bytes | bytearray) -> Request:
+    """Read the request of a review; raises InvalidReviewError."""
+    try:
+        review = _REVIEWS.decode(body)
+    except _UNREADABLE as error:
+        raise InvalidReviewError(f"not an AdmissionReview: {error}") from error
+    return _request_of(review)
+
+
+def decode_pod_review(body: bytes | bytearray) -> Request | PodRequest:
+    """As `decode_review`, and the pod with it where it can be read so: to go through a body twice takes twice as long.
+
+    Where it cannot, what is wrong with it is for `muster.model.objects.decode` to find out, or to put up with.
+    """
+    try:
+        review = _POD_REVIEWS.decode(body)
+    except _UNREADABLE:
+        return decode_review(body)
+    return _request_of(review)
+
+
+def _request_of(review: _Review[T]) -> T:
+    if review.kind != "AdmissionReview" or review.api_version != _API_VERSION:
+        found = f"{review.api_version} {review.kind}"[:_LONGEST_WORDS]
+        raise InvalidReviewError(f"expected {_API_VERSION} AdmissionReview, got {found}")
+    return review.request
+
+
+def encode_answer(uid: str, answer: Answer) -> bytes:
+    """The answer to the request of that uid, as JSON."""
+    response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
+    if answer.warnings:
+        response["warnings"] = _told([warning.message for warning in answer.warnings])
+    if answer.status is not None:
+        response["status"] = _in_lines(answer.status)
+    if answer.patch:
+        # bytes become base64 in JSON, which is what the apiserver expects of a patch.
+        response |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(list(answer.patch))}
+    return msgspec.json.encode({"apiVersion": _API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def _in_lines(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """The same, every text in it on one line: what it quotes may hold more, and a terminal shows it."""
+    if isinstance(value, dict):
+        return {key: _in_lines(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_lines(item) for item in value]
+    return printable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
+
+
+def _told(lines: Sequence[str]) -> list[str]:
+    """The warnings as the apiserver would pass them on, but cut between words, and said to be cut."""
+    lines = [printable(line[:_LONGEST_WARNINGS]) for line in lines]
+    left = _LONGEST_WARNINGS
+    if sum(map(len, lines)) > left:
+        lines = [_cut(line) for line in lines]
+    told = []
+    for line in lines:
+        left -= len(line)
+        if left < 0:
+            break
+        told.append(line)
+    return told
+
+
+def _cut(line: str) -> str:
+    if len(line) <= _LONGEST_WARNING:
+        return line
+    head = line[: _LONGEST_WARNING - 3]
+    return f"{head.rpartition(' ')[0] or head}..."

@@ -1,0 +1,385 @@
+"""What the webhook knows of the cluster: its own watches, and one direct read of what is quicker than they are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from muster.gangs.gang import priority_values
+from muster.gangs.intent import Surroundings
+from muster.gangs.pod_patch import membership
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.reflector import Reflector
+from muster.kube.resource import JOBS, NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, QUEUES, Resource
+from muster.kube.store import Change, HasMetadata, Store
+from muster.model.modes import GateMode, gate_mode
+from muster.model.objects import (
+    InvalidObjectError,
+    Job,
+    LocalObject,
+    Namespace,
+    ObjectMeta,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    decode,
+)
+from muster.observe.pod_defaults import Added
+from muster.observe.queues import view_of
+from muster.observe.resources import resource_of, resource_of_source
+from muster.observe.unmanaged_pods import Outsiders
+from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
+from muster.resources.amounts import parse_resources
+from muster.schedulers import SCHEDULERS
+from muster.validation.workload import Context
+from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
+from webhook.reviews.memo import Memo
+from webhook.reviews.reads import Found, Reads, ask_again
+from webhook.server.deadlines import in_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Defaults, Intent
+    from muster.gangs.pod_patch import Membership
+    from muster.kube.client import Client
+    from muster.model.objects import OwnerReference
+    from muster.queueing.queue_tree import Place
+    from muster.resources.amounts import Resources
+    from muster.workloads import Workload
+    from webhook.reviews.admission_review import Answer
+
+__all__ = ["Behind", "Common", "Knowledge"]
+
+T = TypeVar("T")
+Named = TypeVar("Named", bound=HasMetadata)
+
+logger = logging.getLogger(__name__)
+
+# How far it can be from a pod up: Job, JobSet, TrainJob; or RayCluster, RayJob, RayCronJob.
+_LONGEST_CHAIN = 4
+_JOBS_REMEMBERED = 10_000
+# Queues that make a ring have no top.
+_DEEPEST_QUEUE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The workload whose gang a pod belongs to, by what reference it was found, and who made it, the nearest first.
+
+    A plain pod is its own workload, and no reference leads there. Where it was read `early`, for another review, it may
+    have changed before this one came.
+    """
+
+    kind: Kind
+    reference: OwnerReference | None
+    decoded: Decoded
+    owners: tuple[ObjectMeta, ...] = ()
+    early: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What all pods of a workload have in common."""
+
+    workload: Workload
+    intent: Intent
+    gang: Gang
+    _members: dict[str, Membership] = field(default_factory=dict)
+
+    def member(self, name: str) -> Membership | None:
+        """What those of the role of that name have in common, too; None where there is no such role."""
+        if name not in self._members:
+            role = self.workload.role(name)
+            if role is None:
+                return None
+            self._members[name] = membership(role, self.gang, self.intent, SCHEDULERS[self.intent.scheduler])
+        return self._members[name]
+
+
+class _QueueOf(LocalObject, frozen=True):
+    queue: str = ""
+
+
+class _Queued(LocalObject, frozen=True):
+    """Of a PodGroup, in which queue it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _QueueOf = _QueueOf()
+
+
+class Knowledge:
+    """The workloads, queues, priority classes and namespaces of the cluster, and the pods that came without muster.
+
+    Beside these what the cluster adds to pods, by which a workload is judged; no pod's patch depends on that.
+    A direct read may take `read_seconds`, which is to be well below what the apiserver grants the webhook.
+    """
+
+    def __init__(self, client: Client, defaults: Defaults, read_seconds: float = 2.0) -> None:
+        self._client = client
+        self._defaults = defaults
+        self._read_seconds = read_seconds
+        self._reads = Reads(client, read_seconds)
+        self.outsiders = Outsiders()
+        self._added = Added()
+        # By the UID of the workload.
+        self.commons: Memo[Common | Answer | None] = Memo()
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters.
+        self._jobs: OrderedDict[str, OwnerReference | None] = OrderedDict()
+        self._queues: Store[Queue] = Store()
+        self._tree = QueueTree()
+        self._queues.subscribe(self._queue_changed)
+        self._priorities: Store[PriorityClass] = Store()
+        self._values: dict[str, int] | None = None
+        self._priorities.subscribe(self._priorities_changed)
+        self._namespaces: Store[Namespace] = Store()
+
+    def reflectors(self) -> list[Reflector[Any]]:
+        """What keeps the stores up to date; each must run for as long as the process."""
+        return [
+            *(
+                Reflector(self._client, resource_of(kind), kind.decoded, store)
+                for kind, store in self._workloads.items()
+            ),
+            *(
+                Reflector(self._client, resource_of_source(one), one.decoded, store)
+                for one, store in self._sources.items()
+            ),
+            Reflector(self._client, QUEUES, Queue, self._queues),
+            Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
+            Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
+            *self.outsiders.reflectors(self._client),
+            *self._added.reflectors(self._client),
+        ]
+
+    async def behind(self, namespace: str, owner: OwnerReference | None, *, fresh: bool = False) -> Behind | None:
+        """The workload whose gang a pod belongs to that is controlled by this owner; None when there is none.
+
+        It is the last on the way up the owners that has a gang: the Jobs of a JobSet are the JobSet's, and a JobSet of
+        a TrainJob is the TrainJob's. None too when one on the way is gone. `fresh` reads whatever the watch has shown.
+        Raises ApiError when the watch has not seen one of them and the apiserver does not answer: then nobody can say
+        whether the pod belongs to a gang, and the pod must not be created; and Refused as `Reads.read`.
+        """
+        found: Behind | None = None
+        early = False
+        owners: list[ObjectMeta] = []
+        for _ in range(_LONGEST_CHAIN):
+            if owner is None:
+                break
+            if owner.kind == JOBS.kind and owner.group == JOBS.group:
+                owner = await self._job_owner(namespace, owner)
+                continue
+            kind = kind_of_owner(owner)
+            if kind is None:
+                break
+            shown = await self._workload(kind, namespace, owner, fresh=fresh)
+            decoded, early = shown.object, early or shown.early
+            if decoded is None:
+                # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
+                return None if kind.owns_gang else found
+            if kind.owns_gang:
+                found, owners = Behind(kind, owner, decoded), []
+            else:
+                owners.append(decoded.metadata)
+            owner = decoded.metadata.controller
+        return replace(found, owners=tuple(owners), early=early) if found is not None and (owners or early) else found
+
+    async def _job_owner(self, namespace: str, job: OwnerReference) -> OwnerReference | None:
+        """Who controls a batch Job, read once."""
+        if job.uid not in self._jobs:
+            found = await self._of_uid(JOBS, job, Job, namespace)
+            if found.object is None:
+                return None
+            self._jobs[job.uid] = found.object.metadata.controller
+            if len(self._jobs) > _JOBS_REMEMBERED:
+                self._jobs.popitem(last=False)
+        return self._jobs[job.uid]
+
+    async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Found[Decoded]:
+        """The workload of that name and UID, or nothing when it is gone."""
+        known = self._workloads[kind].get(namespace, owner.name)
+        if fresh or known is None or known.metadata.uid != owner.uid:
+            return await self._of_uid(resource_of(kind), owner, kind.decoded, namespace)
+        return Found(known)
+
+    async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
+        """The workload of that name as it is now; raises ApiError, and Refused as `Reads.read`."""
+        found: Decoded | None = await self._read(resource_of(kind), name, kind.decoded, namespace)
+        return found
+
+    async def _of_uid(
+        self, resource: Resource, owner: OwnerReference, type_: type[Named], namespace: str
+    ) -> Found[Named]:
+        """The owner, read now; nothing where another object has its name."""
+        found = await self._reads.read(resource, owner.name, type_, namespace)
+        if found.object is not None and found.object.metadata.uid == owner.uid:
+            return found
+        if found.early:
+            raise ask_again()
+        return Found(None)
+
+    async def around(self, namespace: str) -> Surroundings:
+        """What speaks for the workloads of a namespace beside themselves.
+
+        A namespace of a moment ago is read once; raises ApiError when the apiserver does not answer that.
+        """
+        known = self._namespaces.get("", namespace) or await self._read(NAMESPACES, namespace, Namespace)
+        return Surroundings(namespace=known.metadata if known else ObjectMeta(name=namespace))
+
+    async def gate(self, gang: Gang, intent: Intent, around: Surroundings) -> GateMode:
+        """What holds the gang back; a queue that is not there for it does, whatever else is said.
+
+        So does another one that it is in already: of a gang that holds room there, or waits, the mode of that queue
+        counts. The controller opens at once what may go.
+        """
+        if not self._tree.open_to(intent.queue, labels_of(around.namespace)):
+            return GateMode.QUEUE
+        queue = self._tree.get(intent.queue)
+        mode = gate_mode(queue.gate if queue else None, around.namespace.annotations, self._defaults.gate)
+        if mode is GateMode.OFF and await self._elsewhere(gang, intent):
+            return GateMode.QUEUE
+        return mode
+
+    async def _elsewhere(self, gang: Gang, intent: Intent) -> bool:
+        """Whether its PodGroup, read now, is in another queue; True where nobody can tell."""
+        try:
+            group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
+        except ApiError as error:
+            logger.warning("the PodGroup %s/%s cannot be read: %s", gang.namespace, gang.name, error)
+            return True
+        return group is not None and group.spec.queue not in ("", intent.queue)
+
+    async def owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
+        """Who made a workload, the nearest first; raises ApiError as `behind` does."""
+        above: list[ObjectMeta] = []
+        owner = workload.controller
+        while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
+            found = (await self._workload(kind, workload.namespace, owner, fresh=False)).object
+            if found is None:
+                break
+            above.append(found.metadata)
+            owner = found.metadata.controller
+        return tuple(above)
+
+    async def origin(self, kind: Kind, decoded: Decoded) -> object | None:
+        """What the workload is made from beside its own manifest, decoded; None where that is not there.
+
+        What the watch has not seen is read once; raises ApiError when the apiserver does not answer that.
+        """
+        reference = kind.origin.of(decoded) if kind.origin else None
+        if reference is None:
+            return None
+        source = reference.source
+        return self._sources[source].get(reference.namespace, reference.name) or await self._read(
+            resource_of_source(source), reference.name, source.decoded, reference.namespace or None
+        )
+
+    async def context(self, intent: Intent | None, around: Surroundings, *, new: bool = False) -> Context:
+        """What the rules need to judge a workload of that intent; what a `new` one has holds nothing of its queue yet.
+
+        Nothing of it changes later, so that it may be read in another thread; of queues it knows that of the intent.
+        Its queue and its class may have been applied a moment before it, so what the watch has not seen is read once.
+        Raises ApiError when the apiserver does not answer that.
+        """
+        places: dict[str, Place | None] = {}
+        held: dict[str, Resources] = {}
+        priorities = self.priorities()
+        if intent is not None:
+            place = places[intent.queue] = await self.place(intent.queue, around.namespace)
+            levels = place.levels if new and place else ()
+            # Whoever reaches the webhook may ask in any namespace's name, and of every size.
+            held = {level.queue: self._held(level.queue) for level in levels if self._tree.open_to_all(level.queue)}
+            name = intent.priority_class
+            if name and name not in priorities:
+                found = await self._read(PRIORITY_CLASSES, name, PriorityClass)
+                priorities = {**priorities, name: found.value} if found else priorities
+        return Context(
+            queue=places.get,
+            priorities=priorities,
+            defaults=self._defaults,
+            around=around,
+            held=(lambda queue: held.get(queue, {})) if new else None,
+            additions=self._added.of(around.namespace.name),
+        )
+
+    def _held(self, queue: str) -> Resources:
+        """What the pods of a queue hold by Volcano's count; nothing where it has not counted."""
+        known = self._queues.get("", queue)
+        try:
+            return parse_resources(known.status.allocated, path="status.allocated") if known else {}
+        except InvalidObjectError:
+            return {}
+
+    async def tree(self, *names: str) -> QueueTree:
+        """All queues, these and all above them among them where they exist: what the watch has not seen is read once.
+
+        Raises ApiError when the apiserver does not answer that.
+        """
+        tree = self._tree
+        for name in names:
+            for _ in range(_DEEPEST_QUEUE):
+                view = tree.get(name)
+                if view is None and name and (name != ROOT or not self._queues.synced):
+                    view = view_of(await self._read(QUEUES, name, Queue))
+                    tree = tree.having(view) if view else tree
+                if view is None:
+                    break
+                name = view.parent  # noqa: PLW2901 - the way up
+        return tree
+
+    async def place(self, queue: str, namespace: ObjectMeta) -> Place | None:
+        """The queue, where there is one of that name for the namespace; raises ApiError as `tree` does."""
+        return (await self.tree(queue)).place(queue, labels_of(namespace))
+
+    async def pod_groups(self, *queues: str) -> list[PodGroup] | None:
+        """The PodGroups of these queues, read now; None where the apiserver does not give them in time.
+
+        They are not watched: only a change of a queue asks for them, and a cluster has many.
+        """
+
+        def of_queues(raw: bytes) -> PodGroup | None:
+            try:
+                group = decode(raw, PodGroup)
+            except InvalidObjectError:
+                return None
+            return group if group.spec.queue in queues else None
+
+        try:
+            async with in_time(), asyncio.timeout(self._read_seconds):
+                return (await list_all(self._client, POD_GROUPS, of_queues, deadline=self._read_seconds)).items
+        except (ApiError, TimeoutError) as error:
+            logger.warning("the PodGroups of queue %s cannot be read: %s", queues[0], str(error) or "it took too long")
+            return None
+
+    def priorities(self) -> Mapping[str, int]:
+        """The values of the PriorityClasses by name; under "" what a pod without a class gets.
+
+        The very same object until a class changes.
+        """
+        if self._values is None:
+            self._values = priority_values(self._priorities)
+        return self._values
+
+    async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
+        """The object of that name, or None where there is none; as `Reads.read`."""
+        found = await self._reads.read(resource, name, type_, namespace)
+        if found.object is None and found.early:
+            raise ask_again()
+        return found.object
+
+    def _priorities_changed(self, _: Change[PriorityClass]) -> None:
+        self._values = None
+
+    def _queue_changed(self, change: Change[Queue]) -> None:
+        view = view_of(change.new)
+        if view is None:
+            self._tree.drop(change.object.metadata.name)
+        else:
+            self._tree.set(view)

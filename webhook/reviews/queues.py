@@ -1,0 +1,92 @@
+"""Reviews Queues, and what names a queue by itself: PodGroups that others make, and pods that belong to no gang."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.model.findings import Severity
+from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.objects import LocalObject, Queue, TemplateMeta, decode
+from muster.validation.queue import burdened, faults, kept_out, left_outside, new_parent, tightened
+from muster.validation.workload import no_way_in
+from webhook.reviews.admission_review import Answer, allow, deny
+from webhook.server.review_thread import beside
+
+if TYPE_CHECKING:
+    from muster.gangs.intent import Defaults
+    from muster.model.findings import Finding
+    from webhook.reviews.admission_review import Request
+    from webhook.reviews.knowledge import Knowledge
+
+__all__ = ["review_named_queue", "review_pod_group", "review_queue"]
+
+
+class _Named(LocalObject, frozen=True):
+    queue: str = ""
+
+
+class _OthersGroup(LocalObject, frozen=True):
+    """Of a PodGroup nothing but what is asked about, so that a large one takes no longer than it must."""
+
+    spec: _Named = _Named()
+
+
+class _OthersPod(LocalObject, frozen=True):
+    """The same of a pod."""
+
+    metadata: TemplateMeta = TemplateMeta()
+
+
+async def review_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a new or changed queue; raises ApiError when its parent cannot be read."""
+    validation = defaults.validation
+    if validation.mode is Severity.OFF:
+        return allow()
+    new = await beside(decode, request.object, Queue)
+    old = await beside(decode, request.old_object, Queue) if request.operation == "UPDATE" else None
+    tree = await knowledge.tree(new.spec.parent)
+    found = faults(new, tree)
+    parent = new_parent(new, tree)
+    if parent and (old is None or old.spec.parent != new.spec.parent):
+        found += burdened(parent, await knowledge.pod_groups(parent) or ())
+    # What was wrong before must stay editable, or it could never be put right in steps.
+    before = {(one.reason, one.field) for one in faults(old, tree)} if old is not None else set()
+    refusals = validation.refused(one for one in found if (one.reason, one.field) not in before)
+    if refusals:
+        return deny(refusals)
+    warnings = [*validation.refused(found), *validation.warned(found)]
+    if old is not None and tightened(old, new):
+        warnings += validation.warned(
+            left_outside(new, await knowledge.pod_groups(*tree.with_below(new.metadata.name)))
+        )
+    return allow(warnings=warnings)
+
+
+async def review_pod_group(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a PodGroup that is not muster's; raises ApiError when its queue cannot be read."""
+    group = await beside(decode, request.object, _OthersGroup)
+    return await _review({"spec.queue": group.spec.queue or "default"}, request, knowledge, defaults)
+
+
+async def review_named_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a pod that is no member of a gang and names a queue; raises ApiError as `review_pod_group`.
+
+    Volcano makes a PodGroup for it later, on its own: that would be refused, and nobody would hear why.
+    """
+    meta = (await beside(decode, request.object, _OthersPod)).metadata
+    named = {
+        f"metadata.annotations[{QUEUE_ANNOTATION}]": meta.annotations.get(QUEUE_ANNOTATION, ""),
+        f"metadata.labels[{QUEUE_LABEL}]": meta.labels.get(QUEUE_LABEL, ""),
+    }
+    return await _review(named, request, knowledge, defaults)
+
+
+async def _review(named: dict[str, str], request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for what names these queues, by field."""
+    around = await knowledge.around(request.namespace)
+    found: list[Finding] = []
+    for path, name in named.items():
+        if name and (way := no_way_in(path, name, await knowledge.place(name, around.namespace))):
+            found.append(way)
+    refusals, warnings = kept_out(found, defaults.validation)
+    return deny(refusals) if refusals else allow(warnings=warnings)

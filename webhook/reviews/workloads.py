@@ -1,0 +1,138 @@
+"""Reviews workloads: what can never run is refused, with numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.gangs.intent import find_intent, speaks
+from muster.model.findings import Finding, Reason, Severity
+from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.resources.quantity import ZERO
+from muster.validation.workload import Verdict, is_judged, judge
+from muster.workloads import KINDS, Decoded, Kind, kind_of
+from webhook.reviews.admission_review import Answer, allow, deny
+from webhook.server.review_thread import beside
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from muster.gangs.intent import Defaults, Intent, Surroundings
+    from webhook.reviews.admission_review import Request
+    from webhook.reviews.knowledge import Knowledge
+
+__all__ = ["review_workload"]
+
+
+async def review_workload(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for a new or changed workload; raises ApiError when its queue cannot be read."""
+    kind = kind_of(request.kind.api_version, request.kind.kind)
+    if kind is None or defaults.validation.mode is Severity.OFF:
+        return allow()
+    decoded = await beside(decode, request.object, kind.decoded)
+    if not is_judged(decoded.metadata):
+        return allow()
+    around = await knowledge.around(request.namespace)
+    around = replace(around, owners=await knowledge.owners(decoded.metadata))
+    if request.operation == "UPDATE":
+        old = request.old_object
+        return await _changed(kind, old, decoded, lambda one: _verdict(kind, one, around, knowledge, defaults))
+    verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=request.operation == "CREATE")
+    return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals)
+
+
+class _ScaleSpec(LocalObject, frozen=True):
+    replicas: int = 0
+
+
+class _Scale(LocalObject, frozen=True):
+    """What stands under `/scale` of a workload, all that a review of it shows."""
+
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+async def review_scale(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+    """The answer for another number of pods, by `kubectl scale` or an autoscaler; raises ApiError as `review_workload`.
+
+    It is judged as the same change of the workload itself, which is read now: of a watch nobody knows how late it is.
+    """
+    asked = request.resource.group, request.resource.resource
+    kind = next((one for one in KINDS if (one.group, one.plural) == asked), None)
+    if kind is None or kind.scaled is None or defaults.validation.mode is Severity.OFF:
+        return allow()
+    wanted = await beside(decode, request.object, _Scale)
+    before = await knowledge.workload(kind, request.namespace, request.name)
+    if before is None or not is_judged(before.metadata):
+        return allow()
+    around = await knowledge.around(request.namespace)
+    around = replace(around, owners=await knowledge.owners(before.metadata))
+    after: Decoded = kind.scaled(before, wanted.spec.replicas)
+    return await _changed(kind, before, after, lambda one: _verdict(kind, one, around, knowledge, defaults))
+
+
+async def _changed(
+    kind: Kind, old: msgspec.Raw | Decoded, decoded: Decoded, verdict_on: Callable[[Decoded], Awaitable[Verdict]]
+) -> Answer:
+    """The answer for a change; the old workload is decoded only where it is asked for."""
+    verdict = await verdict_on(decoded)
+    if verdict.allowed:
+        return allow(warnings=verdict.warnings)
+    # What was wrong before must stay editable, or it could never be put right in steps.
+    before = await beside(decode, old, kind.decoded) if isinstance(old, msgspec.Raw) else old
+    refusals = await beside(_new, verdict.refusals, await verdict_on(before), verdict)
+    return deny(refusals) if refusals else allow(warnings=[*verdict.refusals, *verdict.warnings])
+
+
+def _new(refusals: tuple[Finding, ...], old: Verdict, new: Verdict) -> tuple[Finding, ...]:
+    return tuple(refusal for refusal in refusals if not _was_there(refusal, old, new))
+
+
+def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
+    """Whether the workload had this fault before, and it has not got worse.
+
+    Of one that made no gang nobody knows which other faults it had.
+    """
+    if any(fault.reason is Reason.INVALID for fault in old.refusals):
+        return True
+    if refusal.reason is Reason.EXCEEDS_CAPABILITY and old.gang and new.gang and old.intent and new.intent:
+        same_queue = old.intent.queue == new.intent.queue
+        return same_queue and all(
+            amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items()
+        )
+    if refusal.reason is Reason.EXCEEDS_RESOURCE_QUOTA and old.gang and new.gang:
+        before, now = old.gang.charged, new.gang.charged
+        had = any(fault.reason is Reason.EXCEEDS_RESOURCE_QUOTA for fault in old.refusals)
+        return had and all(amount <= before.get(name, ZERO) for name, amount in now.items())
+    return refusal in old.refusals
+
+
+async def _verdict(
+    kind: Kind,
+    decoded: Decoded,
+    around: Surroundings,
+    knowledge: Knowledge,
+    defaults: Defaults,
+    *,
+    new: bool = False,
+) -> Verdict:
+    origin = await knowledge.origin(kind, decoded)
+    intent = await beside(_intent, kind, decoded, origin, around, defaults)
+    context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
+    return await beside(judge, kind, decoded, context)
+
+
+def _intent(
+    kind: Kind, decoded: Decoded, origin: object | None, around: Surroundings, defaults: Defaults
+) -> Intent | None:
+    """The intent that the verdict will ask about, so that what it names can be read before."""
+    if origin is not None:
+        decoded = kind.whole(decoded, lambda _: origin)
+    around = replace(around, nearer=kind.voices(decoded))
+    if not speaks(decoded.metadata, kind.policy(decoded), around):
+        return None
+    try:
+        return find_intent(kind.read(decoded), defaults, around)
+    except InvalidObjectError:
+        return None

@@ -1,0 +1,1 @@
+"""The HTTPS server: connections, intake, deadlines, and the thread for long reviews."""
