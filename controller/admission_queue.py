@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.standing import beside, candidate, enter
 from controller.status_updates import Rounds
 from muster.model.gang_states import State
 from muster.model.modes import GateMode
+from muster.observe.ledger_entry import beside, candidate, enter
 from muster.observe.queues import view_of
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.standing import Look, Standing
     from muster.model.objects import Queue
+    from muster.observe.ledger_entry import Look, Standing
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
     from muster.resources.amounts import Resources

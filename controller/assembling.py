@@ -11,12 +11,12 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.messages import lacking
 from controller.quota_shares import Shares
 from controller.requeue import delete_unplaced
-from controller.standing import candidate
 from muster.model.gang_states import State
 from muster.model.times import text_of
+from muster.observe.ledger_entry import candidate
+from muster.observe.messages import lacking
 from muster.observe.view import Mark
 from muster.workloads import PLAIN_POD
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from controller.pod_group_writer import Keeper
     from controller.quota_shares import Shortage
     from controller.reports import Reporter
-    from controller.standing import Look
     from muster.observe.cluster import Cluster
+    from muster.observe.ledger_entry import Look
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
 

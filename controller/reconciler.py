@@ -10,7 +10,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller import messages
 from controller.admission_queue import Line
 from controller.assembling import SILENCE, Assembling
 from controller.bypass import Passing
@@ -19,17 +18,18 @@ from controller.evictions import Evictions
 from controller.gates import open_gates
 from controller.memory import Memory
 from controller.nudges import Nudges
-from controller.phases import Phase
 from controller.pod_group_writer import Keeper
 from controller.reports import Reporter
-from controller.requeue import delete_unplaced, leaving
-from controller.standing import Look, Standing, queue_held, waits_for_a_node
+from controller.requeue import delete_unplaced
 from controller.takeover import Takeover
 from muster.kube.errors import ApiError
 from muster.model.gang_states import State
 from muster.model.names import GATE, REQUEUE_AFTER, STATE
 from muster.model.times import text_of
+from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.ledger_entry import Look, Standing, queue_held, waits_for_a_node
+from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, deferred, desired, lenient, unreserved
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, Member, View, observe
@@ -225,7 +225,7 @@ class Reconciler:
         elif standing.phase is Phase.WAITING:
             await self._decide(view, standing, memory)
         elif standing.phase is Phase.REQUEUED:
-            await delete_unplaced(self._writer, leaving(view, view.mark.requeued_at or memory.mark.requeued_at))
+            await delete_unplaced(self._writer, given_back(view, view.mark.requeued_at or memory.mark.requeued_at))
         else:
             await self._open(view, standing, memory)
 
@@ -351,7 +351,7 @@ class Reconciler:
         view = replace(view, pod_group=memory.written)
         self._reporter.tell(view, State.REQUEUED, message, self._clock())
         self._stand(view)
-        await delete_unplaced(self._writer, leaving(view, mark.requeued_at))
+        await delete_unplaced(self._writer, given_back(view, mark.requeued_at))
 
     async def _queue_again(self, view: View, memory: Memory) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
-from controller.messages import aside, still_held, to_a_maker, to_a_rival
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
 from muster.model.gang_states import State
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup, decode
+from muster.observe.messages import aside, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of
 from muster.observe.users_objects import Above
 

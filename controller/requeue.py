@@ -11,30 +11,14 @@ from typing import TYPE_CHECKING
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
-from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.fenced_writes import Writer
-    from muster.observe.view import Member, View
+    from muster.observe.view import Member
 
-__all__ = ["delete_unplaced", "leaving"]
-
-
-def leaving(view: View, requeued_at: str) -> tuple[Member, ...]:
-    """The open members of a gang that gave its place back at that time (RFC 3339); none as soon as one has a node.
-
-    Members made since are not among them: whoever opened those wants them open.
-    """
-    since = seconds_of(requeued_at)
-    if since is None or not view.placed_nowhere:
-        return ()
-    return tuple(
-        member
-        for member in view.members
-        if not member.held and (seconds_of(member.pod.metadata.creation_timestamp) or 0.0) <= since
-    )
+__all__ = ["delete_unplaced"]
 
 
 async def delete_unplaced(writer: Writer, members: Sequence[Member]) -> None:

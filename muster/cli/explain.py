@@ -12,8 +12,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from controller.messages import at_rest, in_the_way, left_alone
-from controller.standing import candidate
 from muster.cli.explained import print_explained
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import Books, Picture, look
@@ -26,6 +24,8 @@ from muster.kube.errors import ApiError
 from muster.model.gang_states import State
 from muster.model.names import GATE, MANAGED, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
+from muster.observe.ledger_entry import candidate
+from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus

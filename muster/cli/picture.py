@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from controller.standing import Look, enter
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -16,6 +15,7 @@ from muster.kube.resource import NAMESPACES, NODES, PODS
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.cluster import Cluster, Watched
+from muster.observe.ledger_entry import Look, enter
 from muster.observe.nodes import OTHERS, NodeRoom
 from muster.observe.view import View, observe
 from muster.queueing.ledger import GangKey, Ledger

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.admission_queue import Line
-from controller.standing import Look
 from muster.model.objects import Queue
+from muster.observe.ledger_entry import Look
 from muster.observe.view import Mark, observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled

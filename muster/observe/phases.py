@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from controller.requeue import leaving
 from muster.model.modes import GateMode
+from muster.model.times import seconds_of
 from muster.observe.pod_groups import desired, outgrown
 
 if TYPE_CHECKING:
     from muster.observe.view import Mark, Member, View
 
-__all__ = ["Phase", "phase_of"]
+__all__ = ["Phase", "given_back", "phase_of"]
 
 
 class Phase(Enum):
@@ -40,7 +40,7 @@ def phase_of(view: View, mark: Mark, gate: GateMode) -> Phase:
 def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:
     if view.uid and view.uid in (view.marked_for, mark.admitted):
         return Phase.OUTGROWN if _comes_back_larger(view) else Phase.ADMITTED
-    if leaving(view, view.mark.requeued_at or mark.requeued_at):
+    if given_back(view, view.mark.requeued_at or mark.requeued_at):
         return Phase.REQUEUED
     # A member that runs, or may, says more than a mark: a lost mark is written again. One that is never held, such as
     # a launcher that comes when the others run, says nothing.
@@ -83,3 +83,18 @@ def _aside(view: View) -> Phase | None:
     if not view.workload.active:
         return Phase.INACTIVE
     return Phase.NOT_MANAGED if view.left_alone else None
+
+
+def given_back(view: View, requeued_at: str) -> tuple[Member, ...]:
+    """The open members of a gang that gave its place back at that time (RFC 3339); none as soon as one has a node.
+
+    Members made since are not among them: whoever opened those wants them open.
+    """
+    since = seconds_of(requeued_at)
+    if since is None or not view.placed_nowhere:
+        return ()
+    return tuple(
+        member
+        for member in view.members
+        if not member.held and (seconds_of(member.pod.metadata.creation_timestamp) or 0.0) <= since
+    )

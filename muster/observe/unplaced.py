@@ -13,8 +13,8 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import Resources, largest, minus, total
 
 if TYPE_CHECKING:
-    from controller.gates import Opening
-    from controller.standing import Look
+    from muster.observe.ledger_entry import Look
+    from muster.observe.opening import Opening
     from muster.observe.view import View
 
 __all__ = ["Unplaced", "unplaced"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from controller.phases import Phase
-from controller.standing import Look, Standing, candidate, enter
 from muster.model.names import GANG, GROUP_NAME
+from muster.observe.ledger_entry import Look, Standing, candidate, enter
+from muster.observe.phases import Phase
 from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_tree import QueueView

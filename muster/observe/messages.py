@@ -9,7 +9,7 @@ from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
-    from controller.gates import Opening
+    from muster.observe.opening import Opening
     from muster.observe.view import View
     from muster.resources.amounts import Resources
     from muster.workloads import Workload

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from controller.gates import minimum_of, plan_opening, plan_pause
-from controller.phases import Phase, phase_of
-from controller.unplaced import unplaced
 from muster.gangs.gang import Gang, priority_value
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL
 from muster.model.times import seconds_of
 from muster.observe.admitted_terms import carried, granted, terms_of
 from muster.observe.ends import lasts
+from muster.observe.opening import minimum_of, plan_opening, plan_pause
+from muster.observe.phases import Phase, phase_of
 from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
+from muster.observe.unplaced import unplaced
 from muster.observe.view import Mark
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.resources.amounts import largest, minus, total
@@ -26,10 +26,10 @@ from muster.resources.amounts import largest, minus, total
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.gates import Opening
     from muster.gangs.gang import Role
     from muster.gangs.intent import Intent
     from muster.model.objects import PodGroupSpec
+    from muster.observe.opening import Opening
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
     from muster.resources.amounts import Resources

@@ -1,0 +1,134 @@
+"""Which gates of an admitted gang are to be opened now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.resources.amounts import Resources, largest, times, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from muster.gangs.gang import Role
+    from muster.observe.view import Member
+
+__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The members to open now in this order, what the gang then holds, and the members that must wait for room.
+
+    `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
+    either. `lacking` has of roles that start together, and of which not all pods are there yet, how many are lacking;
+    these wait for them and not for room. `next_claim` is what the gang would hold with the first role that starts
+    together and waits for room, empty without one.
+    """
+
+    members: tuple[Member, ...]
+    claim: Resources
+    surplus: tuple[Member, ...]
+    grows: bool = False
+    growth: bool = False
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    next_claim: Resources = field(default_factory=dict)
+
+
+def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:
+    """The members that fill the minimum of every role, opened ones first."""
+    chosen = []
+    for role in roles:
+        of_role = sorted((m for m in members if m.role == role.name), key=lambda m: (m.held, m.pod.metadata.name))
+        chosen += of_role[: role.minimum]
+    return chosen
+
+
+def plan_opening(
+    members: Sequence[Member],
+    roles: Sequence[Role],
+    base: Resources,
+    may_hold: Callable[[Resources], bool],
+    ended: Collection[str] = (),
+    *,
+    outgrown: bool = False,
+) -> Opening:
+    """What to open of an admitted gang, of which pods of the roles `ended` have finished.
+
+    The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
+    replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
+    are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
+    grow: one by one, or all of a role that starts together. They leave alone what the minimum still lacks: the head
+    that died comes again, and is opened then. Where pods of a role are made when the first of them have nodes, the room
+    of the others is held from the moment in which those are opened, and is theirs when they come.
+    """
+    open_already = [member for member in members if not member.held]
+    # Of a role that has begun a pod that comes now is a successor.
+    begun = {*ended, *(member.role for member in open_already)}
+    following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
+    wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
+    first = [] if outgrown else list({member.pod.metadata.uid: member for member in wanted}.values())
+    to_come = _to_come((*open_already, *first), roles, ended)
+    entitled = total((*(member.requests for member in (*open_already, *first)), *to_come))
+    claim = before = largest(base, entitled)
+    missing = tuple(_missing(members, roles, ended))
+    opening, surplus = list(first), []
+    chosen = {member.pod.metadata.uid for member in first}
+    whole = {role.name: role for role in roles if role.together and role.name not in begun}
+    in_waves = {role.name for role in roles if role.together}
+    batches: dict[str, list[Member]] = {}
+    ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
+    for uid, member in ordered.items():
+        if uid not in chosen:
+            batches.setdefault(f"role {member.role}" if member.role in whole else uid, []).append(member)
+    lacking = {}
+    next_claim: Resources = {}
+    growth = False
+    for batch in batches.values():
+        role = batch[0].role
+        if role in whole and len(batch) < whole[role].awaited:
+            lacking[role] = whole[role].awaited - len(batch)
+            continue
+        later = _to_come(batch, [whole[role]], ()) if role in whole else ()
+        together = total((entitled, *(member.requests for member in batch), *later))
+        # A later wave comes when the one before has what it needs.
+        grown = largest(claim, total((together, *(() if role in in_waves else missing))))
+        if grown == claim or may_hold(grown):
+            growth = growth or (grown != claim and role not in whole)
+            claim, entitled = grown, together
+            opening += batch
+        else:
+            surplus += batch
+            next_claim = next_claim or (grown if role in whole else {})
+    return Opening(tuple(opening), claim, tuple(surplus), claim != before, growth, lacking, next_claim)
+
+
+def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:
+    """As many held members of a role as it still lacks."""
+    of_role = [member for member in members if member.role == role.name]
+    held = sorted((member for member in of_role if member.held), key=lambda member: member.pod.metadata.name)
+    running = len(of_role) - len(held) + Counter(ended)[role.name]
+    return held[: max(role.replicas - running, 0)]
+
+
+def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
+    """What the pods ask for that the minimums of the roles lack, held ones not being lacking."""
+    there = Counter(member.role for member in members) + Counter(ended)
+    for role in roles:
+        yield times(role.requests, max(role.minimum - there[role.name], 0))
+
+
+def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
+    """What the pods ask for that are made when these members have nodes."""
+    there = Counter(member.role for member in members)
+    gone = Counter(ended)
+    for role in roles:
+        if role.made_first and there[role.name]:
+            yield times(role.requests, max(role.replicas - there[role.name] - gone[role.name], 0))
+
+
+def plan_pause(members: Sequence[Member], base: Resources) -> Opening:
+    """What an admitted gang holds, `base` at least, while no more of its gates are opened."""
+    running = total(member.requests for member in members if not member.held)
+    return Opening((), largest(base, running), tuple(member for member in members if member.held))

@@ -1,0 +1,204 @@
+"""Which gates are opened, in which order, and what waits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.gangs.gang import Role
+from muster.model.objects import Pod
+from muster.observe.opening import minimum_of, plan_opening, plan_pause
+from muster.observe.view import Member
+from muster.resources.amounts import Resources, total, within
+from tests.support.manifests.observed import amounts, made, ray_pod
+
+ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
+
+
+def member(name: str, role: str = "workers", *, held: bool = True, cpu: str = "1") -> Member:
+    return Member(made(Pod, ray_pod(name, role, held=held)), role, amounts(cpu=cpu), held)
+
+
+def names(members: list[Member] | tuple[Member, ...]) -> list[str]:
+    return [member.pod.metadata.name for member in members]
+
+
+def never(_: Resources) -> bool:
+    return False
+
+
+HEAD = member("head", "headgroup")
+
+
+def test_the_minimum_is_filled_by_open_members_first_then_by_name() -> None:
+    members = [HEAD, member("w-0"), member("w-1"), member("w-2", held=False)]
+    assert names(minimum_of(members, ROLES)) == ["head", "w-2", "w-0"]
+
+
+def test_a_new_gang_is_opened_whole_role_minimums_first() -> None:
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="4"), never)
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], [])
+
+
+def test_members_beyond_the_minimum_wait_when_the_claim_may_not_grow() -> None:
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b"], ["c"])
+    assert plan.claim == amounts(cpu="3")
+
+
+def test_members_beyond_the_minimum_are_opened_while_the_claim_may_grow() -> None:
+    members = [HEAD, member("a"), member("b"), member("c"), member("d")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], ["d"])
+    assert plan.claim == amounts(cpu="4")
+
+
+def test_a_smaller_surplus_member_bypasses_one_that_does_not_fit() -> None:
+    members = [HEAD, member("a"), member("b"), member("c", cpu="5"), member("d")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
+    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "d"], ["c"])
+
+
+def test_a_replacement_takes_the_place_of_its_predecessor() -> None:
+    """The claim stays although a member died, so the one that comes for it needs no new room."""
+    members = [member("head", "headgroup", held=False), member("a", held=False), member("b-again")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), plan.claim) == (["b-again"], amounts(cpu="3"))
+
+
+def test_a_held_newcomer_takes_the_place_of_a_running_member_that_the_operator_deleted() -> None:
+    """KubeRay, scaled up where the queue is full and down again, may keep the one that waits."""
+    running = [member("head", "headgroup", held=False), member("a", held=False), member("b", held=False)]
+    newcomer = member("c")
+    before = plan_opening([*running, newcomer], ROLES, amounts(cpu="3"), never)
+    assert (names(before.members), names(before.surplus)) == ([], ["c"])
+    after = plan_opening([*running[:2], newcomer], ROLES, amounts(cpu="3"), never)
+    assert (names(after.members), names(after.surplus), after.claim) == (["c"], [], amounts(cpu="3"))
+
+
+def test_a_held_newcomer_takes_the_place_of_a_running_member_beyond_the_minimum() -> None:
+    """There, too, no more is claimed than before: what minResources leave room for is the gang's."""
+    running = [member("head", "headgroup", held=False), member("a", held=False), member("b", held=False)]
+    plan = plan_opening([*running, member("d")], ROLES, amounts(cpu="4"), never)
+    assert (names(plan.members), plan.claim) == (["d"], amounts(cpu="4"))
+
+
+def test_what_is_beyond_the_minimum_does_not_take_the_place_of_a_head_that_died() -> None:
+    """Its replacement is opened whatever is free, so that both would be more than the queue has (seen in the chaos)."""
+    running = [member("a", held=False), member("b", held=False)]
+    while_it_lacks = plan_opening([*running, member("c")], ROLES, amounts(cpu="3"), never)
+    assert (names(while_it_lacks.members), names(while_it_lacks.surplus)) == ([], ["c"])
+    assert while_it_lacks.claim == amounts(cpu="3")
+    back = plan_opening([*running, member("c"), HEAD], ROLES, amounts(cpu="3"), never)
+    assert (names(back.members), names(back.surplus), back.claim) == (["head"], ["c"], amounts(cpu="3"))
+
+
+def test_what_is_beyond_the_minimum_may_take_the_place_of_one_that_has_ended() -> None:
+    running = [member("head", "headgroup", held=False), member("a", held=False)]
+    plan = plan_opening([*running, member("c"), member("d")], ROLES, amounts(cpu="4"), never, ["workers"])
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["c", "d"], [], amounts(cpu="4"))
+
+
+def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
+    """A larger claim that was granted for a surplus member is kept by the members that run."""
+    running = [member("head", "headgroup", held=False), *(member(name, held=False) for name in "abc")]
+    plan = plan_opening([*running, member("d")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == ([], ["d"], amounts(cpu="4"))
+
+
+def test_the_minimum_is_opened_whatever_it_asks_for() -> None:
+    """The gang was admitted for it; what its pods really ask for is held from then on."""
+    plan = plan_opening([HEAD, member("a", cpu="9"), member("b")], ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), plan.claim) == (["head", "a", "b"], amounts(cpu="11"))
+
+
+def test_what_a_minimum_has_outgrown_needs_room() -> None:
+    """Who is within what was granted is opened all the same, the minimum first."""
+    members = [HEAD, member("a", cpu="9"), member("b"), member("c")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), never, outgrown=True)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["head", "b", "c"], ["a"], amounts(cpu="3"))
+
+
+def test_a_large_base_has_room_for_surplus() -> None:
+    """MinResources that a user wrote larger than the pods need."""
+    plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="8"), never)
+    assert (names(plan.surplus), plan.claim) == ([], amounts(cpu="8"))
+
+
+def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
+    plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="1"), never)
+    assert plan.claim == amounts(cpu="2")
+
+
+@pytest.mark.parametrize(("base", "claim"), [("1", "2"), ("5", "5")])
+def test_while_no_more_is_opened_a_gang_holds_what_runs_and_what_it_was_admitted_for(base: str, claim: str) -> None:
+    members = [HEAD, member("w-0", held=False), member("w-1", held=False), member("w-2")]
+    plan = plan_pause(members, amounts(cpu=base))
+    assert (names(plan.members), plan.claim, names(plan.surplus)) == ([], amounts(cpu=claim), ["head", "w-2"])
+
+
+WAVES = (
+    Role("first", 1, 1, amounts(cpu="1"), leads=False),
+    Role("later", 2, 0, amounts(cpu="1"), leads=False, together=True),
+)
+FIRST = member("f", "first", held=False)
+
+
+def test_a_role_of_a_later_wave_is_opened_as_a_whole_when_it_is_there_and_has_room() -> None:
+    """A part of it would only wait for the rest, and keep room from others meanwhile."""
+    wave = [member("a", "later"), member("b", "later")]
+    part = plan_opening([FIRST, wave[0]], WAVES, amounts(cpu="9"), never)
+    assert (names(part.members), part.surplus, dict(part.lacking)) == ([], (), {"later": 1})
+    small = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="2")))
+    assert (names(small.members), names(small.surplus), small.claim) == ([], ["a", "b"], amounts(cpu="1"))
+    large = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="3")))
+    assert (names(large.members), large.surplus, large.claim) == (["a", "b"], (), amounts(cpu="3"))
+
+
+def test_a_wave_takes_the_room_that_the_one_before_has_left() -> None:
+    plan = plan_opening([member("a", "later"), member("b", "later")], WAVES, amounts(cpu="2"), never)
+    assert names(plan.members) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("there", "ended"),
+    [
+        pytest.param([member("a", "later", held=False)], (), id="one runs"),
+        pytest.param([], ("later",), id="one has finished"),
+    ],
+)
+def test_successors_in_a_wave_that_has_begun_come_one_by_one(there: list[Member], ended: tuple[str, ...]) -> None:
+    """The last pods of a Job are fewer than it has at once."""
+    plan = plan_opening([*there, member("b", "later")], WAVES, amounts(cpu="2"), never, ended)
+    assert (names(plan.members), dict(plan.lacking)) == (["b"], {})
+
+
+members_of_any_kind = st.lists(
+    st.builds(
+        lambda role, held, cpu: (role, held, str(cpu)),
+        *(st.sampled_from(["headgroup", "workers", "other"]), st.booleans(), st.integers(0, 4)),
+    ),
+    max_size=8,
+).map(lambda all_: [member(f"p-{n}", role, held=held, cpu=cpu) for n, (role, held, cpu) in enumerate(all_)])
+
+
+@given(members_of_any_kind, st.integers(0, 8), st.integers(0, 16))
+def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_is_open(
+    members: list[Member], base: int, room: int
+) -> None:
+    plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room))))
+    already = [one for one in members if not one.held]
+    assert sorted(names([*already, *plan.members, *plan.surplus])) == sorted(names(members))
+    used = total(one.requests for one in (*already, *plan.members))
+    assert within(used, plan.claim)
+    assert within(amounts(cpu=str(base)), plan.claim)
+    assert set(names(minimum_of(members, ROLES))) <= {*names(already), *names(plan.members)}
+
+
+@given(members_of_any_kind, st.integers(0, 8), st.integers(0, 16))
+def test_the_claim_grows_beyond_what_is_due_only_with_permission(members: list[Member], base: int, room: int) -> None:
+    allowed = amounts(cpu=str(room))
+    least = plan_opening(members, ROLES, amounts(cpu=str(base)), never).claim
+    plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, allowed))
+    assert plan.claim == least or within(plan.claim, allowed)
