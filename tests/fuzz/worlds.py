@@ -13,7 +13,7 @@ from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, PodGroup, Queue
 from muster.model.strictness import read_validation
 from muster.schedulers import SCHEDULERS
-from muster.workloads import SOURCES, kind_of
+from muster.workloads import SOURCES, WATCHED_KINDS, kind_of
 from tests.fuzz.growth import grown
 from tests.fuzz.mutation import mutated, spoilt
 from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, QUOTAS, RANGES, RUNTIMES
@@ -288,7 +288,7 @@ def _world(chance: Random, manifest: JSON) -> World:
         key = f"{kind.plural if kind else one['kind'].lower() + 's'}/{one['metadata']['name']}"
         if _one_in(chance, 20):
             reads[key] = chance.choice(_ERRORS)
-        elif one["kind"] == "Job" or _one_in(chance, 3):
+        elif (kind is not None and kind not in WATCHED_KINDS) or _one_in(chance, 3):
             reads[key] = one
         else:
             seen.append(one)

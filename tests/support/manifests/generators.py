@@ -85,7 +85,17 @@ def _plain_job(first: JSON, second: JSON) -> JSON:
     return {"parallelism": 2, "template": {**first, "metadata": metadata}}
 
 
-KINDS = (*FAMILIES, Family("batch/v1", "Job", _plain_job, ("spec.template.spec",) * 2))
+def _stateful_set(first: JSON, second: JSON) -> JSON:
+    del second
+    metadata = {"labels": {"muster.dev/gang": "demo"}, "annotations": {"muster.dev/gang-size": "2"}}
+    return {"replicas": 2, "podManagementPolicy": "Parallel", "template": {**first, "metadata": metadata}}
+
+
+KINDS = (
+    *FAMILIES,
+    Family("batch/v1", "Job", _plain_job, ("spec.template.spec",) * 2),
+    Family("apps/v1", "StatefulSet", _stateful_set, ("spec.template.spec",) * 2),
+)
 EXTRAS: dict[str, tuple[JSON, ...]] = {
     "ray.io/v1": ({}, {"enableInTreeAutoscaling": True}, {"suspend": True}),
     "kubeflow.org/v1": ({}, {"runPolicy": {"schedulingPolicy": {"minAvailable": 1}}}, {"runPolicy": {"suspend": True}}),
@@ -94,6 +104,7 @@ EXTRAS: dict[str, tuple[JSON, ...]] = {
     "trainer.kubeflow.org/v1alpha1": ({}, {"trainer": {"numNodes": 3}}, {"suspend": True}),
     "batch.volcano.sh/v1alpha1": ({}, {"minAvailable": 1}),
     "batch/v1": ({}, {"completions": 2}),
+    "apps/v1": ({}, {"podManagementPolicy": "OrderedReady"}),
 }
 
 
