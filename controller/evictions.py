@@ -3,7 +3,8 @@
 An operator makes an evicted pod anew at once. Volcano's capacity plugin may then find that pod's queue further below
 its share than the queue for which it made room, give the room back, and evict again: for ever, and nobody gets on. So
 what comes in the place of an evicted pod waits until others had the time to take the room, and as long as one of them
-still waits for a node: the scheduler, or the whole machine, may be slow.
+still waits for a node: the scheduler, or the whole machine, may be slow. What the gang cannot run without waits for
+nobody, unless it is evicted itself as soon as it is there: then it waits like all the others.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.model.names import GANG, GROUP_NAME
+from muster.observe.opening import Pause
 from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from muster.kube.store import Change
     from muster.model.objects import Pod
@@ -35,8 +37,13 @@ _CALM = 600.0
 
 @dataclass(slots=True)
 class _Evicted:
-    """What is known of one gang: who is still on the way out, since when, and until when the new ones wait."""
+    """What is known of one gang: who is still on the way out, since when, and until when the new ones wait.
 
+    `hurried` are the UIDs of those that did not wait, `again` tells that such a one was evicted as well.
+    """
+
+    hurried: set[str] = field(default_factory=set)
+    again: bool = False
     leaving: set[str] = field(default_factory=set)
     since: float = 0.0
     wait: float = 0.0
@@ -65,6 +72,9 @@ class Evictions:
         if not known.leaving and now >= known.until:
             again = known.wait and now < known.until + _CALM
             known.wait = min(2 * known.wait, _LONGEST_WAIT) if again else _FIRST_WAIT
+            if not again:
+                known.hurried, known.again = set(), False
+        known.again = known.again or uid in known.hurried
         if change.new is None:
             known.leaving.discard(uid)
         elif uid in known.leaving:
@@ -86,6 +96,17 @@ class Evictions:
         if -_LONGEST_FOR_OTHERS < left <= 0 and any(other != key for other in self._unplaced):
             return _LOOK_AGAIN
         return max(0.0, left)
+
+    def pause(self, key: GangKey) -> Pause:
+        """Which new members of the gang are to wait now."""
+        if self.wait(key) <= 0:
+            return Pause.NONE
+        return Pause.ALL if self._gangs[key].again else Pause.SURPLUS
+
+    def opened(self, key: GangKey, uids: Iterable[str]) -> None:
+        """Tell which members of the gang have just been opened: during a pause they are those that did not wait."""
+        if self.pause(key) is not Pause.NONE:
+            self._gangs[key].hurried.update(uids)
 
     def forget(self, key: GangKey) -> None:
         """Drop what is known of a gang that is gone."""

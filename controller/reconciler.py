@@ -153,7 +153,7 @@ class Reconciler:
         if self._reporter.tell_aside(view, memory) or standing.changed:
             self._line.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
-        evicted, out = self._evictions.wait(key) if view.evicted else None, memory.refused.wait(self._clock())
+        evicted, out = self._evictions.wait(key), memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
         for again in filter(None, (evicted, nudged, look_again_in(pods, self._wall()), out)):
             self._queue.add_after(key, again)
@@ -183,7 +183,7 @@ class Reconciler:
         memory = self._memory.get(key) or Memory()
         known = memory.opened, memory.written
         view = memory.completed(observe(key, self._cluster, self._defaults, *known, now=self._wall()))
-        return replace(view, evicted=True) if self._evictions.wait(key) > 0 else view
+        return replace(view, pause=self._evictions.pause(key))
 
     def _stand(self, view: View) -> Standing:
         lost = view.key in self._line.lost
@@ -325,7 +325,8 @@ class Reconciler:
             if opening.grows:
                 memory.unplaced_since = now
                 self._passing.note(self._passing.by(view.key, now, growth=opening.growth), now)
-            memory.opened |= set(await self._open_gates(opening.members))
+            memory.opened |= set(opened := await self._open_gates(opening.members))
+            self._evictions.opened(view.key, opened)
         if opening is not None:
             message += messages.beyond(opening, standing.stuck)
         message += memory.aside + (f"; {later}" if (later := deferred(view)) else "")

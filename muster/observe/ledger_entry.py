@@ -15,7 +15,7 @@ from muster.model.names import QUEUE_LABEL
 from muster.model.times import seconds_of
 from muster.observe.admitted_terms import carried, granted, terms_of
 from muster.observe.ends import lasts
-from muster.observe.opening import minimum_of, plan_opening, plan_pause
+from muster.observe.opening import Pause, minimum_of, plan_opening, plan_pause
 from muster.observe.phases import Phase, phase_of
 from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
 from muster.observe.unplaced import unplaced
@@ -299,8 +299,9 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
             view.key, queue, claim, now, waits_as=wave_key, replaces=leaving
         )
 
-    if view.evicted:
-        plan = plan_pause(view.members, grant.claim)
+    if view.pause is not Pause.NONE:
+        roles = grant.roles if view.pause is Pause.SURPLUS else ()
+        plan = plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown)
     else:
         roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
         plan = plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Role
     from muster.observe.view import Member
 
-__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
+__all__ = ["Opening", "Pause", "minimum_of", "plan_opening", "plan_pause"]
+
+
+class Pause(enum.Enum):
+    """Which new members of an admitted gang wait: none, those beyond the minimums of its roles, or all."""
+
+    NONE = enum.auto()
+    SURPLUS = enum.auto()
+    ALL = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,26 @@ def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection
             yield times(role.requests, max(role.replicas - there[role.name] - gone[role.name], 0))
 
 
-def plan_pause(members: Sequence[Member], base: Resources) -> Opening:
-    """What an admitted gang holds, `base` at least, while no more of its gates are opened."""
-    running = total(member.requests for member in members if not member.held)
-    return Opening((), largest(base, running), tuple(member for member in members if member.held))
+def plan_pause(
+    members: Sequence[Member],
+    roles: Sequence[Role],
+    base: Resources,
+    may_hold: Callable[[Resources], bool],
+    *,
+    outgrown: bool = False,
+) -> Opening:
+    """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
+
+    Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
+    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows.
+    """
+    running = [member.requests for member in members if not member.held]
+    claim, first = largest(base, total(running)), []
+    for member in () if outgrown else minimum_of(members, roles):
+        grown = largest(claim, total((*running, member.requests)))
+        if member.held and (grown == claim or may_hold(grown)):
+            first.append(member)
+            running.append(member.requests)
+            claim = grown
+    surplus = (member for member in members if member.held and member not in first)
+    return Opening(tuple(first), claim, tuple(surplus))

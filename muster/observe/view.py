@@ -30,6 +30,7 @@ from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import came_first, class_of_pods, last_asked
 from muster.observe.ends import follows
+from muster.observe.opening import Pause
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.terminating import leaving, requests_of
@@ -105,10 +106,10 @@ class View:
     are other living workloads whose pods are bound to a PodGroup of this name. `gate` says what holds the gang back
     where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
     that since; None where this leader has said nothing yet.
-    `evicted` tells that the scheduler has just taken members back for others, so that new ones are to wait, `follows`
-    that the workload takes the place of an older one that is there yet, `withdrawn` that it asks for nothing any more
-    while pods of it are held: what it last asked for stands, in `intent` and `gang`. `namespace` are the labels of its
-    namespace, by which queues are open to it, `above` is who made the workload.
+    `pause` tells which new members are to wait, for the scheduler has just taken others back, `follows` that the
+    workload takes the place of an older one that is there yet, `withdrawn` that it asks for nothing any more while pods
+    of it are held: what it last asked for stands, in `intent` and `gang`. `namespace` are the labels of its namespace,
+    by which queues are open to it, `above` is who made the workload.
     """
 
     key: GangKey
@@ -129,7 +130,7 @@ class View:
     ended: tuple[str, ...] = ()
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
     terms: PodGroupSpec | None = None
-    evicted: bool = False
+    pause: Pause = Pause.NONE
     follows: bool = False
     withdrawn: bool = False
     namespace: Mapping[str, str] = field(default_factory=dict)

@@ -127,9 +127,14 @@ def members(*names: str, held: bool = False) -> list[JSON]:
     return [ray_pod(name, "headgroup" if name == "h" else "workers", held=held) for name in names]
 
 
+def elastic(created: int) -> JSON:
+    """A cluster of so many workers, of which it needs one."""
+    return ray_cluster(workers(replicas=created, minReplicas=1, maxReplicas=created), enableInTreeAutoscaling=True)
+
+
 async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_and_that_of_another_at_once() -> None:
     world = Harness(
-        workloads=[ray_cluster()],
+        workloads=[elastic(2)],
         pods=members("h", "w-0", "w-1"),
         groups=[pod_group(admitted="uid-demo")],
         queues=[queue(cpu="4")],
@@ -167,23 +172,65 @@ def test_a_pod_that_does_not_end_keeps_new_ones_waiting_for_a_minute_and_five_se
     assert watch.wait == 0
 
 
-async def test_a_member_that_must_run_is_open_long_before_an_evicted_one_has_ended() -> None:
+async def ending(pod: str, *, cpu: str = "9") -> Harness:
+    """A gang of a head, one worker that it needs and one more, of which the scheduler takes this pod back."""
     world = Harness(
-        workloads=[ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)],
+        workloads=[elastic(2)],
         pods=members("h", "w-0", "w-1"),
         groups=[pod_group(admitted="uid-demo")],
-        queues=[queue(cpu="9")],
+        queues=[queue(cpu=cpu)],
     )
-    await world.settle()
-    world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
-    world.client.pods["w-1"]["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    for there in world.client.pods.values():
+        there["spec"]["nodeName"] = "n"
     world.watch()
+    await world.settle()
+    evict(world, pod)
+    await world.settle()
+    return world
+
+
+def evict(world: Harness, pod: str) -> None:
+    """The pod has a long time to end."""
+    world.client.pods[pod]["status"] = {"phase": "Running", "conditions": [LEAVES]}
+    world.client.pods[pod]["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    world.watch()
+
+
+async def comes(world: Harness, name: str, role: str = "headgroup") -> None:
+    """The operator makes another pod."""
+    world.client.pods[name] = ray_pod(name, role)
+    world.watch()
+    await world.settle()
+
+
+@pytest.mark.parametrize("cpu", [pytest.param("9", id="there is room"), pytest.param("3", id="its room alone")])
+async def test_a_head_that_crashes_is_open_at_once_while_an_evicted_worker_ends(cpu: str) -> None:
+    world = await ending("w-1", cpu=cpu)
     del world.client.pods["h"]
-    world.client.pods |= {"h-2": ray_pod("h-2", "headgroup")}
-    world.watch()
-    await world.settle()
-    assert "h-2" not in world.open_pods()
-    world.now += 66
+    await comes(world, "h-2")
+    await comes(world, "w-2", "workers")
+    assert "h-2" in world.open_pods()
+    assert "w-2" not in world.open_pods()
+
+
+@pytest.mark.parametrize("cpu", [pytest.param("9", id="there is room"), pytest.param("3", id="its room alone")])
+async def test_what_comes_for_an_evicted_head_is_open_before_that_has_ended(cpu: str) -> None:
+    """As its replacement it may take its room, which counts against everybody else until it has gone."""
+    world = await ending("h", cpu=cpu)
+    await comes(world, "h-2")
+    assert "h-2" in world.open_pods()
+
+
+async def test_who_is_evicted_although_it_must_run_waits_when_that_happens_again() -> None:
+    """Else the scheduler gives the room to and fro for ever."""
+    world = await ending("h")
+    await comes(world, "h-2")
+    evict(world, "h-2")
+    for gone in ("h", "h-2"):
+        del world.client.pods[gone]
+    await comes(world, "h-3")
+    assert "h-3" not in world.open_pods()
+    world.now += 5
     world.queue.add(KEY)
     await world.settle()
-    assert "h-2" in world.open_pods()
+    assert "h-3" in world.open_pods()

@@ -134,8 +134,24 @@ def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
 @pytest.mark.parametrize(("base", "claim"), [("1", "2"), ("5", "5")])
 def test_while_no_more_is_opened_a_gang_holds_what_runs_and_what_it_was_admitted_for(base: str, claim: str) -> None:
     members = [HEAD, member("w-0", held=False), member("w-1", held=False), member("w-2")]
-    plan = plan_pause(members, amounts(cpu=base))
+    plan = plan_pause(members, (), amounts(cpu=base), never)
     assert (names(plan.members), plan.claim, names(plan.surplus)) == ([], amounts(cpu=claim), ["head", "w-2"])
+
+
+def test_in_a_pause_the_minimums_are_opened_and_nothing_else() -> None:
+    members = [HEAD, member("a", held=False), member("b"), member("c")]
+    plan = plan_pause(members, ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), plan.claim, names(plan.surplus)) == (["head", "b"], amounts(cpu="3"), ["c"])
+
+
+def test_in_a_pause_a_minimum_whose_place_is_taken_needs_room() -> None:
+    """By those beyond the minimum that run; and where the templates ask for more than was granted none is opened."""
+    members = [HEAD, *(member(name, held=False) for name in "abc")]
+    full = plan_pause(members, ROLES, amounts(cpu="3"), never)
+    assert (names(full.members), full.claim, names(full.surplus)) == ([], amounts(cpu="3"), ["head"])
+    room = plan_pause(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
+    assert (names(room.members), room.claim, names(room.surplus)) == (["head"], amounts(cpu="4"), [])
+    assert plan_pause(members, ROLES, amounts(cpu="9"), never, outgrown=True).members == ()
 
 
 WAVES = (
