@@ -29,22 +29,12 @@ _DECISION = (
         "webhook/reviews/workloads.py",
         "webhook/reviews/queues.py",
     ),
-    *("muster/validation/queue.py", "muster/queueing/queue_tree.py", "muster/model/selectors.py"),
+    *("muster/gangs/*.py", "muster/validation/*.py", "muster/queueing/queue_tree.py"),
     *(
-        f"muster/{name}.py"
-        for name in (
-            "admission",
-            "findings",
-            "gang",
-            "injection",
-            "intent",
-            "names",
-            "objects",
-            "surprises",
-            "validation",
-        )
+        f"muster/model/{name}.py"
+        for name in ("findings", "modes", "names", "objects", "selectors", "strictness", "texts", "times", "topology")
     ),
-    *(f"muster/{name}.py" for name in ("modes", "quantity", "requests", "resources", "times", "topology", "texts")),
+    *(f"muster/resources/{name}.py" for name in ("amounts", "pod_requests", "quantity")),
     "muster/schedulers/*.py",
     "muster/workloads/*.py",
 )
