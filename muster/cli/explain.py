@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.explained import print_explained
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import Books, Picture, look
-from muster.cli.subjects import Subject, UnknownSubjectError, find, parse_name
+from muster.cli.subjects import Subject, UnknownSubjectError, find, gang_name, parse_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent, foreign_scheduler
 from muster.kube.client import Client
@@ -73,7 +72,7 @@ async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
     """All that there is to say of one workload; None where a thing does not apply or is not known."""
     meta = subject.decoded.metadata
-    key = GangKey(meta.namespace, _pod_group(subject))
+    key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
     entry: dict[str, Any] = {
         "workload": {"kind": subject.kind.kind, "namespace": meta.namespace, "name": meta.name},
         "state": "",
@@ -122,14 +121,6 @@ def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
         if state != State.NOT_MANAGED:
             entry |= _room(view, gang, _queue(view, intent), picture, books)
     return entry
-
-
-def _pod_group(subject: Subject) -> str:
-    """The name of the gang's PodGroup; plain pods and Jobs say it themselves."""
-    if not subject.kind.owns_pod_group:
-        with suppress(InvalidObjectError):
-            return subject.kind.read(subject.decoded).pod_group
-    return subject.kind.pod_group_name(subject.decoded.metadata.name)
 
 
 def _lost(view: View, intent: Intent | None, picture: Picture, books: Books) -> Decision | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
-from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, decode
 from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Event", "Said", "Subject", "UnknownSubjectError", "find", "parse_name"]
+__all__ = ["Event", "Said", "Subject", "UnknownSubjectError", "find", "gang_name", "parse_name"]
 
 _GROUPS = ("podgroup", "podgroups", POD_GROUPS.full_name)
 
@@ -74,6 +75,14 @@ class Subject:
     pods: Sequence[Pod] = ()
     events: Sequence[Said] = ()
     makes_none: str = ""
+
+
+def gang_name(kind: Kind, decoded: Decoded) -> str:
+    """The name of a workload's PodGroup; plain pods, and what makes them, say it themselves."""
+    if not kind.owns_pod_group:
+        with suppress(InvalidObjectError):
+            return kind.read(decoded).pod_group
+    return kind.pod_group_name(decoded.metadata.name)
 
 
 class _Bare(LocalObject, frozen=True):
@@ -164,7 +173,8 @@ def _made_by(kind: Kind) -> list[Kind]:
 
 async def _subject(client: Client, kind: Kind, decoded: Decoded, picture: Picture) -> Subject:
     meta = decoded.metadata
-    selector = f"{kind.pod_label}={meta.name}" if kind.pod_label else ""
+    named = meta.name if kind.owns_pod_group else gang_name(kind, decoded)
+    selector = f"{kind.pod_label}={named}" if kind.pod_label else ""
     pods: list[Pod] = await _allowed(client, PODS, Pod, meta.namespace, picture, label_selector=selector)
     own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
     return Subject(kind, decoded, own, await _events(client, decoded, picture))

@@ -1,0 +1,52 @@
+"""Which pods are taken for those of a workload about which a user asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.cli.picture import Picture
+from muster.cli.subjects import find
+from muster.model.names import GANG, GANG_SIZE
+from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
+from tests.support.manifests.observed import JSON, template
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+SPEAKS: JSON = {"labels": {GANG: "pair"}, "annotations": {GANG_SIZE: "1"}}
+KINDS = {
+    "job": ("Job", "apis/batch/v1"),
+    "statefulset": ("StatefulSet", "apis/apps/v1"),
+    "pod": ("Pod", "api/v1"),
+}
+
+
+def meta(name: str, **rest: object) -> JSON:
+    return {"name": name, "namespace": "team", "uid": f"uid-{name}", **rest}
+
+
+@pytest.mark.parametrize("word", KINDS)
+async def test_a_plain_gang_may_have_another_name_than_what_makes_its_pods(word: str) -> None:
+    """Its pods are found by the gang's name, which stands in the template."""
+    kind, group = KINDS[word]
+    owner = {"apiVersion": group.partition("/")[2], "kind": kind, "name": "train", "uid": "uid-train"}
+    asked = {"metadata": meta("train"), "spec": {"template": {**template("1"), "metadata": SPEAKS}}}
+    pods: list[JSON] = [
+        {"metadata": meta(name, **SPEAKS, ownerReferences=[{**owner, "controller": True}])} for name in ("a", "b")
+    ]
+    if kind == "Pod":
+        asked = {"metadata": meta("train", **SPEAKS), "spec": template("1")["spec"]}
+        pods = [asked]
+
+    async def selected(request: web.Request) -> web.StreamResponse:
+        found = pods if request.query.get("labelSelector") == f"{GANG}=pair" else []
+        return await reply(listing(1, *found))(request)
+
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        where = f"/{group}/namespaces/team/{word}s/train"
+        server.on("GET", only(where, reply(asked), failure(404, "NotFound")))
+        server.on("LIST", only("/api/v1/namespaces/team/pods", selected, reply(listing(1))))
+        (subject,) = await find(client, word, "train", "team", Picture())
+    assert [pod.metadata.name for pod in subject.pods] == [pod["metadata"]["name"] for pod in pods]
