@@ -16,7 +16,9 @@ from pathlib import Path
 
 from hack.mutate.forks import Reach, reach, survives
 
-_FOLDERS = ("muster", "muster/schedulers", "muster/workloads", "webhook", "controller")
+_ROOTS = ("muster", "webhook", "controller")
+# Commands and the client.
+_LEFT_OUT = ("muster/cli/", "muster/kube/")
 # What imports one of these is no rule; it is tested where the real thing runs.
 _IO = re.compile(r"^(?:import|from) (?:asyncio|aiohttp|os|signal|socket|ssl|time)\b", re.MULTILINE)
 _EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -33,7 +35,8 @@ def main() -> None:
     parser.add_argument("--tests", nargs="*", default=["tests/unit"], help="the tests, as for pytest")
     parser.add_argument("--reach", type=Path, help="what an earlier run has written there of what tests reach")
     given = parser.parse_args()
-    files = sorted(str(path) for folder in _FOLDERS for path in Path(folder).glob("*.py"))
+    paths = [str(path) for root in _ROOTS for path in Path(root).rglob("*.py")]
+    files = sorted(path for path in paths if not path.startswith(_LEFT_OUT))
     sources = {path: text for path in files if not _IO.search(text := Path(path).read_text())}
     asked = [
         *(given.program, "-m", "hack.mutate.mutants"),

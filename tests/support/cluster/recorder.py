@@ -61,7 +61,8 @@ class State:
 class Recorder:
     """Watches one namespace, and all queues, until closed; `history` is what happened, `now` what is there.
 
-    Once made, it misses nothing. A watch that is cut is a failure, unless there is `patience`: then it goes on where it
+    Once made, it misses nothing. A watch that the apiserver ends in order, as it does to readers that are slow for a
+    moment, is resumed where it was. One that is cut is a failure, unless there is `patience`: then it goes on where it
     was, within so many seconds.
     """
 
@@ -193,7 +194,7 @@ class _Watch(threading.Thread):
             ended = self._watch()
             if self._closed:
                 return
-            if time.monotonic() >= self._open_at + self._until_given_up():
+            if ended and time.monotonic() >= self._open_at + self._until_given_up():
                 self.failure = f"{self._path}: {ended}"
                 return
             self._pause.wait(_PAUSE)
@@ -209,7 +210,7 @@ class _Watch(threading.Thread):
         wait_for(f"{self.name} to begin", lambda: self.failure or self._begun.is_set(), _BEGINS)
 
     def _watch(self) -> str:
-        """Watch once, from where it ended before, and say how it ended."""
+        """Watch once, from where it ended before, and say what cut it; "" where the apiserver ended it in order."""
         try:
             if self._expired:
                 self._list_anew()
@@ -219,7 +220,7 @@ class _Watch(threading.Thread):
         return self._read()
 
     def _read(self) -> str:
-        """Read one answer to its end, and say what that was."""
+        """Read one answer to its end, and say what that was, "" for an orderly one."""
         try:
             with self._connection.getresponse() as response:
                 if response.status != http.HTTPStatus.OK:
@@ -233,7 +234,7 @@ class _Watch(threading.Thread):
                     self._open_at = time.monotonic()
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             return repr(error)
-        return "the watch ended"
+        return ""
 
     def _ask(self, more: str = "") -> None:
         self._connection.close()
