@@ -89,6 +89,44 @@ def test_a_gang_that_waits_stays_held_whatever_its_owner_takes_back(scene: Scene
     scene.assert_never_open_above()
 
 
+def test_a_gang_whose_admission_cannot_be_written_keeps_no_room_from_those_behind_it(scene: Scene) -> None:
+    """Its workload may have as many annotations as an object holds; who fills up its PodGroup as well is Invalid."""
+    # Of the same second, names decide who is first.
+    queue = scene.queue(cpu="3")
+    scene.apply(_job("first", queue, 3))
+    scene.await_running("first", 3)
+    full = _cluster("full", queue, 2)
+    for part in range(5):
+        full = full.annotate(f"team/note-{part}", "x" * 51_200)
+    scene.apply(full)
+    group = scene.await_state("ray-full-pg", "WaitingForQuota")
+    copied = _size_of_annotations(group)
+    assert 102_400 < copied < 131_072 + 1_000
+    # What is left is less than any mark needs.
+    scene.annotate(POD_GROUPS, "ray-full-pg", filler="y" * (_MOST_ANNOTATED - copied - len("filler") - 10))
+    scene.apply(_cluster("later", queue, 3))
+    scene.await_state("ray-later-pg", "WaitingForQuota")
+    scene.delete(PYTORCH_JOBS, "first")
+    said = scene.await_event("full", "Invalid")
+    assert said.startswith("it may start, but its admission cannot be written on its PodGroup: ")
+    assert said.endswith("; others start before it")
+    scene.await_running("ray-later-pg", 3)
+    assert [gates(one) for one in scene.pods("ray-full-pg")] == [["muster.dev/gang"]] * 2
+    # With the cause gone it is as any other.
+    scene.annotate(POD_GROUPS, "ray-full-pg", filler=None)
+    scene.delete(RAY_CLUSTERS, "later")
+    scene.await_running("ray-full-pg", 2)
+    scene.assert_never_open_above()
+
+
+# Bytes of all annotations of an object, in which the apiserver counts their keys.
+_MOST_ANNOTATED = 262_144
+
+
+def _size_of_annotations(group: Manifest) -> int:
+    return sum(len(key.encode()) + len(text.encode()) for key, text in group["metadata"]["annotations"].items())
+
+
 def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> None:
     """Of the same second, names decide who is first: the large one's is. Those that run are jobs, and end some day."""
     queue = scene.queue(cpu="4")
