@@ -1,6 +1,6 @@
 """Which commit of muster this is.
 
-An image knows it from the file that its build wrote beside this module, a checkout from git. Nobody guesses: a package
+An image knows it from the file that its build wrote into the package, a checkout from git. Nobody guesses: a package
 from elsewhere says `unknown`.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["BAKED", "UNKNOWN", "baked", "in_checkout", "revision"]
 UNKNOWN = "unknown"
 # The file's name; the image's build writes it into the package, so a checkout has none.
 BAKED = "COMMIT"
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _GIT_SECONDS = 5
 
 

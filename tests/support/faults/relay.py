@@ -61,17 +61,16 @@ class Relay:
             self._loop.call_soon_threadsafe(self._listening.close)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = {writer}
         try:
-            there, back = await asyncio.open_connection(*self._behind)
-        except OSError:
-            writer.transport.abort()
-            return
-        ends = {writer, back}
-        self._open |= ends
-        try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(_pass_on(reader, back))
-                both.create_task(_pass_on(there, writer))
+            # The end may come while this waits.
+            with suppress(OSError):
+                there, back = await asyncio.open_connection(*self._behind)
+                ends.add(back)
+                self._open |= ends
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(_pass_on(reader, back))
+                    both.create_task(_pass_on(there, writer))
         finally:
             self._open -= ends
             for end in ends:
