@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import muster
-from controller.alive import somebodys
 from controller.events import Announcer, maker_of_job
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
@@ -24,6 +23,7 @@ from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
+from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
 from muster.process.health import serve_health

@@ -34,8 +34,8 @@ _BEHIND = 5.0
 class Keeper:
     """Keeps the PodGroups as they should be; `look_again` is called with a gang and the seconds until it is due.
 
-    `alive` is asked whether a PodGroup is still somebody's (`controller.alive`). All of it raises ApiError for a write
-    that was not taken, and NotLeaderError. `clock` never goes back.
+    `alive` is asked whether a PodGroup is still somebody's (`muster.observe.alive`). All of it raises ApiError for a
+    write that was not taken, and NotLeaderError. `clock` never goes back.
     """
 
     def __init__(

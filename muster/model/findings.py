@@ -33,6 +33,7 @@ class Reason(StrEnum):
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     EXCEEDS_RESOURCE_QUOTA = "ExceedsResourceQuota"
+    POD_GROUP_TAKEN = "PodGroupTaken"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
     TRAINING_RUNTIME_NOT_FOUND = "TrainingRuntimeNotFound"
 
@@ -117,6 +118,12 @@ ABOUT: Mapping[Reason, About] = {
         "A ResourceQuota of the namespace never holds all pods that the gang cannot start without: pods are charged "
         "while they wait, too, and the last of them would never be made.",
         "Lower the replicas or what the pods ask for, or have the quota raised first.",
+    ),
+    Reason.POD_GROUP_TAKEN: About(
+        Severity.DENY,
+        "Another workload, or a gang of plain pods, lives and has the PodGroup of that name. Two gangs cannot share "
+        "one, and this workload would not start before the other is gone.",
+        "Give the workload another name, or delete the other one first.",
     ),
     Reason.UNKNOWN_PRIORITY_CLASS: About(
         Severity.DENY,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from muster.workloads import Decoded, Kind, Reference, Workload
 
 
-__all__ = ["Context", "Verdict", "is_judged", "judge", "no_way_in"]
+__all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
 
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
@@ -199,6 +199,15 @@ def no_way_in(path: str, name: str, place: Place | None) -> Finding | None:
         message = f'{path}: queue "{name}" has queues below it and takes no gangs itself; name one of those'
         return Finding(Reason.QUEUE_NOT_LEAF, path, message)
     return None
+
+
+def name_taken(gang: Gang, holder: str) -> Finding:
+    """What is found in a workload whose PodGroup would have the name of the PodGroup of another one, the `holder`."""
+    message = (
+        f'metadata.name: the PodGroup "{gang.name}" is that of {holder}, and two gangs cannot share one; '
+        "use another name or delete the other first"
+    )
+    return Finding(Reason.POD_GROUP_TAKEN, "metadata.name", message)
 
 
 def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:

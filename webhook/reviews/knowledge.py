@@ -37,6 +37,7 @@ from muster.resources.amounts import parse_resources
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
+from webhook.reviews.holders import holder_of
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
 from webhook.server.deadlines import in_time
@@ -255,6 +256,15 @@ class Knowledge:
             logger.warning("the PodGroup %s/%s cannot be read: %s", gang.namespace, gang.name, error)
             return True
         return group is not None and group.spec.queue not in ("", intent.queue)
+
+    async def holder_of(self, gang: Gang, kind: Kind, name: str) -> str | None:
+        """Who else lives and has the PodGroup of that name, as `holder_of`."""
+
+        async def read() -> ObjectMeta | None:
+            group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
+            return group.metadata if group else None
+
+        return await holder_of(self._client, read, kind, name, seconds=self._read_seconds)
 
     async def owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
         """Who made a workload, the nearest first; raises ApiError as `behind` does."""

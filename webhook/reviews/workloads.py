@@ -11,7 +11,7 @@ from muster.gangs.intent import find_intent, speaks
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.resources.quantity import ZERO
-from muster.validation.workload import Verdict, is_judged, judge
+from muster.validation.workload import Verdict, is_judged, judge, name_taken
 from muster.workloads import KINDS, Decoded, Kind, kind_of
 from webhook.reviews.admission_review import Answer, allow, deny
 from webhook.server.review_thread import beside
@@ -40,7 +40,26 @@ async def review_workload(request: Request, knowledge: Knowledge, defaults: Defa
         old = request.old_object
         return await _changed(kind, old, decoded, lambda one: _verdict(kind, one, around, knowledge, defaults))
     verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=request.operation == "CREATE")
+    verdict = await _with_name(verdict, kind, knowledge, defaults)
     return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals)
+
+
+async def _with_name(verdict: Verdict, kind: Kind, knowledge: Knowledge, defaults: Defaults) -> Verdict:
+    """The verdict on a new workload with what is found where its PodGroup's name is taken."""
+    workload, gang, validation = verdict.workload, verdict.gang, defaults.validation
+    if workload is None or gang is None or not (kind.owns_gang and kind.owns_pod_group):
+        return verdict
+    if validation.severity(Reason.POD_GROUP_TAKEN) is Severity.OFF:
+        return verdict
+    holder = await knowledge.holder_of(gang, kind, workload.metadata.name)
+    if holder is None:
+        return verdict
+    found = [name_taken(gang, holder)]
+    return replace(
+        verdict,
+        refusals=(*verdict.refusals, *validation.refused(found)),
+        warnings=(*validation.warned(found), *verdict.warnings),
+    )
 
 
 class _ScaleSpec(LocalObject, frozen=True):

@@ -15,7 +15,7 @@ from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
 from muster.resources.pod_defaults import Additions, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.queue import faults, left_outside
-from muster.validation.workload import Context, judge
+from muster.validation.workload import Context, judge, name_taken
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
@@ -85,6 +85,12 @@ def _without_runtime() -> Iterable[Finding]:
     return judge(kind, made(kind.decoded, manifest), Context()).refusals
 
 
+def _taken() -> Iterable[Finding]:
+    gang = judged(pytorch_job(policy={"queue": "q"}), Context()).gang
+    assert gang is not None
+    return [name_taken(gang, 'MPIJob "train"')]
+
+
 def _ray(**metadata: object) -> JSON:
     cluster = ray_cluster()
     return {**cluster, "metadata": {**cluster["metadata"], **metadata}}
@@ -150,6 +156,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
     Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), additions=Additions(quotas=[_TWO])),
+    Reason.POD_GROUP_TAKEN: _taken,
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
     Reason.TRAINING_RUNTIME_NOT_FOUND: _without_runtime,
     Reason.QUEUE_HIERARCHY: lambda: faults(_queue(cpu="8", parent="q"), QueueTree([_SMALL])),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
-from muster.kube.resource import POD_GROUPS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
@@ -32,6 +32,7 @@ class Reader:
     objects: dict[str, JSON | Exception] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     pod_groups: Sequence[JSON] | None = ()
+    pods: Sequence[JSON] = ()
 
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, deadline: float = 10.0
@@ -47,7 +48,9 @@ class Reader:
         return as_json(found).encode()
 
     async def list_page(self, resource: Resource, *, deadline: float, **_: object) -> bytes:
-        """List the PodGroups of all namespaces."""
+        """List the PodGroups of all namespaces, or pods."""
+        if resource == PODS:
+            return as_json({"items": list(self.pods)}).encode()
         assert (resource, deadline <= 2.0) == (POD_GROUPS, True)
         if self.pod_groups is None:
             raise ApiError(503, "", "busy")

@@ -138,7 +138,7 @@ async def test_an_edit_that_breaks_the_numbers_is_refused() -> None:
 )
 async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
     assert (await created(ray_cluster(), knowing(reader)))["allowed"] is allowed
-    assert reader.reads == ["queues/q"]
+    assert reader.reads == ["queues/q", "podgroups/ray-demo-pg"]
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allow
 async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
     job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
     assert (await created(job, knowing(reader, queues=[SMALL])))["allowed"] is allowed
-    assert reader.reads == ["priorityclasses/high"]
+    assert reader.reads == ["priorityclasses/high", "podgroups/train"]
 
 
 async def test_what_the_watch_knows_is_not_read() -> None:
     reader = Reader()
     job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
     await created(job, knowing(reader, queues=[SMALL], classes=[priority_class("high", 7)]))
-    assert reader.reads == []
+    assert reader.reads == ["podgroups/train"]
 
 
 async def test_nothing_is_read_for_what_says_nothing() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.alive import somebodys
 from muster.model.objects import ObjectMeta
+from muster.observe.alive import somebodys
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store

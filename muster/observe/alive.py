@@ -1,4 +1,4 @@
-"""Whether a PodGroup is still somebody's, asked of the apiserver before it is deleted.
+"""Whether a PodGroup is still somebody's, asked of the apiserver before it is deleted, or its name is refused.
 
 Each kind has a watch of its own, and one may be behind another: a new leader may see the PodGroup of a workload, and of
 that name the workload before it. A PodGroup that is deleted from under a running gang takes its admission along.
@@ -26,10 +26,10 @@ class _Anything(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-async def somebodys(client: Client, group: ObjectMeta) -> bool:
+async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0) -> bool:
     """Whether the workload is there that the PodGroup was made for, or, where nobody owns it, a living plain pod.
 
-    Raises ApiError.
+    The read of a workload may take `deadline` seconds. Raises ApiError, and InvalidObjectError for what is no object.
     """
     owner = group.controller
     if owner is None:
@@ -41,7 +41,7 @@ async def somebodys(client: Client, group: ObjectMeta) -> bool:
     if kind is None:
         return False
     try:
-        body = await client.get(resource_of(kind), owner.name, group.namespace)
+        body = await client.get(resource_of(kind), owner.name, group.namespace, deadline=deadline)
     except ApiError as error:
         if error.not_found:
             return False

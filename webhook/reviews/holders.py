@@ -1,0 +1,48 @@
+"""Who holds the name that the PodGroup of a new workload would have: asked of the apiserver, by the controller's rule.
+
+What cannot be asked refuses nobody: the controller finds it later, and says `ForeignPodGroup`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from muster.kube.errors import ApiError
+from muster.model.objects import InvalidObjectError
+from muster.observe.alive import somebodys
+from webhook.server.deadlines import in_time
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from muster.kube.client import Client
+    from muster.model.objects import ObjectMeta
+    from muster.workloads import Kind
+
+__all__ = ["holder_of"]
+
+logger = logging.getLogger(__name__)
+
+
+async def holder_of(
+    client: Client, read: Callable[[], Awaitable[ObjectMeta | None]], kind: Kind, name: str, *, seconds: float
+) -> str | None:
+    """Who else lives and has the PodGroup that `read` gives, in words; None where nobody does, or nobody can tell.
+
+    A former workload of that kind and `name` is nobody else: its PodGroup goes with it. All takes `seconds` at most.
+    """
+    try:
+        async with in_time(), asyncio.timeout(seconds):
+            group = await read()
+            owner = group.controller if group else None
+            former = owner is not None and (owner.group, owner.kind, owner.name) == (kind.group, kind.kind, name)
+            if group is None or former or group.deletion_timestamp:
+                return None
+            if not await somebodys(client, group, deadline=seconds):
+                return None
+    except (ApiError, InvalidObjectError, TimeoutError) as error:
+        logger.warning("nobody can tell who has the PodGroup of %s %s: %s", kind.kind, name, error)
+        return None
+    return f'{owner.kind} "{owner.name}"' if owner else "a gang of plain pods"
