@@ -17,25 +17,36 @@ from muster.observe.resources import resource_of
 from muster.workloads import kind_of_owner
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from muster.kube.client import Client
 
 __all__ = ["somebodys"]
+
+
+class _Pods(LocalObject, frozen=True):
+    items: tuple[Pod, ...] = ()
 
 
 class _Anything(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0) -> bool:
+async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
     """Whether the workload is there that the PodGroup was made for, or, where nobody owns it, a living plain pod.
 
-    The read of a workload may take `deadline` seconds. Raises ApiError, and InvalidObjectError for what is no object.
+    The read of a workload may take `deadline` seconds. Of plain pods only the `first` so many are looked at, 0 for all.
+    Raises ApiError, and InvalidObjectError for what is no object.
     """
     owner = group.controller
     if owner is None:
-        pods = await list_objects(
-            client, PODS, Pod, namespace=group.namespace, label_selector=f"{GANG}={label_value(group.name)}"
-        )
+        selector = f"{GANG}={label_value(group.name)}"
+        pods: Sequence[Pod]
+        if first:
+            asked = {"namespace": group.namespace, "label_selector": selector}
+            pods = decode(await client.list_page(PODS, limit=first, deadline=deadline, **asked), _Pods).items
+        else:
+            pods = await list_objects(client, PODS, Pod, namespace=group.namespace, label_selector=selector)
         return any(pod.living and GANG_SIZE in pod.metadata.annotations for pod in pods)
     kind = kind_of_owner(owner)
     if kind is None:

@@ -204,7 +204,7 @@ def no_way_in(path: str, name: str, place: Place | None) -> Finding | None:
 def name_taken(gang: Gang, holder: str) -> Finding:
     """What is found in a workload whose PodGroup would have the name of the PodGroup of another one, the `holder`."""
     message = (
-        f'metadata.name: the PodGroup "{gang.name}" is that of {holder}, and two gangs cannot share one; '
+        f'metadata.name: the PodGroup "{gang.name}" belongs to {holder}, and two gangs cannot share one; '
         "use another name or delete the other first"
     )
     return Finding(Reason.POD_GROUP_TAKEN, "metadata.name", message)

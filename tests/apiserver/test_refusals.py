@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import QUEUES
-from muster.model.names import GANG, GANG_SIZE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -288,3 +288,27 @@ def test_valid_cannot_become_invalid(desk: Desk) -> None:
     assert not answer.ok
     assert 'gang "ray-steady-pg" needs cpu 5' in answer.message
     assert desk.api.get(desk.path(RAY_CLUSTERS, "steady"))["spec"] == made["spec"]
+
+
+def test_the_name_of_a_living_workloads_pod_group_is_refused_until_that_is_gone(desk: Desk) -> None:
+    """The test plays the controller: it makes the PodGroup of a RayCluster, whose name a PyTorchJob wants."""
+    made = desk.create(ray_cluster("holder").label(QUEUE_LABEL, desk.namespace).manifest())
+    owner = {"apiVersion": made["apiVersion"], "kind": made["kind"], "controller": True}
+    owner |= {"name": "holder", "uid": made["metadata"]["uid"]}
+    group: Manifest = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    group["spec"] = {"minMember": 1, "queue": desk.namespace}
+    metadata = {"name": "ray-holder-pg", "labels": {MANAGED_BY: MUSTER}, "ownerReferences": [owner]}
+    desk.create({**group, "metadata": metadata})
+    rival = pytorch_job("ray-holder-pg").policy(queue=desk.namespace).manifest()
+    assert 'the PodGroup "ray-holder-pg" belongs to another workload (RayCluster), and two gangs' in desk.refused(rival)
+    desk.delete(RAY_CLUSTERS, "holder")
+    assert desk.warned(rival, dry_run=True) == []
+    desk.delete(POD_GROUPS, "ray-holder-pg")
+
+
+def test_claims_that_nothing_counts_are_warned_of(desk: Desk) -> None:
+    """Of a RayCluster whose workers ask for a device by DRA."""
+    claiming = ray_cluster("claims").label(QUEUE_LABEL, desk.namespace).workers(1).manifest()
+    template = claiming["spec"]["workerGroupSpecs"][0]["template"]
+    template["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    assert any("resourceClaims" in one for one in desk.warned(claiming, dry_run=True))

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["holder_of"]
 
+# A gang of thousands is not read for one review.
+_FIRST_PODS = 20
+
 logger = logging.getLogger(__name__)
 
 
 async def holder_of(
     client: Client, read: Callable[[], Awaitable[ObjectMeta | None]], kind: Kind, name: str, *, seconds: float
 ) -> str | None:
-    """Who else lives and has the PodGroup that `read` gives, in words; None where nobody does, or nobody can tell.
+    """What else lives and has the PodGroup that `read` gives, by its kind; None where nothing has, or nobody can tell.
 
     A former workload of that kind and `name` is nobody else: its PodGroup goes with it. All takes `seconds` at most.
     """
@@ -40,9 +43,10 @@ async def holder_of(
             former = owner is not None and (owner.group, owner.kind, owner.name) == (kind.group, kind.kind, name)
             if group is None or former or group.deletion_timestamp:
                 return None
-            if not await somebodys(client, group, deadline=seconds):
+            if not await somebodys(client, group, deadline=seconds, first=_FIRST_PODS):
                 return None
     except (ApiError, InvalidObjectError, TimeoutError) as error:
         logger.warning("nobody can tell who has the PodGroup of %s %s: %s", kind.kind, name, error)
         return None
-    return f'{owner.kind} "{owner.name}"' if owner else "a gang of plain pods"
+    # Whoever reaches the webhook may ask in any namespace's name, so no other object is named.
+    return f"another workload ({owner.kind})" if owner else "a gang of plain pods"

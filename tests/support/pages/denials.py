@@ -88,7 +88,7 @@ def _without_runtime() -> Iterable[Finding]:
 def _taken() -> Iterable[Finding]:
     gang = judged(pytorch_job(policy={"queue": "q"}), Context()).gang
     assert gang is not None
-    return [name_taken(gang, 'MPIJob "train"')]
+    return [name_taken(gang, "another workload (MPIJob)")]
 
 
 def _ray(**metadata: object) -> JSON:

@@ -42,14 +42,14 @@ async def test_the_name_of_a_living_workloads_pod_group_is_refused_and_the_holde
     assert not answer["allowed"]
     assert answer["status"]["reason"] == "PodGroupTaken"
     assert answer["status"]["message"] == (
-        'metadata.name: the PodGroup "train" is that of RayCluster "train", and two gangs cannot share one; '
+        'metadata.name: the PodGroup "train" belongs to another workload (RayCluster), and two gangs cannot share one; '
         "use another name or delete the other first"
     )
 
 
 async def test_the_name_of_a_plain_gang_with_a_living_pod_is_refused() -> None:
     answer = await created(holding(None), pods=[plain(phase="Running")])
-    assert "is that of a gang of plain pods" in answer["status"]["message"]
+    assert "belongs to a gang of plain pods" in answer["status"]["message"]
 
 
 @pytest.mark.parametrize(
