@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import Gang, gang_of
-from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, speaks
+from muster.gangs.intent import (
+    Defaults,
+    Intent,
+    Surroundings,
+    find_intent,
+    foreign_scheduler,
+    may_run_beside,
+    required,
+    speaks,
+)
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
@@ -101,7 +110,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     validation = context.defaults.validation
     if not speaks(decoded.metadata, kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
-        return Verdict(warnings=(*validation.warned(_misspelt(decoded)), *unheard))
+        return Verdict(warnings=(*validation.warned(_ignored(decoded, around.namespace)), *unheard))
     # What is being deleted or has finished starts nothing any more.
     over = bool(decoded.metadata.deletion_timestamp)
     if missing:
@@ -125,7 +134,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     place = context.queue(intent.queue) if context.queue and SCHEDULERS[intent.scheduler].queues else None
     findings = [
         *_findings(workload, gang, intent, context),
-        *_misspelt(decoded),
+        *_ignored(decoded, around.namespace),
         *surprises(Case(workload, gang, intent, place, context.held, context.additions)),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
@@ -268,10 +277,13 @@ def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) ->
     return (Finding(Reason.UNKNOWN_SCHEDULER, foreign[0], message),)
 
 
-def _misspelt(decoded: Decoded) -> tuple[Finding, ...]:
+def _ignored(decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
     """A label that means to say something, and says nothing."""
     value = decoded.metadata.labels.get(MANAGED)
+    path = f"metadata.labels[{MANAGED}]"
+    if value == "false" and required(namespace) and not may_run_beside(decoded.metadata, namespace):
+        message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
+        return (Finding(Reason.VALUE_IGNORED, path, message),)
     if value in (None, "true", "false"):
         return ()
-    path = f"metadata.labels[{MANAGED}]"
     return (Finding(Reason.VALUE_IGNORED, path, f'{path}: "{value}" is neither "true" nor "false"; it is ignored'),)

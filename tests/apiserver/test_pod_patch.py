@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import QUEUES
+from hack.testbed import wait_for
+from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import (
     GANG,
     GANG_SIZE,
@@ -99,6 +100,27 @@ def test_members_of_other_workloads_are_untouched(desk: Desk, name: str, labels:
     for key, text in labels.items():
         workload = workload.label(key, text)
     assert _traces(desk.create(desk.member(desk.create(workload.manifest()), "headgroup"))) == []
+
+
+def test_in_a_namespace_that_requires_muster_nothing_opts_out(desk: Desk, bare: Testbed, calls: Api, name: str) -> None:
+    """Not by a label, by a scheduler, nor by a group in a template; what is older than the rule goes on as it was."""
+    lane = desk.namespace
+    with open_desk(bare, calls, "required") as ours:
+        older = ours.create(ray_cluster(f"{name}-older").manifest())
+        ours.create(ours.member(older, "headgroup"))
+        ours.merge(NAMESPACES, ours.namespace, {"metadata": {"labels": {MANAGED: "required"}}})
+        out = ray_cluster(name).label(QUEUE_LABEL, lane).label(MANAGED, "false").workers(1).manifest()
+        told = '"false" is ignored, for this namespace requires muster; remove the label'
+        wait_for("the rule to be known", lambda: any(told in one for one in ours.ask(out, dry_run=True).warnings), 60)
+        cluster = ours.create(out)
+        assert _traces(ours.create(ours.member(cluster, "headgroup"))) == [GANG, GATE]
+        assert "this namespace requires muster" in ours.refused(ours.member(cluster, "worker", schedulerName="mine"))
+        grouped = ours.member(cluster, "worker")
+        grouped["metadata"]["annotations"] = {GROUP_NAME: "mine"}
+        assert 'names the PodGroup "mine"' in ours.refused(grouped)
+        elsewhere = ray_cluster(f"{name}-elsewhere").label(SCHEDULER_LABEL, "yunikorn").manifest()
+        assert "which this namespace requires; name volcano" in ours.refused(elsewhere)
+        assert _traces(ours.create(ours.member(older, "headgroup"))) == []
 
 
 def test_opting_in_is_enough(desk: Desk, name: str) -> None:

@@ -103,6 +103,17 @@ async def test_a_workload_of_another_scheduler_is_refused_and_so_are_its_pods(wo
     assert not (await reviewed(new_pod(), workload))["allowed"]
 
 
+async def test_who_opts_out_in_vain_is_told_so() -> None:
+    """A workload that is older than the rule is left alone as long as its pods run, and is not told."""
+    label = {MANAGED: "false", "volcano.sh/queue-name": "q"}
+    told = '"false" is ignored, for this namespace requires muster; remove the label'
+    world = knowing(queues=[queue(cpu="9")], namespaces=[requiring()])
+    for workload, warned in ((cluster(AFTER, labels=label), True), (cluster(BEFORE, labels=label), False)):
+        answer = answered(await review_workload(request(workload), world, DEFAULTS))
+        assert answer["allowed"]
+        assert any(one.endswith(told) for one in answer.get("warnings", [])) is warned
+
+
 async def test_replacements_of_work_that_is_older_than_the_rule_pass_as_before() -> None:
     """Until all pods are new it is left alone, however its pods look."""
     for new in (new_pod(), new_pod(schedulerName="my-own"), new_pod("no-such-role")):
