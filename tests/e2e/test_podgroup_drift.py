@@ -121,12 +121,17 @@ def test_a_queue_changed_while_it_runs_acts_at_the_next_admission(scene: Scene) 
 
 
 def test_two_workloads_of_one_group_name_never_mix(scene: Scene) -> None:
-    """The second is told, and runs when the first is gone, with a PodGroup of its own."""
+    """The second is told, and runs when the first is gone, with a PodGroup of its own.
+
+    It was there before the name was taken: a new one would be refused.
+    """
     queue = scene.queue(cpu="6")
+    job = pytorch_job(_GANG).workers(1).policy(queue=queue)
+    scene.apply(job.suspended())
     scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(1))
     scene.await_running(_GANG, 2)
     former = scene.pod_group(_GANG)["metadata"]["uid"]
-    scene.apply(pytorch_job(_GANG).workers(1).policy(queue=queue))
+    scene.apply(job.suspended(suspend=False))
     assert 'is that of RayCluster "demo"' in scene.await_event(_GANG, "ForeignPodGroup")
     of_job = [pod for pod in scene.pods(_GANG) if "training.kubeflow.org/job-name" in pod["metadata"]["labels"]]
     assert [gates(pod) for pod in of_job] == [[GATE]] * len(of_job)
