@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
@@ -300,10 +300,11 @@ def test_the_name_of_a_living_workloads_pod_group_is_refused_until_that_is_gone(
     metadata = {"name": "ray-holder-pg", "labels": {MANAGED_BY: MUSTER}, "ownerReferences": [owner]}
     desk.create({**group, "metadata": metadata})
     rival = pytorch_job("ray-holder-pg").policy(queue=desk.namespace).manifest()
-    assert 'the PodGroup "ray-holder-pg" belongs to another workload (RayCluster), and two gangs' in desk.refused(rival)
+    said = 'the PodGroup "ray-holder-pg" belongs to another workload (RayCluster), and two gangs'
+    # A read that does not come in time refuses nobody.
+    wait_for("the refusal", lambda: said in desk.ask(rival, dry_run=True).message, PATIENCE)
     desk.delete(RAY_CLUSTERS, "holder")
-    assert desk.warned(rival, dry_run=True) == []
-    desk.delete(POD_GROUPS, "ray-holder-pg")
+    wait_for("the name to be free", lambda: desk.ask(rival, dry_run=True).ok, PATIENCE)
 
 
 def test_claims_that_nothing_counts_are_warned_of(desk: Desk) -> None:
