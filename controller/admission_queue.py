@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.status_updates import Rounds
-from muster.model.gang_states import State
+from controller.status_updates import StatusUpdateSchedule
+from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
-from muster.observe.ledger_entry import beside, candidate, enter
+from muster.observe.ledger_entry import auxiliary_keys, candidate, enter_ledger
 from muster.observe.queues import view_of
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from muster.model.objects import Queue
-    from muster.observe.ledger_entry import Look, Standing
+    from muster.observe.ledger_entry import EntryContext, Standing
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
     from muster.resources.amounts import Resources
 
-__all__ = ["Line"]
+__all__ = ["AdmissionQueue"]
 
 
-class Line:
+class AdmissionQueue:
     """Those who hold and those who wait; `look_at` is called for every gang for which a change may mean something.
 
     Those who may start, or grow, are looked at once; the others only have other words to hear, in their turn. `clock`
@@ -40,7 +40,7 @@ class Line:
         self.lost: set[GangKey] = set()
         """Those for whose queue there is none: they stand in no line."""
         self._surplus: set[GangKey] = set()
-        self._rounds = Rounds()
+        self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
 
     def set_queue(self, queue: Queue) -> bool:
@@ -58,9 +58,9 @@ class Line:
         if self.ledger.bound(nodes):
             self.wake_all()
 
-    def enter(self, view: View, look: Look) -> Standing:
+    def enter(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, and tell nobody."""
-        standing = enter(view, self.ledger, look)
+        standing = enter_ledger(view, self.ledger, context)
         if standing.opening and standing.opening.surplus:
             self._surplus.add(view.key)
         else:
@@ -71,11 +71,11 @@ class Line:
             self.lost.discard(view.key)
         return standing
 
-    def stand(self, view: View, look: Look) -> Standing:
+    def stand(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, and wake its neighbours when that changes something for them."""
-        keys = (view.key, *beside(view.key))
+        keys = (view.key, *auxiliary_keys(view.key))
         before = {self.ledger.queue_of(key) for key in keys}
-        standing = self.enter(view, look)
+        standing = self.enter(view, context)
         if standing.changed:
             for queue in before | {self.ledger.queue_of(key) for key in keys}:
                 if queue is not None:
@@ -90,14 +90,14 @@ class Line:
         if standing.lost and view.intent is not None:
             return queue_not_found(view.intent.queue)
         if standing.gate is GateMode.ASSEMBLE:
-            return Decision(fits=True, state=State.ADMITTED, message="all its pods are there")
+            return Decision(fits=True, state=GangState.ADMITTED, message="all its pods are there")
         return self.ledger.decide(view.key, now)
 
-    def refusal(self, view: View, look: Look) -> Decision | None:
+    def refusal(self, view: View, context: EntryContext) -> Decision | None:
         """Why a gang that wants to start cannot, however much is free; None when it can."""
         if view.intent is not None and not self.ledger.tree.open_to(view.intent.queue, view.namespace):
             return queue_not_found(view.intent.queue)
-        return self.ledger.refusal(candidate(view, look.priorities, view.mark), look.now)
+        return self.ledger.refusal(candidate(view, context.priorities, view.mark), context.now)
 
     def leave(self, key: GangKey) -> None:
         """Take the gang out, and wake those who waited with it."""
@@ -117,8 +117,8 @@ class Line:
         Each is looked at once for a change: when thousands start, each start is no news for the others.
         """
         competing = self.ledger.competing(queue)
-        self._rounds.touch(competing)
-        startable = self.ledger.news(queue, self._wall())
+        self._status_updates.touch(competing)
+        startable = self.ledger.newly_startable(queue, self._wall())
         if startable is None:
             return
         growing = (key for key in self._surplus if self.ledger.queue_of(key) in competing)
@@ -128,12 +128,12 @@ class Line:
 
     def wake_all(self) -> None:
         """As `wake`, of all queues: where one stands may have changed, and so whom it competes with."""
-        for queue in self.ledger.fields():
+        for queue in self.ledger.subtrees():
             self.wake(queue)
 
     def tell(self) -> None:
         """Look at those whose words have changed, the head of each line first; to be called about every second."""
-        for key in self._rounds.due(self._clock(), self.ledger.waiting):
+        for key in self._status_updates.due(self._clock(), self.ledger.waiting):
             if key == key.gang:
                 self.give_turn(key)
                 self._look_at(key)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from controller.quota_shares import Shares
 from controller.requeue import delete_unplaced
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.times import text_of
 from muster.observe.ledger_entry import candidate
 from muster.observe.messages import lacking
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from controller.fenced_writes import Writer
     from controller.memory import Memory
     from controller.nudges import Nudges
-    from controller.pod_group_writer import Keeper
+    from controller.pod_group_writer import PodGroupWriter
     from controller.quota_shares import Shortage
     from controller.reports import Reporter
     from muster.observe.cluster import Cluster
-    from muster.observe.ledger_entry import Look
+    from muster.observe.ledger_entry import EntryContext
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
 
@@ -66,7 +66,7 @@ class Assembling:
         writer: Writer,
         cluster: Cluster,
         reporter: Reporter,
-        keeper: Keeper,
+        group_writer: PodGroupWriter,
         nudges: Nudges,
         *,
         look_again: Callable[[GangKey, float], None],
@@ -77,7 +77,7 @@ class Assembling:
         self._writer = writer
         self._cluster = cluster
         self._reporter = reporter
-        self._keeper = keeper
+        self._group_writer = group_writer
         self._nudges = nudges
         self._look_again = look_again
         self._see = see
@@ -92,7 +92,7 @@ class Assembling:
         self._shares.forget(key)
         self._given.pop(key, None)
 
-    async def wait(self, view: View, memory: Memory, look: Look) -> None:
+    async def wait(self, view: View, memory: Memory, context: EntryContext) -> None:
         """Say which pods are missing, but not in the moment in which an operator makes them one by one.
 
         Raises ApiError, and NotLeaderError.
@@ -107,13 +107,15 @@ class Assembling:
         quotas, gives = self._cluster.added.of(view.key.namespace).quotas, _gives(view)
         shortage = None
         if quotas and view.gang is not None and view.intent is not None:
-            order = candidate(view, look.priorities, look.mark).order
+            order = candidate(view, context.priorities, context.mark).order
             shortage = self._shares.look(view, quotas, order, gives=gives)
         words = lacking(view)
         if shortage is not None:
             words = f"{words}; {shortage.words}"
             self._look_again(view.key, _LOOK_AGAIN)
-        await self._keeper.report(view, memory, memory.still_waiting(view), State.ASSEMBLING, words + memory.aside)
+        await self._group_writer.report(
+            view, memory, memory.still_waiting(view), GangState.ASSEMBLING, words + memory.aside
+        )
         if shortage is not None and shortage.yields is not None and view.members:
             await self._give_back(view, memory, shortage)
 
@@ -133,9 +135,9 @@ class Assembling:
                 f'"{shortage.quota}" is given back to gang "{first.name if first else ""}"'
             )
             mark = Mark(requeued_at=text_of(self._wall()))
-            memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
+            memory.written = await self._reporter.mark(view, mark, GangState.REQUEUED, message)
             memory.mark = mark
-            self._reporter.tell(replace(view, pod_group=memory.written), State.REQUEUED, message, now)
+            self._reporter.tell(replace(view, pod_group=memory.written), GangState.REQUEUED, message, now)
         # At once: an operator that works on one gang after another would have made these again first each time.
         touched = [self._nudges.touch(self._see(first))] if first is not None else []
         await asyncio.gather(delete_unplaced(self._writer, view.members), *touched)

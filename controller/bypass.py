@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from muster.queueing.ledger import GangKey, Ledger
 
-__all__ = ["Passing"]
+__all__ = ["BypassTracker"]
 
 
-class Passing:
+class BypassTracker:
     """Remembers in the gangs' memories who was passed; `look_at` is called for each, so that its PodGroup says it."""
 
     def __init__(self, ledger: Ledger, memory: dict[GangKey, Memory], look_at: Callable[[GangKey], None]) -> None:

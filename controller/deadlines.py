@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.times import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.admission_queue import Line
+    from controller.admission_queue import AdmissionQueue
     from controller.memory import Memory
     from controller.reports import Reporter
     from muster.observe.view import View
@@ -23,12 +23,12 @@ __all__ = ["Deadlines"]
 class Deadlines:
     """Looks again at a gang when its limit is near and when it ends: `look_again` is called with it and the seconds."""
 
-    def __init__(self, line: Line, reporter: Reporter, look_again: Callable[[GangKey, float], None]) -> None:
+    def __init__(self, line: AdmissionQueue, reporter: Reporter, look_again: Callable[[GangKey, float], None]) -> None:
         self._line = line
         self._reporter = reporter
         self._look_again = look_again
 
-    def heed(self, view: View, state: State, memory: Memory, now: float) -> str:
+    def heed(self, view: View, state: GangState, memory: Memory, now: float) -> str:
         """The words for a limit that is near, "" elsewhere; the gang waits in this `state`."""
         limit = view.workload.deadline if view.workload else None
         if limit is None or limit.ends is None or limit.near is None:
@@ -46,5 +46,5 @@ class Deadlines:
         if memory.warned_of != limit.ends:
             memory.warned_of = limit.ends
             self._line.give_turn(view.key)
-            self._reporter.remark(view, State.DEADLINE_NEAR, f"{words}, and the gang still waits")
+            self._reporter.remark(view, GangState.DEADLINE_NEAR, f"{words}, and the gang still waits")
         return f"; {words}"

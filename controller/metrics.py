@@ -10,7 +10,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MUSTER, STATE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _BURSTS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 # client-go's, from a microsecond on, by tens.
 _TENFOLD = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10)
 _QUEUE = "gangs"
-_STATES = frozenset(map(str, State))
+_STATES = frozenset(map(str, GangState))
 
 
 class Metrics:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from controller.fenced_writes import Writer
     from controller.memory import Memory
     from controller.reports import Reporter
-    from muster.model.gang_states import State
+    from muster.model.gang_states import GangState
     from muster.model.objects import ObjectMeta
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import Mark, View
     from muster.queueing.ledger import GangKey
 
-__all__ = ["Keeper"]
+__all__ = ["PodGroupWriter"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _BEHIND = 5.0
 
 
-class Keeper:
+class PodGroupWriter:
     """Keeps the PodGroups as they should be; `look_again` is called with a gang and the seconds until it is due.
 
     `alive` is asked whether a PodGroup is still somebody's (`muster.observe.alive`). All of it raises ApiError for a
@@ -74,13 +74,13 @@ class Keeper:
         body = applicable(manifest, group)
         return decode(await self._writer.apply(POD_GROUPS, body, field_manager=WORKLOAD_MANAGER), PodGroup)
 
-    async def report(self, view: View, memory: Memory, mark: Mark, state: State, message: str) -> None:
+    async def report(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> None:
         """Bring annotations and events up to date; nothing is written when nothing changed."""
         if view.pod_group is not None and view.ours and not says(view, mark, state, message):
             await self.write(view, memory, mark, state, message)
         self._reporter.tell(view, state, message, self._clock())
 
-    async def write(self, view: View, memory: Memory, mark: Mark, state: State, message: str) -> View:
+    async def write(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> View:
         """Have the PodGroup say what was decided, and why."""
         words, now = annotations_of(mark, state, message), self._clock()
         wait = memory.words.wait(words, now)

@@ -10,25 +10,25 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.admission_queue import Line
+from controller.admission_queue import AdmissionQueue
 from controller.assembling import SILENCE, Assembling
-from controller.bypass import Passing
+from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import open_gates
 from controller.memory import Memory
 from controller.nudges import Nudges
-from controller.pod_group_writer import Keeper
+from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter
 from controller.requeue import delete_unplaced
 from controller.takeover import Takeover
 from muster.kube.errors import ApiError
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER, STATE
 from muster.model.times import text_of
 from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
-from muster.observe.ledger_entry import Look, Standing, queue_held, waits_for_a_node
+from muster.observe.ledger_entry import EntryContext, Standing, queue_held, waits_for_a_node
 from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, deferred, desired, lenient, unreserved
 from muster.observe.terminating import look_again_in
@@ -80,23 +80,23 @@ class Reconciler:
         self._defaults = defaults
         self._clock = clock
         self._wall = wall
-        self._line = Line(queue.add, clock=clock, wall=wall)
-        self._ledger = self._line.ledger
+        self._admission_queue = AdmissionQueue(queue.add, clock=clock, wall=wall)
+        self._ledger = self._admission_queue.ledger
         self._reporter = Reporter(writer, announcer)
-        self._keeper = Keeper(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
+        self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memory: dict[GangKey, Memory] = {}
-        self._passing = Passing(self._ledger, self._memory, queue.add)
-        self._deadlines = Deadlines(self._line, self._reporter, queue.add_after)
+        self._bypass = BypassTracker(self._ledger, self._memory, queue.add)
+        self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
         self._assembling = Assembling(
-            *(writer, cluster, self._reporter, self._keeper, self._nudges),
+            *(writer, cluster, self._reporter, self._group_writer, self._nudges),
             look_again=queue.add_after,
             see=self._observe,
             clock=clock,
             wall=wall,
         )
         self._evictions = Evictions(clock)
-        self._takeover = Takeover(cluster, self._line, self._memory, self._enter, queue.add)
+        self._takeover = Takeover(cluster, self._admission_queue, self._memory, self._enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
 
     def prime(self, groups: Iterable[PodGroup] = ()) -> Iterator[None]:
@@ -110,20 +110,20 @@ class Reconciler:
 
     def tell_who_waits(self) -> None:
         """Have those told anew how they stand for whom the words have changed; to be called about every second."""
-        self._line.tell()
+        self._admission_queue.tell()
 
     def queue_changed(self, change: Change[Queue]) -> None:
         """Take a queue's change into the ledger and look again at everybody for whom it may mean something."""
         name = change.object.metadata.name
-        terms = self._line.terms(name)
+        terms = self._admission_queue.terms(name)
         if change.new is None:
             changed = self._ledger.drop_queue(name)
             self._metrics.forget(name)
         else:
-            changed = self._line.set_queue(change.new)
+            changed = self._admission_queue.set_queue(change.new)
         if changed and not self._takeover.under_way:
-            self._line.wake_all()
-        if self._line.terms(name) != terms:
+            self._admission_queue.wake_all()
+        if self._admission_queue.terms(name) != terms:
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
             for key in self._cluster.gangs():
                 self.gang_changed(key)
@@ -135,7 +135,7 @@ class Reconciler:
 
     def bound(self, nodes: Resources | None) -> None:
         """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
-        self._line.bound(nodes)
+        self._admission_queue.bound(nodes)
 
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
@@ -151,7 +151,7 @@ class Reconciler:
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
         if self._reporter.tell_aside(view, memory) or standing.changed:
-            self._line.give_turn(key)
+            self._admission_queue.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
         evicted, out = self._evictions.wait(key), memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
@@ -164,12 +164,12 @@ class Reconciler:
             case Phase.GONE:
                 await self._leave(view)
             case Phase.FOREIGN:
-                if view.members or (view.outsiders and view.gang is not None):
+                if view.members or (view.unmanaged_pods and view.gang is not None):
                     self._reporter.tell(view, *messages.in_the_way(view), self._clock())
             case Phase.STALE:
-                await self._keeper.delete(view)
+                await self._group_writer.delete(view)
             case Phase.INVALID:
-                await self._keeper.report(view, memory, view.mark, State.INVALID, view.error)
+                await self._group_writer.report(view, memory, view.mark, GangState.INVALID, view.error)
             case Phase.RELEASED | Phase.NOT_MANAGED:
                 await self._release(view, standing, memory)
             case Phase.INACTIVE:
@@ -186,20 +186,20 @@ class Reconciler:
         return replace(view, pause=self._evictions.pause(key))
 
     def _stand(self, view: View) -> Standing:
-        lost = view.key in self._line.lost
-        standing = self._line.stand(view, self._look(view.key))
+        lost = view.key in self._admission_queue.lost
+        standing = self._admission_queue.stand(view, self._context(view.key))
         if lost and not standing.lost:  # Its queue is there now, for others too: who is first is decided among all.
-            for key in tuple(self._line.lost):
+            for key in tuple(self._admission_queue.lost):
                 self._enter(key)
         return standing
 
     def _enter(self, key: GangKey) -> None:
-        self._line.enter(self._observe(key), replace(self._look(key), grow=False))
+        self._admission_queue.enter(self._observe(key), replace(self._context(key), grow=False))
 
-    def _look(self, key: GangKey) -> Look:
+    def _context(self, key: GangKey) -> EntryContext:
         memory = self._memory.get(key) or Memory()
         known = memory.mark, memory.unplaced_since, memory.waiting, True, memory.refused.wait(self._clock()) > 0
-        return Look(self._wall(), self._cluster.priorities(), *known)
+        return EntryContext(self._wall(), self._cluster.priorities(), *known)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         if view.pod_group is None and not self._may_have_pod_group(view, standing):
@@ -210,7 +210,7 @@ class Reconciler:
             memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
             if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= SILENCE:
                 wanted = unreserved(view, wanted)
-            view = await self._keeper.ensure(replace(view, terms=memory.terms), memory, wanted)
+            view = await self._group_writer.ensure(replace(view, terms=memory.terms), memory, wanted)
         except ApiError as error:
             if error.conflict:
                 # Another PodGroup of that name, or none any more: the watch will tell.
@@ -221,7 +221,7 @@ class Reconciler:
         if view.pod_group is None:
             return
         if standing.phase is Phase.ASSEMBLING:
-            await self._assembling.wait(view, memory, self._look(view.key))
+            await self._assembling.wait(view, memory, self._context(view.key))
         elif standing.phase is Phase.WAITING:
             await self._decide(view, standing, memory)
         elif standing.phase is Phase.REQUEUED:
@@ -236,8 +236,8 @@ class Reconciler:
         where there is none for it: Volcano would keep room for it in a queue that is not its own.
         """
         waits = view.members and standing.phase is not Phase.ADMITTED
-        refusal = self._line.refusal(view, self._look(view.key)) if waits else None
-        if refusal is None or refusal.state not in (State.QUEUE_NOT_LEAF, State.QUEUE_NOT_FOUND):
+        refusal = self._admission_queue.refusal(view, self._context(view.key)) if waits else None
+        if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
             return bool(view.members)
         self._reporter.tell(view, refusal.state, refusal.message, self._clock())
         return False
@@ -248,13 +248,13 @@ class Reconciler:
         True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
         is refused for anything else waits for no room, or would keep it from all behind it.
         """
-        decision = self._line.refusal(view, self._look(view.key))
-        if decision is not None and decision.state in (State.QUEUE_NOT_FOUND, State.QUEUE_CLOSED):
+        decision = self._admission_queue.refusal(view, self._context(view.key))
+        if decision is not None and decision.state in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
             self._reporter.tell(view, decision.state, decision.message, self._clock())
             return standing.phase is Phase.WAITING
         if standing.phase is not Phase.ADMITTED:
-            self._line.leave(view.key)
-        self._reporter.tell(view, State.INVALID, f"the PodGroup was refused: {error.message}", self._clock())
+            self._admission_queue.leave(view.key)
+        self._reporter.tell(view, GangState.INVALID, f"the PodGroup was refused: {error.message}", self._clock())
         return False
 
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
@@ -262,48 +262,48 @@ class Reconciler:
         mark = memory.left_alone(view)
         state, message = messages.left_alone(view)
         if standing.lost and view.members:
-            state, message = State.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
+            state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
         elif view.members:
-            view = await self._keeper.ensure(view, memory, lenient(view))
+            view = await self._group_writer.ensure(view, memory, lenient(view))
             if standing.opening is not None:
                 memory.opened |= set(await self._open_gates(standing.opening.members))
                 message += messages.beyond(standing.opening, {})
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
-            await self._keeper.report(view, memory, mark, state, message)
+            await self._group_writer.report(view, memory, mark, state, message)
 
     async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
         """Admit the gang if it may start, else write down why it waits."""
         now = self._wall()
-        decision = self._line.decide(view, standing, now)
+        decision = self._admission_queue.decide(view, standing, now)
         if decision is None or memory.refused.wait(self._clock()) > 0:
             return
         if not decision.fits:
             message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
             # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
-            if memory.said[0] == decision.state and not self._line.take_turn(view.key):
+            if memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
                 message = memory.said[1]
-            await self._keeper.report(view, memory, memory.still_waiting(view), decision.state, message)
+            await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
             return
-        passed = self._passing.by(view.key, now)
+        passed = self._bypass.by(view.key, now)
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         before, view = memory.mark, memory.granted(view, now)
         standing = self._stand(view)
         try:
-            memory.written = await self._reporter.mark(view, memory.mark, State.ADMITTED, decision.message)
+            memory.written = await self._reporter.mark(view, memory.mark, GangState.ADMITTED, decision.message)
         except ApiError as error:
             if error.refused:
                 memory.mark = before
                 if not error.conflict:
                     memory.refused.note(view.pod_group, self._clock())
-                    self._reporter.tell(view, State.INVALID, messages.unmarked(error.message), self._clock())
+                    self._reporter.tell(view, GangState.INVALID, messages.unmarked(error.message), self._clock())
                 self._stand(view)
             else:
                 # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
-                self._passing.note(passed, now)
+                self._bypass.note(passed, now)
             raise
-        self._passing.note(passed, now)
-        self._reporter.tell(view, State.ADMITTED, decision.message, self._clock())
+        self._bypass.note(passed, now)
+        self._reporter.tell(view, GangState.ADMITTED, decision.message, self._clock())
         self._metrics.admitted(self._ledger.queue_of(view.key) or "", now - (view.since or now))
         await self._open(replace(view, pod_group=memory.written), standing, memory)
 
@@ -314,7 +314,7 @@ class Reconciler:
         message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
         mark = memory.admitted(view, standing.wave, now)
         if view.marked_for != view.uid and standing.opening is not None and standing.opening.members:
-            view = await self._keeper.write(view, memory, mark, State.ADMITTED, message)
+            view = await self._group_writer.write(view, memory, mark, GangState.ADMITTED, message)
         if standing.requeues is not None:
             if standing.requeues <= now:
                 await self._requeue(view, memory)
@@ -324,18 +324,18 @@ class Reconciler:
         if opening is not None and opening.members:
             if opening.grows:
                 memory.unplaced_since = now
-                self._passing.note(self._passing.by(view.key, now, growth=opening.growth), now)
+                self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
             memory.opened |= set(opened := await self._open_gates(opening.members))
             self._evictions.opened(view.key, opened)
         if opening is not None:
             message += messages.beyond(opening, standing.stuck)
         message += memory.aside + (f"; {later}" if (later := deferred(view)) else "")
-        state = State.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else State.ADMITTED
+        state = GangState.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else GangState.ADMITTED
         if standing.softens is not None and not standing.soft:
             self._queue.add_after(view.key, standing.softens - now)
         elif standing.soft and not (view.members and all(member.held for member in view.members)):
-            state, message = State.UNSCHEDULABLE, f"{message}; {messages.of_the_scheduler(view)}"
-        await self._keeper.report(view, memory, memory.mark, state, message)
+            state, message = GangState.UNSCHEDULABLE, f"{message}; {messages.of_the_scheduler(view)}"
+        await self._group_writer.report(view, memory, memory.mark, state, message)
 
     async def _requeue(self, view: View, memory: Memory) -> None:
         """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.
@@ -347,17 +347,17 @@ class Reconciler:
             f"no pod found a node within {asked}, so that the place is given back; {messages.of_the_scheduler(view)}"
         )
         mark = Mark(requeued_at=text_of(self._wall()))
-        memory.written = await self._reporter.mark(view, mark, State.REQUEUED, message)
+        memory.written = await self._reporter.mark(view, mark, GangState.REQUEUED, message)
         memory.mark = mark
         view = replace(view, pod_group=memory.written)
-        self._reporter.tell(view, State.REQUEUED, message, self._clock())
+        self._reporter.tell(view, GangState.REQUEUED, message, self._clock())
         self._stand(view)
         await delete_unplaced(self._writer, given_back(view, mark.requeued_at))
 
     async def _queue_again(self, view: View, memory: Memory) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""
         memory.mark = Mark(requeued_at=view.mark.requeued_at)
-        await self._keeper.report(view, memory, memory.mark, State.REQUEUED, messages.too_large(view))
+        await self._group_writer.report(view, memory, memory.mark, GangState.REQUEUED, messages.too_large(view))
 
     async def _open_gates(self, members: Sequence[Member]) -> list[str]:
         """Open the gates of these pods; gives the UIDs of those that are open now."""
@@ -374,18 +374,18 @@ class Reconciler:
             return
         state, message = messages.at_rest(view.workload)
         if view.mark != Mark() or view.pod_group.metadata.annotations.get(STATE) != state:
-            await self._keeper.report(view, memory, Mark(), state, message)
+            await self._group_writer.report(view, memory, Mark(), state, message)
             # Without the mark its place is free.
             view = self._observe(view.key)
             self._stand(view)
         if view.pod_group is not None and view.pod_group.status.phase in RESERVING:
-            await self._keeper.ensure(view, memory, unreserved(view, desired(view, admitted=True)))
+            await self._group_writer.ensure(view, memory, unreserved(view, desired(view, admitted=True)))
 
     async def _leave(self, view: View) -> None:
         """Nobody is left to work for."""
         if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
             # Nobody owns the PodGroup of plain pods: it goes when the last of them has gone.
-            await self._keeper.delete(view)
+            await self._group_writer.delete(view)
         memory = self._memory.pop(view.key, Memory())
         if memory.opened:
             # Pods of it may run which the watch still shows as held.
@@ -393,6 +393,6 @@ class Reconciler:
         self._reporter.forget(memory.workload)
         self._nudges.forget(view.key)
         self._evictions.forget(view.key)
-        self._line.forget(view.key)
+        self._admission_queue.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)

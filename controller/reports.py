@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
 from muster.kube.events import Regarding
 from muster.kube.resource import POD_GROUPS
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup, decode
 from muster.observe.messages import aside, still_held, to_a_maker, to_a_rival
@@ -33,17 +33,17 @@ logger = logging.getLogger(__name__)
 LEDGER_MANAGER = "muster-ledger"
 _WARNINGS = frozenset(
     {
-        State.EXCEEDS_CAPABILITY,
-        State.QUEUE_NOT_FOUND,
-        State.QUEUE_CLOSED,
-        State.QUEUE_NOT_LEAF,
-        State.DEADLINE_PASSED,
-        State.UNSCHEDULABLE,
-        State.INVALID,
-        State.FOREIGN_POD_GROUP,
-        State.DEADLINE_NEAR,
-        State.REQUEUED,
-        State.STILL_HELD,
+        GangState.EXCEEDS_CAPABILITY,
+        GangState.QUEUE_NOT_FOUND,
+        GangState.QUEUE_CLOSED,
+        GangState.QUEUE_NOT_LEAF,
+        GangState.DEADLINE_PASSED,
+        GangState.UNSCHEDULABLE,
+        GangState.INVALID,
+        GangState.FOREIGN_POD_GROUP,
+        GangState.DEADLINE_NEAR,
+        GangState.REQUEUED,
+        GangState.STILL_HELD,
     },
 )
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
@@ -61,7 +61,7 @@ class _Said:
     interval: float = _SHORTEST_INTERVAL
     budget: Budget = field(default_factory=lambda: Budget(GANG_PER_SECOND, GANG_AT_ONCE))
 
-    def worth_saying(self, state: State, message: str, now: float) -> bool:
+    def worth_saying(self, state: GangState, message: str, now: float) -> bool:
         """Whether to say this now; it then counts as said."""
         if self.state == state and (self.message == message or now < self.at + self.interval):
             self.message = message
@@ -73,12 +73,12 @@ class _Said:
         return True
 
 
-def annotations_of(mark: Mark, state: State, message: str) -> dict[str, str]:
+def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]:
     """What was decided, and why, as annotations of the gang's PodGroup."""
     return {**mark.annotations, STATE: str(state), MESSAGE: message}
 
 
-def says(view: View, mark: Mark, state: State, message: str) -> bool:
+def says(view: View, mark: Mark, state: GangState, message: str) -> bool:
     """Whether the gang's PodGroup says what was decided, and why."""
     said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
     return view.mark == mark and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
@@ -93,7 +93,7 @@ class Reporter:
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
 
-    async def mark(self, view: View, mark: Mark, state: State, message: str) -> PodGroup:
+    async def mark(self, view: View, mark: Mark, state: GangState, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
 
         Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced meanwhile.
@@ -124,7 +124,7 @@ class Reporter:
             return
         for kind, decoded in view.rivals:
             rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above())
-            self.tell(rival, State.FOREIGN_POD_GROUP, to_a_rival(view), now)
+            self.tell(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
     def _tell_shut_out(self, view: View, *, shut_out: bool) -> None:
         """Tell, once, whoever made a PodGroup in a queue that is not there for its namespace.
@@ -140,12 +140,12 @@ class Reporter:
             logger.warning("%s: its PodGroup is in queue %s, which is not there for its namespace", view.key, queue)
             about = Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid)
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
-            self._announcer.say(about, str(State.QUEUE_NOT_FOUND), message, warning=True)
+            self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
     def tell_aside(self, view: View, memory: Memory) -> bool:
         """Tell, once, who took back what held pods were made for; True where the gang's words have more to say."""
         if view.withdrawn and not memory.withdrawn:
-            self.remark(view, State.STILL_HELD, still_held(view))
+            self.remark(view, GangState.STILL_HELD, still_held(view))
         before, memory.aside, memory.withdrawn = memory.aside, aside(view), view.withdrawn
         return memory.aside != before
 
@@ -153,7 +153,7 @@ class Reporter:
         """Drop what was said of a workload that is gone."""
         self._said.pop(uid, None)
 
-    def tell(self, view: View, state: State, message: str, now: float) -> None:
+    def tell(self, view: View, state: GangState, message: str, now: float) -> None:
         """Have it said on the workload, its PodGroup and who made it, unless it was before.
 
         `now` is of a monotonic clock.
@@ -170,7 +170,7 @@ class Reporter:
         if said.worth_saying(state, message, now):
             self.remark(view, state, message)
 
-    def remark(self, view: View, state: State, message: str) -> None:
+    def remark(self, view: View, state: GangState, message: str) -> None:
         """Have it said on the workload, its PodGroup and who made it, whatever was said before."""
         if view.decoded is None or view.kind is None:
             return

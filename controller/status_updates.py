@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from muster.queueing.ledger import GangKey
 
-__all__ = ["Rounds"]
+__all__ = ["StatusUpdateSchedule"]
 
 _HEAD = 10  # gangs of a queue
 _HEADS_AT_ONCE = 100  # gangs of all queues; whole heads always
@@ -23,7 +23,7 @@ _BEHIND_AT_ONCE = 20  # gangs of all queues
 _ROUND = 30.0  # seconds from the begin of one round of a queue to the begin of the next
 
 
-class Rounds:
+class StatusUpdateSchedule:
     """The queues in which something happened since everybody there was told. Times are seconds of one clock."""
 
     def __init__(self) -> None:

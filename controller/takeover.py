@@ -15,7 +15,7 @@ from muster.queueing.ledger import GangKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from controller.admission_queue import Line
+    from controller.admission_queue import AdmissionQueue
     from muster.model.objects import PodGroup
     from muster.observe.cluster import Cluster
 
@@ -31,7 +31,7 @@ class Takeover:
     def __init__(
         self,
         cluster: Cluster,
-        line: Line,
+        line: AdmissionQueue,
         memory: dict[GangKey, Memory],
         enter: Callable[[GangKey], None],
         look_at: Callable[[GangKey], None],

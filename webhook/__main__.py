@@ -27,7 +27,7 @@ from webhook.server.listener import Listener
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.certificates.serving import Keeper
+    from webhook.certificates.serving import CertificateSource
 
 logger = logging.getLogger("webhook")
 
@@ -117,7 +117,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
                 task.cancel()
 
 
-def _certificate(trust: Keeper) -> str:
+def _certificate(trust: CertificateSource) -> str:
     """What is missing of a certificate that the apiserver accepts; "" when nothing is."""
     if not trust.loaded.is_set():
         return "not yet"
@@ -127,7 +127,7 @@ def _certificate(trust: Keeper) -> str:
 async def _serve(
     arguments: argparse.Namespace,
     listener: Listener,
-    trust: Keeper,
+    trust: CertificateSource,
     stop: asyncio.Event,
     synced: Callable[[], bool],
 ) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry, Metric
 
-    from webhook.certificates.serving import Keeper
-    from webhook.reviews.admission_review import Answer
+    from webhook.certificates.serving import CertificateSource
+    from webhook.reviews.admission_review import AdmissionResponse
 
 __all__ = ["CertificateDates", "Metrics", "Reviews", "show_load"]
 
@@ -83,7 +83,7 @@ class Reviews:
         self._refusals = refusals
         self._warnings = warnings
 
-    def answered(self, answer: Answer, seconds: float) -> None:
+    def answered(self, answer: AdmissionResponse, seconds: float) -> None:
         """A review was answered after so many seconds."""
         self._answered[answer.allowed].inc()
         self._durations.observe(seconds)
@@ -109,7 +109,7 @@ def show_load(reviews: Callable[[], int], connections: Callable[[], int], regist
 class CertificateDates(Collector):
     """Until when the certificates serve, and whether the apiserver trusts them, read when Prometheus asks."""
 
-    def __init__(self, trust: Keeper, registry: CollectorRegistry) -> None:
+    def __init__(self, trust: CertificateSource, registry: CollectorRegistry) -> None:
         self._trust = trust
         registry.register(self)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.audited import print_audit
-from muster.cli.known import Known
+from muster.cli.known import PlanContext
 from muster.cli.output import as_long_as_read
 from muster.cli.queue_audit import QueueAudit
 from muster.cli.reading import PATIENCE, learn_all
 from muster.gangs.gang import priority_values
-from muster.gangs.intent import Defaults, speaks
+from muster.gangs.intent import Defaults, is_managed
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
@@ -72,7 +72,7 @@ class Audit:
 
     defaults: Defaults
     excluded: frozenset[str] = frozenset()
-    known: Known = field(default_factory=Known)
+    known: PlanContext = field(default_factory=PlanContext)
     unlisted: set[Resource] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)
     looked_at: set[_Key] = field(default_factory=set)
@@ -144,7 +144,7 @@ class Audit:
         except InvalidObjectError:
             self.note(f"one of {resource_of(kind).full_name} cannot be read: {error}")
             return
-        if speaks(meta, SchedulingPolicy(), self._context(meta).around):
+        if is_managed(meta, SchedulingPolicy(), self._context(meta).around):
             self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
 
     def _enter_workload(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from muster.cli.explained import print_explained
 from muster.cli.output import as_long_as_read, print_data
-from muster.cli.picture import Books, Picture, look
+from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, gang_name, parse_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent, foreign_scheduler
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.names import GATE, MANAGED, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
 from muster.observe.ledger_entry import candidate
@@ -65,11 +65,11 @@ async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         picture = Picture.begun(arguments)
         subjects = await find(client, word, name, namespace, picture)
         await look(client, namespace, picture)
-    books = picture.books(time.time())
-    return [explain(subject, picture, books) for subject in subjects]
+    snapshot = picture.ledger_snapshot(time.time())
+    return [explain(subject, picture, snapshot) for subject in subjects]
 
 
-def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
+def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
     """All that there is to say of one workload; None where a thing does not apply or is not known."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
@@ -95,20 +95,23 @@ def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
         entry["message"] = subject.makes_none
         return entry
     if subject.kind not in GANG_KINDS and subject.kind.owns_pod_group:
-        entry |= {"state": str(State.NOT_MANAGED), "message": f"muster plans {subject.kind.kind}s, and holds none yet"}
+        entry |= {
+            "state": str(GangState.NOT_MANAGED),
+            "message": f"muster plans {subject.kind.kind}s, and holds none yet",
+        }
         return entry
     around = picture.cluster.around(subject.kind, subject.decoded)
-    view = books.views.get(key) or observe(key, picture.cluster, picture.defaults)
+    view = snapshot.views.get(key) or observe(key, picture.cluster, picture.defaults)
     try:
         workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
         intent = view.intent if view.withdrawn else find_intent(workload, picture.defaults, around)
-        additions = picture.cluster.added.of(key.namespace)
-        gang = gang_of(workload, intent, picture.cluster.priorities(), additions) if intent else None
+        pod_defaults = picture.cluster.added.of(key.namespace)
+        gang = gang_of(workload, intent, picture.cluster.priorities(), pod_defaults) if intent else None
     except InvalidObjectError as error:
-        entry |= {"state": str(State.INVALID), "message": str(error)}
+        entry |= {"state": str(GangState.INVALID), "message": str(error)}
         return entry
     why_not = "" if intent else _why_not(workload, picture.defaults, around)
-    state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, books))
+    state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, snapshot))
     entry |= {"state": state, "message": message, "gang": _group(key, view)}
     if intent is not None and gang is not None:
         entry["scheduling"] = {
@@ -118,14 +121,14 @@ def explain(subject: Subject, picture: Picture, books: Books) -> dict[str, Any]:
             "from": dict(intent.said),
         }
         entry["roles"] = _roles(subject, gang)
-        if state != State.NOT_MANAGED:
-            entry |= _room(view, gang, _queue(view, intent), picture, books)
+        if state != GangState.NOT_MANAGED:
+            entry |= _room(view, gang, _queue(view, intent), picture, snapshot)
     return entry
 
 
-def _lost(view: View, intent: Intent | None, picture: Picture, books: Books) -> Decision | None:
+def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
     """What is said where there is no queue for the gang; None where there is one, or where nobody can see whether."""
-    tree, namespace = books.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
+    tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
     if intent is None or not tree or namespace is None or tree.open_to(intent.queue, view.namespace):
         return None
     return queue_not_found(intent.queue)
@@ -142,19 +145,22 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     if group is not None and view.ours and group.metadata.annotations.get(STATE):
         said = group.metadata.annotations
         return said[STATE], said.get(MESSAGE, "")
-    if group is not None and not view.ours and (view.members or view.outsiders):
+    if group is not None and not view.ours and (view.members or view.unmanaged_pods):
         return in_the_way(view)
     if why_not:
-        return State.NOT_MANAGED, why_not
+        return GangState.NOT_MANAGED, why_not
     if view.left_alone:
         return left_alone(view)
     if not workload.active:
         return at_rest(workload)
     if not living:
-        return State.ASSEMBLING, "it has no pods yet; its operator makes them, and says in its events why not"
+        return GangState.ASSEMBLING, "it has no pods yet; its operator makes them, and says in its events why not"
     if lost is not None:
         return lost.state, lost.message
-    return State.ASSEMBLING, "the controller has said nothing of it yet; when that lasts, is muster-controller running?"
+    return (
+        GangState.ASSEMBLING,
+        "the controller has said nothing of it yet; when that lasts, is muster-controller running?",
+    )
 
 
 def _why_not(workload: Workload, defaults: Defaults, around: Surroundings) -> str:
@@ -203,11 +209,11 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
     ]
 
 
-def _room(view: View, gang: Gang, queue: str, picture: Picture, books: Books) -> dict[str, Any]:
+def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
     """What it needs or holds, what is free on every level above it, and who holds the rest."""
-    ledger, key = books.ledger, view.key
+    ledger, key = snapshot.ledger, view.key
     held = ledger.holds(key)
-    position = ledger.position(key, books.now)
+    position = ledger.position(key, snapshot.now)
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
         need = candidate(view, picture.cluster.priorities(), Mark()).need

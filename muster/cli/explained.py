@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts, painted, wrapped
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
 
@@ -17,13 +17,13 @@ __all__ = ["print_explained"]
 
 _GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 _PAINTS = {
-    State.RUNNING: _GREEN,
-    State.ADMITTED: _GREEN,
-    State.FINISHED: _GREEN,
-    State.INVALID: _RED,
-    State.EXCEEDS_CAPABILITY: _RED,
-    State.QUEUE_NOT_FOUND: _RED,
-    State.FOREIGN_POD_GROUP: _RED,
+    GangState.RUNNING: _GREEN,
+    GangState.ADMITTED: _GREEN,
+    GangState.FINISHED: _GREEN,
+    GangState.INVALID: _RED,
+    GangState.EXCEEDS_CAPABILITY: _RED,
+    GangState.QUEUE_NOT_FOUND: _RED,
+    GangState.FOREIGN_POD_GROUP: _RED,
 }
 _HOLDERS = 10
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

@@ -13,7 +13,7 @@ from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, Prio
 from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
 from muster.resources.amounts import parse_resources
 from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.resources.resource_quotas import limits as limits_of
 from muster.validation.workload import Context
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from muster.kube.errors import ApiError
     from muster.kube.resource import Resource
 
-__all__ = ["Known", "from_cluster"]
+__all__ = ["PlanContext", "from_cluster"]
 
 
 @dataclass(slots=True)
-class Known:
+class PlanContext:
     """The context of a plan. Without any queue nothing is judged by queues; without any class none is unknown."""
 
     queues: QueueTree = field(default_factory=QueueTree)
@@ -87,7 +87,7 @@ class Known:
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
             around=Surroundings(namespace=around),
-            additions=Additions(
+            pod_defaults=PodDefaults(
                 tuple(self.ranges.get(namespace, {}).values()),
                 self.runtimes or None,
                 tuple(self.quotas.get(namespace, {}).values()),
@@ -108,7 +108,7 @@ def _check(limits: LimitRange) -> None:
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
 
 
-def from_cluster(kubeconfig: str | None) -> Known:
+def from_cluster(kubeconfig: str | None) -> PlanContext:
     """The context that a cluster gives; raises InputError saying what could not be read."""
     # Only here: without a cluster nobody should pay for the client's start.
     import asyncio  # noqa: PLC0415
@@ -117,8 +117,8 @@ def from_cluster(kubeconfig: str | None) -> Known:
     from muster.kube.client import Client  # noqa: PLC0415
     from muster.kube.config import ConfigError  # noqa: PLC0415
 
-    async def read() -> Known:
-        known = Known()
+    async def read() -> PlanContext:
+        known = PlanContext()
         async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
             await learn_all(client, known, unlisted, unread)
         return known

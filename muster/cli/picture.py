@@ -15,7 +15,7 @@ from muster.kube.resource import NAMESPACES, NODES, PODS
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.cluster import Cluster, Watched
-from muster.observe.ledger_entry import Look, enter
+from muster.observe.ledger_entry import EntryContext, enter_ledger
 from muster.observe.nodes import OTHERS, NodeRoom
 from muster.observe.view import View, observe
 from muster.queueing.ledger import GangKey, Ledger
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.resources.amounts import Resources
 
-__all__ = ["Books", "Picture", "look"]
+__all__ = ["LedgerSnapshot", "Picture", "look"]
 
 _CONSEQUENCES = {
     "queues.scheduling.volcano.sh": "limits, and what is free, are unknown",
@@ -63,20 +63,20 @@ class Picture:
         defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate))
         return cls(defaults=defaults, by_nodes=arguments.bound == "nodes")
 
-    def books(self, now: float) -> Books:
+    def ledger_snapshot(self, now: float) -> LedgerSnapshot:
         """The ledger of all gangs in sight, at `now` in seconds of the wall clock."""
-        books = Books(Ledger(), {}, now)
+        snapshot = LedgerSnapshot(Ledger(), {}, now)
         for queue in self.cluster.queues:
             try:
-                books.ledger.set_queue(read_queue(queue))
+                snapshot.ledger.set_queue(read_queue(queue))
             except InvalidObjectError as error:
                 self.note(f"queue {queue.metadata.name} cannot be read, and nothing new starts there: {error}")
-        books.ledger.bound(self.nodes)
+        snapshot.ledger.bound(self.nodes)
         priorities = self.cluster.priorities()
         for key in self.cluster.gangs():
-            view = books.views[key] = observe(key, self.cluster, self.defaults, now=now)
-            enter(view, books.ledger, Look(now, priorities, grow=False))
-        return books
+            view = snapshot.views[key] = observe(key, self.cluster, self.defaults, now=now)
+            enter_ledger(view, snapshot.ledger, EntryContext(now, priorities, grow=False))
+        return snapshot
 
     def note(self, text: str) -> None:
         """Remember what is not known, once."""
@@ -85,7 +85,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class LedgerSnapshot:
     """The ledger, and every gang in it as it stands."""
 
     ledger: Ledger
@@ -102,7 +102,7 @@ async def look(client: Client, namespace: str, picture: Picture) -> None:
         scope = await _list(client, watched, namespace, picture)
         if scope is not _UNREADABLE:
             picture.scopes.append((watched, scope or None))
-    tree = picture.books(0.0).ledger.tree
+    tree = picture.ledger_snapshot(0.0).ledger.tree
     if picture.by_nodes or tree.bound_by_nodes:
         picture.nodes = await _nodes(client, picture)
 

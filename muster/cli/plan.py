@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import msgspec
 
-from muster.cli.known import Known, from_cluster
+from muster.cli.known import PlanContext, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.table import print_table
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             gate=GateMode(arguments.gate),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
-        known = from_cluster(arguments.kubeconfig) if arguments.cluster else Known()
+        known = from_cluster(arguments.kubeconfig) if arguments.cluster else PlanContext()
         entries = plan(documents, defaults, known)
     except InputError as error:
         _note(str(error))
@@ -70,13 +70,13 @@ def _print(entries: list[dict[str, Any]], form: str) -> None:
         print_table(entries, sys.stdout)
 
 
-def plan(documents: Iterable[Document], defaults: Defaults, known: Known | None = None) -> list[dict[str, Any]]:
+def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None) -> list[dict[str, Any]]:
     """One entry per workload, in input order; documents of other kinds are context, or noted on standard error.
 
     `known` is context from elsewhere; what the documents say goes before it.
     """
     documents = list(documents)
-    known = known or Known()
+    known = known or PlanContext()
     workloads = []
     for document in documents:
         kind = kind_of(document.api_version, document.kind)
@@ -91,7 +91,7 @@ def _note(text: str) -> None:
     print(f"muster plan: {printable(text)}", file=sys.stderr)
 
 
-def _entry(document: Document, kind: Kind, known: Known, defaults: Defaults) -> dict[str, Any]:
+def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> dict[str, Any]:
     meta = _metadata(document)
     context = known.context(meta["namespace"], defaults)
     try:

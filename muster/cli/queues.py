@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.cli.columns import aligned
 from muster.cli.output import as_long_as_read, print_data
-from muster.cli.picture import Books, Picture, look
+from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ApiError, ConfigError) as error:
         print(f"muster queues: {error}", file=sys.stderr)
         return _CANNOT_ASK
-    entries = queue_entries(picture.books(time.time()), whole=picture.whole)
+    entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
     with as_long_as_read():
         if print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
             return 0
@@ -62,14 +62,14 @@ async def _look(arguments: argparse.Namespace) -> Picture:
         return picture
 
 
-def queue_entries(books: Books, *, whole: bool) -> list[dict[str, Any]]:
+def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, Any]]:
     """Every queue, parents before children; `used` is None where not `whole`: what is out of sight may hold more."""
-    return [_entry(books, name, depth, whole=whole) for name, depth in _in_tree(books)]
+    return [_entry(snapshot, name, depth, whole=whole) for name, depth in _in_tree(snapshot)]
 
 
-def _in_tree(books: Books) -> Iterator[tuple[str, int]]:
+def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
     children: dict[str, list[str]] = {}
-    for view in books.ledger.tree:
+    for view in snapshot.ledger.tree:
         children.setdefault(view.parent, []).append(view.name)
     known = {name for names in children.values() for name in names}
     seen: set[str] = set()
@@ -88,8 +88,8 @@ def _in_tree(books: Books) -> Iterator[tuple[str, int]]:
         yield from below(parent, 1 if parent in seen else 0)
 
 
-def _entry(books: Books, name: str, depth: int, *, whole: bool) -> dict[str, Any]:
-    ledger = books.ledger
+def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> dict[str, Any]:
+    ledger = snapshot.ledger
     view = ledger.tree.get(name)
     limit = ledger.tree.limit(name)
     return {
@@ -126,16 +126,16 @@ def _room(used: Mapping[str, str] | None, limit: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {has} / {limit.get(name, '-')}" for name, has in zip(names, known, strict=True)) or "-"
 
 
-def gang_entries(books: Books) -> list[dict[str, Any]]:
+def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     """Every gang that waits or holds: who waits first, in order, then who holds."""
-    ledger, entries = books.ledger, []
-    for queue in sorted({name for key in books.views if (name := ledger.queue_of(key)) is not None}):
+    ledger, entries = snapshot.ledger, []
+    for queue in sorted({name for key in snapshot.views if (name := ledger.queue_of(key)) is not None}):
         for place, key in enumerate(ledger.waiting(queue), 1):
-            if key in books.views:
-                entries.append(_gang(books.views[key], queue, None, str(place)))
+            if key in snapshot.views:
+                entries.append(_gang(snapshot.views[key], queue, None, str(place)))
         for key, claim in sorted(ledger.claims(queue).items()):
-            if key in books.views:
-                entries.append(_gang(books.views[key], queue, claim.resources, "-"))
+            if key in snapshot.views:
+                entries.append(_gang(snapshot.views[key], queue, claim.resources, "-"))
     return entries
 
 
@@ -209,12 +209,12 @@ async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> Non
 
 def screen(picture: Picture, now: float) -> list[str]:
     """What `muster watch` shows."""
-    books = picture.books(now)
+    snapshot = picture.ledger_snapshot(now)
     rows = [
         [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
-        for entry in gang_entries(books)
+        for entry in gang_entries(snapshot)
     ]
-    lines = queue_lines(queue_entries(books, whole=picture.whole))
+    lines = queue_lines(queue_entries(snapshot, whole=picture.whole))
     if rows:
         lines += ["", *aligned(["QUEUE", "PLACE", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
     return [*lines, *(f"({missing})" for missing in picture.missing)]

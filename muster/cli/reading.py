@@ -23,7 +23,7 @@ from muster.workloads import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from muster.cli.known import Known
+    from muster.cli.known import PlanContext
     from muster.kube.client import Client
     from muster.kube.resource import Resource
 
@@ -35,7 +35,7 @@ PATIENCE = 15.0
 
 async def learn_all(
     client: Client,
-    known: Known,
+    known: PlanContext,
     unlisted: Callable[[Resource, ApiError], None],
     unread: Callable[[InputError], None],
     namespace: str | None = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from muster.gangs.intent import Intent
     from muster.model.objects import PriorityClass
-    from muster.resources.pod_defaults import Additions
+    from muster.resources.pod_defaults import PodDefaults
     from muster.resources.quantity import Quantity
     from muster.workloads import RoleSpec, Workload
 
@@ -123,7 +123,7 @@ def gang_of(
     workload: Workload,
     intent: Intent,
     priorities: Mapping[str, int],
-    additions: Additions = NOTHING_ADDED,
+    pod_defaults: PodDefaults = NOTHING_ADDED,
 ) -> Gang:
     """The gang of a workload.
 
@@ -150,7 +150,7 @@ def gang_of(
         raise InvalidObjectError(
             "spec", f"{least} pods are more than the {_MOST_PODS} of a PodGroup; lower the replicas"
         )
-    roles = tuple(_roles(specs, least, additions))
+    roles = tuple(_roles(specs, least, pod_defaults))
     if workload.policy.min_resources is not None:
         min_resources = parse_resources(
             workload.policy.min_resources,
@@ -197,7 +197,7 @@ def _checked_min_available(available: int, workload: Workload, replicas: int) ->
     return available
 
 
-def _roles(specs: list[RoleSpec], least: int, additions: Additions) -> list[Role]:
+def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list[Role]:
     # The roles' own minimums hold while they are no more than `least`; what is left of it is filled up in order.
     own = sum(spec.minimum for spec in specs)
     left = least - own if own <= least else least
@@ -206,7 +206,7 @@ def _roles(specs: list[RoleSpec], least: int, additions: Additions) -> list[Role
         minimum = spec.minimum if own <= least else 0
         more = min(spec.replicas - minimum, left) if spec.gated else 0
         left -= more
-        requests = pod_requests(additions.completed(spec.template.spec, path=spec.path), path=spec.path)
+        requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
         roles.append(replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first))
     return roles

@@ -38,11 +38,11 @@ __all__ = [
     "Surroundings",
     "find_intent",
     "foreign_scheduler",
+    "is_managed",
     "may_run_beside",
     "named_queue",
     "required",
     "required_since",
-    "speaks",
 ]
 
 
@@ -95,7 +95,7 @@ class Intent:
     topology: Topology | None = field(default=None)
 
 
-def speaks(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
+def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
     """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
     nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
     if required(around.namespace):
@@ -144,7 +144,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
     muster's where the namespace requires one of these.
     """
     policy = workload.policy
-    if not speaks(workload.metadata, policy, around):
+    if not is_managed(workload.metadata, policy, around):
         return None
     if foreign := foreign_scheduler(workload, defaults, around):
         if not required(around.namespace):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["State"]
+__all__ = ["GangState"]
 
 
-class State(StrEnum):
+class GangState(StrEnum):
     """Where a gang stands, and why it waits; docs/reasons.md says of each what to do."""
 
     ASSEMBLING = "Assembling"

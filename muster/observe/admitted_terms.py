@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from muster.observe.view import View
 
-__all__ = ["Terms", "admitted_for", "carried", "granted", "terms_of", "with_need"]
+__all__ = ["AdmittedTerms", "admitted_for", "carried", "granted", "terms_of", "with_need"]
 
 # All annotations of an object may have 256 KiB together; a workload of thousands of roles is believed in its spec.
 _LONGEST = 16_384
 
 
-class Terms(PodGroupSpec, frozen=True):
+class AdmittedTerms(PodGroupSpec, frozen=True):
     """What was said in a PodGroup's spec, and what the gang `needs` where its pods ask for more than that."""
 
     needs: ResourceList = msgspec.field(default_factory=dict)
@@ -41,7 +41,7 @@ class _Written(LocalObject, frozen=True, omit_defaults=True):
     needs: ResourceList = msgspec.field(default_factory=dict)
 
 
-def with_need(spec: PodGroupSpec, need: Resources) -> Terms:
+def with_need(spec: PodGroupSpec, need: Resources) -> AdmittedTerms:
     """The terms of a gang that is admitted now, and needs so much."""
     said = _claim(spec.min_resources)
     more = any(amount > said.get(name, ZERO) for name, amount in need.items())
@@ -53,7 +53,7 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
 
     Of fewer pods it needs less beyond it, in proportion.
     """
-    if not isinstance(before, Terms) or not before.needs:
+    if not isinstance(before, AdmittedTerms) or not before.needs:
         return spec
     said, now = _claim(before.min_resources), _claim(spec.min_resources)
     pods, pods_now = (max(1, sum(one.min_task_member.values())) for one in (before, spec))
@@ -66,7 +66,7 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
 
 def granted(said: PodGroupSpec) -> Resources:
     """What a gang was admitted for: what it said that it needs, or what its pods really asked for."""
-    return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, Terms) else {})
+    return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
 
 
 def _beyond(whole: Resources, part: Resources) -> Resources:
@@ -74,9 +74,9 @@ def _beyond(whole: Resources, part: Resources) -> Resources:
     return {name: amount for name, amount in minus(whole, part).items() if amount.nano}
 
 
-def _terms(spec: PodGroupSpec, needs: Mapping[str, str]) -> Terms:
+def _terms(spec: PodGroupSpec, needs: Mapping[str, str]) -> AdmittedTerms:
     fields = {name: getattr(spec, name) for name in PodGroupSpec.__struct_fields__}
-    return Terms(**fields, needs=dict(needs))
+    return AdmittedTerms(**fields, needs=dict(needs))
 
 
 def _claim(said: ResourceList) -> Resources:
@@ -102,6 +102,6 @@ def terms_of(view: View) -> PodGroupSpec | None:
     if view.terms is not None or not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
         return view.terms
     try:
-        return decode(view.mark.admitted_for, Terms)
+        return decode(view.mark.admitted_for, AdmittedTerms)
     except InvalidObjectError:
         return None

@@ -72,10 +72,10 @@ def came_first(view: View) -> tuple[Pod, ...]:
     """
     first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
     if first is None:
-        return view.outsiders
+        return view.unmanaged_pods
     return tuple(
         pod
-        for pod in view.outsiders
+        for pod in view.unmanaged_pods
         if pod.metadata.creation_timestamp < first
         or (pod.metadata.creation_timestamp == first and _might_be_held(view, pod))
     )

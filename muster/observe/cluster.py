@@ -27,7 +27,7 @@ from muster.model.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import resource_of, resource_of_source
-from muster.observe.unmanaged_pods import UNFINISHED, Outsiders
+from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -70,7 +70,7 @@ class Cluster:
         self.priority_classes: Store[PriorityClass] = Store()
         self.namespaces: Store[Namespace] = Store()
         self.nodes: Store[Node] = Store()
-        self.outsiders = Outsiders()
+        self.unmanaged_pods = UnmanagedPods()
         self.added = Added()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
@@ -96,7 +96,7 @@ class Cluster:
             Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
             *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
             *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
-            *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.outsiders.stores.items()),
+            *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
         ]
 
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
@@ -151,7 +151,7 @@ class Cluster:
         self.priority_classes.subscribe(lambda _: counted_anew(None))
         self.namespaces.subscribe(namespace_changed)
         self.pods.subscribe(pod_changed)
-        self.outsiders.subscribe(gang)
+        self.unmanaged_pods.subscribe(gang)
         self.pod_groups.subscribe(group_changed)
         self.queues.subscribe(queue)
         self._subscribe_to_workloads(gang)

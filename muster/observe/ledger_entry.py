@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
 
 __all__ = [
-    "Look",
+    "EntryContext",
     "Standing",
-    "beside",
+    "auxiliary_keys",
     "candidate",
-    "enter",
+    "enter_ledger",
     "passed_since",
     "queue_held",
     "waits_for_a_node",
@@ -77,7 +77,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EntryContext:
     """One look at a gang: at what time (seconds of the wall clock), by which priorities, and what is known beside.
 
     `mark` is what this leader itself decided, whether the PodGroup says it already or not; `unplaced_since` is when it
@@ -96,30 +96,30 @@ class Look:
     refused: bool = False
 
 
-def enter(view: View, ledger: Ledger, look: Look) -> Standing:
+def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     """Enter the gang into the ledger as what it is, after what stands beside it: what that leaves it may use."""
-    former, bound, wave, _ = beside(view.key)
+    former, bound, wave, _ = auxiliary_keys(view.key)
     by_themselves = view.placed if view.ours else {}
     changed = _hold(ledger, former, view.former_queue or queue_held(view), view.former)
     changed = _hold(ledger, bound, queue_held(view), by_themselves) or changed
-    standing = _enter(view, ledger, look)
-    changed = _hold_leaving(view, ledger, look, standing.opening) or changed
+    standing = _enter(view, ledger, context)
+    changed = _hold_leaving(view, ledger, context, standing.opening) or changed
     changed = (ledger.wait(standing.wave) if standing.wave else ledger.forget(wave)) or changed
     return replace(standing, changed=standing.changed or changed)
 
 
-def beside(key: GangKey) -> tuple[GangKey, GangKey, GangKey, GangKey]:
+def auxiliary_keys(key: GangKey) -> tuple[GangKey, GangKey, GangKey, GangKey]:
     """Under which keys the ledger keeps what stands beside the gang.
 
     What is held by pods of a former workload of the name until they are gone, and by pods that bound themselves to the
     PodGroup; its next wave, which waits; and what pods that are being deleted hold beyond its claim.
     """
-    return key.beside("former"), key.beside("bound"), key.beside("wave"), key.beside("leaving")
+    return key.auxiliary("former"), key.auxiliary("bound"), key.auxiliary("wave"), key.auxiliary("leaving")
 
 
-def _hold_leaving(view: View, ledger: Ledger, look: Look, opening: Opening | None) -> bool:
+def _hold_leaving(view: View, ledger: Ledger, context: EntryContext, opening: Opening | None) -> bool:
     """Enter what pods that are being deleted take beyond the gang's own claim: what comes in their place is its own."""
-    key = beside(view.key)[3]
+    key = auxiliary_keys(view.key)[3]
     if not view.leaving:
         return ledger.forget(key)
     opened = (member.requests for member in view.members if not member.held)
@@ -127,33 +127,33 @@ def _hold_leaving(view: View, ledger: Ledger, look: Look, opening: Opening | Non
     together = total((view.leaving, *opened, *joining))
     rest = minus(together, ledger.holds(view.key) or {})
     claim = {name: amount for name, amount in rest.items() if amount.nano}
-    return _hold(ledger, key, queue_held(view), claim, _urgency(view, look))
+    return _hold(ledger, key, queue_held(view), claim, _urgency(view, context))
 
 
 def _hold(ledger: Ledger, key: GangKey, queue: str, claim: Resources, priority: int = 0) -> bool:
     return ledger.hold(key, queue, claim, priority=priority) if claim else ledger.forget(key)
 
 
-def _urgency(view: View, look: Look) -> int:
+def _urgency(view: View, context: EntryContext) -> int:
     """The priority of what is there of a gang: whom Volcano may preempt for another it knows by the PodGroup."""
-    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", look.priorities)
+    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", context.priorities)
 
 
-def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
-    mark, priorities = look.mark, look.priorities
+def _enter(view: View, ledger: Ledger, context: EntryContext) -> Standing:
+    mark, priorities = context.mark, context.priorities
     queue = view.intent.queue if view.intent else queue_held(view)
     lost = bool(queue) and not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=lost)
     phase = phase_of(view, mark, gate)
     if phase is Phase.ADMITTED:
-        return _enter_admitted(view, ledger, look)
+        return _enter_admitted(view, ledger, context)
     if phase is Phase.WAITING:
         # One that waits for nobody's room stands in no line, nor does one that is to have none.
-        queues = gate is GateMode.QUEUE and not lost and not look.refused
+        queues = gate is GateMode.QUEUE and not lost and not context.refused
         changed = ledger.wait(candidate(view, priorities, mark)) if queues else ledger.forget(view.key)
         return Standing(phase, changed, gate=gate, lost=lost)
     if phase is Phase.NOT_MANAGED and view.holds:
-        return _enter_left_alone(view, ledger, look, gate, lost=lost)
+        return _enter_left_alone(view, ledger, context, gate, lost=lost)
     if lost and phase is Phase.ASSEMBLING:
         return Standing(phase, ledger.forget(view.key), lost=True)
     held_in = queue_held(view)
@@ -162,7 +162,7 @@ def _enter(view: View, ledger: Ledger, look: Look) -> Standing:
     # Of a group that slipped into a queue of others no more counts than what runs there.
     claim = view.placed if shut_out else _left_over(view, phase, mark.admitted)
     if claim:
-        urgency = _urgency(view, look)
+        urgency = _urgency(view, context)
         # Of one that is gone, or has ended, the last pods are on their way out.
         stays = phase in _STAYING and lasts(view)
         changed = ledger.hold(view.key, held_in, claim, priority=urgency, lasts=stays)
@@ -252,7 +252,7 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     )
 
 
-def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *, lost: bool) -> Standing:
+def _enter_left_alone(view: View, ledger: Ledger, context: EntryContext, gate: GateMode, *, lost: bool) -> Standing:
     """A workload that ran before it was muster's, of which pods are held all the same.
 
     They were made before the webhook had seen the others. They are no gang any more and wait for nobody of it; but they
@@ -261,14 +261,14 @@ def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *,
     queue, running = queue_held(view), total(member.requests for member in view.open)
     if lost and not view.open:
         return Standing(Phase.NOT_MANAGED, ledger.forget(view.key), lost=True)
-    base = largest(_left_over(view, Phase.NOT_MANAGED, look.mark.admitted), running)
-    priority, stays = _urgency(view, look), lasts(view)
+    base = largest(_left_over(view, Phase.NOT_MANAGED, context.mark.admitted), running)
+    priority, stays = _urgency(view, context), lasts(view)
 
     def may_hold(claim: Resources) -> bool:
-        if lost or not look.grow:
+        if lost or not context.grow:
             return False
         return gate is not GateMode.QUEUE or ledger.fits_more(
-            view.key, queue, claim, look.now, replaces=beside(view.key)[3]
+            view.key, queue, claim, context.now, replaces=auxiliary_keys(view.key)[3]
         )
 
     # First what it has, so that it stands in its own way no longer as one that waits.
@@ -279,21 +279,21 @@ def _enter_left_alone(view: View, ledger: Ledger, look: Look, gate: GateMode, *,
     return Standing(Phase.NOT_MANAGED, changed, plan, gate=gate)
 
 
-def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
-    unmarked = _unmarked(view, ledger, look)
+def _enter_admitted(view: View, ledger: Ledger, context: EntryContext) -> Standing:
+    unmarked = _unmarked(view, ledger, context)
     if unmarked:
         view = replace(view, terms=of_what_is_open(view))
     # What stands in the PodGroup may be anybody's: of that only what muster wrote counts, and what the workload says.
     asked = unmarked or (view.terms is None and view.pod_group is not None)
     wanted = desired(view, admitted=True) if asked else None
     grant = _grant(view, carried(wanted.group.spec, terms_of(view)) if wanted is not None else view.terms)
-    queue, now = grant.queue, look.now
+    queue, now = grant.queue, context.now
     lost = not ledger.tree.open_to(queue, view.namespace)
     gate = _gate(view, ledger, queue, lost=False)
-    _, _, wave_key, leaving = beside(view.key)
+    _, _, wave_key, leaving = auxiliary_keys(view.key)
 
     def may_hold(claim: Resources) -> bool:
-        if lost or not look.grow:
+        if lost or not context.grow:
             return False
         return gate is not GateMode.QUEUE or ledger.fits_more(
             view.key, queue, claim, now, waits_as=wave_key, replaces=leaving
@@ -305,10 +305,10 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     else:
         roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
         plan = plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
-    unused = unplaced(view, plan, grant.claim, ledger.tree.unplaced_after(queue), look)
+    unused = unplaced(view, plan, grant.claim, ledger.tree.unplaced_after(queue), context)
     after = view.requeue_after
     requeues = None if unused.since is None or after is None else unused.since + after
-    priority = priority_value(grant.priority_class, look.priorities)
+    priority = priority_value(grant.priority_class, context.priorities)
     idle = not plan.members and all(member.held for member in view.members)
     changed = ledger.hold(
         view.key,
@@ -325,7 +325,7 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
         # It is as much of the work as the first one, and has its place in line; a soft claim is nothing to begin with.
         soft = unused.wholly and ledger.soft(view.key, now)
         need = plan.next_claim if soft else minus(plan.next_claim, plan.claim)
-        passed = seconds_of(passed_since(view, look.mark, queue))
+        passed = seconds_of(passed_since(view, context.mark, queue))
         wave = Candidate(wave_key, queue, priority, _since(view), need, passed_since=passed, begun=True)
     return Standing(
         Phase.ADMITTED,
@@ -340,12 +340,12 @@ def _enter_admitted(view: View, ledger: Ledger, look: Look) -> Standing:
     )
 
 
-def _unmarked(view: View, ledger: Ledger, look: Look) -> bool:
+def _unmarked(view: View, ledger: Ledger, context: EntryContext) -> bool:
     """Whether members are open, and nothing tells that muster gave the gang room for more than these.
 
     Its PodGroup was deleted while nobody led, or pods were bound past muster: all the others have to find room.
     """
-    if not view.open or view.uid in (view.marked_for, look.mark.admitted):
+    if not view.open or view.uid in (view.marked_for, context.mark.admitted):
         return False
     return _gate(view, ledger, queue_held(view), lost=False) is GateMode.QUEUE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
@@ -44,11 +44,11 @@ def of_the_scheduler(view: View) -> str:
     return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
 
 
-def at_rest(workload: Workload) -> tuple[State, str]:
+def at_rest(workload: Workload) -> tuple[GangState, str]:
     """State and sentence for a workload that has ended, or is suspended."""
     if workload.finished:
-        return State.FINISHED, "the workload has ended"
-    return State.SUSPENDED, "the workload is suspended"
+        return GangState.FINISHED, "the workload has ended"
+    return GangState.SUSPENDED, "the workload is suspended"
 
 
 def too_large(view: View) -> str:
@@ -87,7 +87,7 @@ def aside(view: View) -> str:
     words = ""
     if view.withdrawn and view.intent is not None:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
-    if view.holds and view.outsiders and not view.left_alone:
+    if view.holds and view.unmanaged_pods and not view.left_alone:
         words += f"; pods that came without muster open nothing ({_named(view)})"
     return words
 
@@ -102,33 +102,36 @@ def still_held(view: View) -> str:
     )
 
 
-def in_the_way(view: View) -> tuple[State, str]:
+def in_the_way(view: View) -> tuple[GangState, str]:
     """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
-    if not view.members and view.outsiders:
+    if not view.members and view.unmanaged_pods:
         return _came_without(view)
     message = f'a PodGroup "{view.key.name}" that muster did not make is in the way; delete or rename it'
-    return State.FOREIGN_POD_GROUP, message
+    return GangState.FOREIGN_POD_GROUP, message
 
 
-def left_alone(view: View) -> tuple[State, str]:
+def left_alone(view: View) -> tuple[GangState, str]:
     """State and sentence for a workload that asks for nothing any more, or of which pods came without muster."""
     if view.gang is None and not view.error:
-        return State.NOT_MANAGED, "the workload was taken out of muster's hands"
+        return GangState.NOT_MANAGED, "the workload was taken out of muster's hands"
     return _came_without(view)
 
 
-def _came_without(view: View) -> tuple[State, str]:
-    names = (scheduler.bound_to(pod) for pod in view.outsiders for scheduler in SCHEDULERS.values())
+def _came_without(view: View) -> tuple[GangState, str]:
+    names = (scheduler.bound_to(pod) for pod in view.unmanaged_pods for scheduler in SCHEDULERS.values())
     bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
     if bound:
-        return State.EXTERNAL, f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it'
-    return State.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {_named(view)}"
+        return (
+            GangState.EXTERNAL,
+            f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it',
+        )
+    return GangState.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {_named(view)}"
 
 
 def _named(view: View) -> str:
     """The pods that came without muster, the first of them by name."""
-    named = ", ".join(pod.metadata.name for pod in view.outsiders[:_NAMED])
-    more = f" and {len(view.outsiders) - _NAMED} more" if len(view.outsiders) > _NAMED else ""
+    named = ", ".join(pod.metadata.name for pod in view.unmanaged_pods[:_NAMED])
+    more = f" and {len(view.unmanaged_pods) - _NAMED} more" if len(view.unmanaged_pods) > _NAMED else ""
     return f"{named}{more}"
 
 

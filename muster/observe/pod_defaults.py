@@ -12,7 +12,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES
 from muster.kube.store import Store
 from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import NOTHING_ADDED, Additions, RuntimeClass
+from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Added:
             Reflector(client, RESOURCE_QUOTAS, ResourceQuota, self.quotas),
         ]
 
-    def of(self, namespace: str) -> Additions:
+    def of(self, namespace: str) -> PodDefaults:
         """What pods of a namespace get. Where there is no RuntimeClass at all none counts as missing, as in a plan."""
         ranges, quotas = self.ranges.by_index("namespace", namespace), self.quotas.by_index("namespace", namespace)
         if not ranges and not quotas and not len(self.runtimes):
             return NOTHING_ADDED
-        return Additions(ranges, {one.metadata.name: one for one in self.runtimes} or None, quotas)
+        return PodDefaults(ranges, {one.metadata.name: one for one in self.runtimes} or None, quotas)
 
     def subscribe(self, namespace: Callable[[str | None], None]) -> None:
         """Tell `namespace` of every namespace in which a change has pods ask for something else, None for all.

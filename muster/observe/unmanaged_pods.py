@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from muster.model.objects import ObjectMeta, OwnerReference
     from muster.workloads import Kind
 
-__all__ = ["UNFINISHED", "Outsiders"]
+__all__ = ["UNFINISHED", "UnmanagedPods"]
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector for pods that may still run: those of jobs that ended stay for long, and there may be many."""
@@ -33,7 +33,7 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _OF_JOBS = [kind for kind in GANG_KINDS if kind.pods_of_jobs]
 
 
-class Outsiders:
+class UnmanagedPods:
     """The living pods of workloads that do not carry muster's label, in one store for each label selector."""
 
     def __init__(self) -> None:

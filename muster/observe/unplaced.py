@@ -13,7 +13,7 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import Resources, largest, minus, total
 
 if TYPE_CHECKING:
-    from muster.observe.ledger_entry import Look
+    from muster.observe.ledger_entry import EntryContext
     from muster.observe.opening import Opening
     from muster.observe.view import View
 
@@ -33,9 +33,9 @@ class Unplaced:
     wholly: bool = False
 
 
-def unplaced(view: View, plan: Opening, base: Resources, grace: float, look: Look) -> Unplaced:
+def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: EntryContext) -> Unplaced:
     """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for."""
-    now, waiting, unused_since = look.now, look.waiting, _since(view, look)
+    now, waiting, unused_since = context.now, context.waiting, _since(view, context)
     if unused_since is not None:
         # What it is given now it could not have used before.
         begun = now if plan.grows else unused_since
@@ -56,8 +56,8 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, look: Loo
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)
 
 
-def _since(view: View, look: Look) -> float | None:
+def _since(view: View, context: EntryContext) -> float | None:
     """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows."""
-    known = (seconds_of(view.mark.admitted_at), seconds_of(look.mark.admitted_at))
+    known = (seconds_of(view.mark.admitted_at), seconds_of(context.mark.admitted_at))
     admitted_at = next((moment for moment in known if moment is not None), None)
-    return max(admitted_at, look.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
+    return max(admitted_at, context.unplaced_since) if view.placed_nowhere and admitted_at is not None else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import Gang, gang_of
-from muster.gangs.intent import Defaults, Intent, find_intent, may_run_beside, speaks
+from muster.gangs.intent import Defaults, Intent, find_intent, is_managed, may_run_beside
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
     ADMITTED,
@@ -126,7 +126,7 @@ class View:
     former_queue: str = ""
     leaving: Resources = field(default_factory=dict)
     gate: GateMode = GateMode.QUEUE
-    outsiders: tuple[Pod, ...] = ()
+    unmanaged_pods: tuple[Pod, ...] = ()
     ended: tuple[str, ...] = ()
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
     terms: PodGroupSpec | None = None
@@ -189,7 +189,7 @@ class View:
 
         Where members are held these are the older ones only: else one more pod would let all of them go.
         """
-        return bool(self.outsiders and (not self.holds or came_first(self)))
+        return bool(self.unmanaged_pods and (not self.holds or came_first(self)))
 
     @property
     def placed_nowhere(self) -> bool:
@@ -305,7 +305,7 @@ def _seen(
         former_queue=next(
             (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
         ),
-        outsiders=tuple(cluster.outsiders.of(kind, decoded.metadata))
+        unmanaged_pods=tuple(cluster.unmanaged_pods.of(kind, decoded.metadata))
         if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
         else (),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
@@ -332,7 +332,7 @@ def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collecti
 def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
     """The view with what the workload asks for; as it is where that is nothing."""
     around = cluster.around(kind, decoded)
-    asks = speaks(decoded.metadata, kind.policy(decoded), around)
+    asks = is_managed(decoded.metadata, kind.policy(decoded), around)
     if not asks and not view.holds:
         return view
     try:
@@ -344,8 +344,8 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         if intent is not None:
             intent = class_of_pods(intent, [member.pod for member in view.members], cluster.priorities())
         # A plain pod, which speaks for its gang, has been given already what it gets.
-        additions = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
-        gang = gang_of(workload, intent, cluster.priorities(), additions) if intent else None
+        pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
+        gang = gang_of(workload, intent, cluster.priorities(), pod_defaults) if intent else None
     except InvalidObjectError as problem:
         return replace(view, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
@@ -362,10 +362,10 @@ def _from_here(workload: Workload, view: View) -> Workload:
 
     One that is admitted already stays what it was admitted as, also when its first wave is over.
     """
-    if not workload.left:
+    if not workload.remaining_roles:
         return workload
     if view.marked_for != view.uid and all(member.held for member in view.members):
-        return replace(workload, roles=workload.left)
+        return replace(workload, roles=workload.remaining_roles)
     wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     if not wave:
         return workload

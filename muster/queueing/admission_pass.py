@@ -20,15 +20,15 @@ from muster.queueing.usage import amounts_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.queueing.queue_state import Book, Candidate, GangKey, Line, LineKey, Order
+    from muster.queueing.queue_state import Candidate, ClassKey, EquivalenceClass, GangKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Amounts, Room
+    from muster.queueing.usage import Amounts, Usage
 
-__all__ = ["Settled", "settle"]
+__all__ = ["AdmissionPass", "run_admission_pass"]
 
 
 @dataclass(slots=True)
-class Settled:
+class AdmissionPass:
     """What may start, the room when all of it has, and who is passed by nobody.
 
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` are the first in order
@@ -39,8 +39,8 @@ class Settled:
     """
 
     tree: QueueTree
-    books: Mapping[str, Book]
-    room: Room
+    states: Mapping[str, QueueState]
+    usage: Usage
     bars: Bars
     now: float
     fits: dict[GangKey, Amounts] = field(default_factory=dict)
@@ -72,12 +72,12 @@ class Settled:
 
     def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """What there is no room for beside what is held, by queue, of the candidate's and those above it."""
-        return self.room.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate))
+        return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate))
 
     def lacking_behind(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """The same beside what is kept, too, for those whom nobody passes."""
         kept = {} if candidate.begun else self.bars.kept
-        return self.room.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
+        return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether there would be room for it when all had ended that ends by itself."""
@@ -96,7 +96,7 @@ class Settled:
         if view is None or not view.preempts:
             return ()
         left_out: dict[str, int] = {}
-        for claim in self.books[candidate.queue].held.values():
+        for claim in self.states[candidate.queue].held.values():
             if claim.order.urgency > -candidate.priority and (claim.lasts or not lasting):
                 spared = dict(claim.soft_amounts)
                 for name, amount in claim.amounts:
@@ -104,51 +104,55 @@ class Settled:
         return tuple(left_out.items())
 
 
-def settle(tree: QueueTree, books: Mapping[str, Book], room: Room, lasting: Room, now: float) -> Settled:
+def run_admission_pass(
+    tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, now: float
+) -> AdmissionPass:
     """Decide for all who wait in these queues, which are all that compete for some room; `room` stays as it is.
 
     In `lasting` stand the claims alone that do not end by themselves.
     """
-    settled = Settled(tree, books, room.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, books))
-    take_hard_parts(tree, books, settled.room, settled.bars.lasting, settled.soft)
-    heads: list[tuple[Order, int, str, LineKey]] = []
+    outcome = AdmissionPass(tree, states, usage.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, states))
+    take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
+    heads: list[tuple[Order, int, str, ClassKey]] = []
     lacking: dict[tuple[str, Amounts], bool] = {}
-    for queue, book in books.items():
+    for queue, state in states.items():
         view = tree.get(queue)
-        settled.until = min(settled.until, book.next_moment(now))
+        outcome.until = min(outcome.until, state.next_moment(now))
         if view is None or not view.open or not tree.leaf(queue):
             continue
         path = tree.path(queue)
         if not view.preempts and not any(_strict(tree, one) for one in path):
-            settled.humble.add(queue)
-        for key, line in book.lines.items():
+            outcome.humble.add(queue)
+        for key, peers in state.classes.items():
             # Of those who can do no more than wait where there is no room.
-            full = _humble(settled, queue, key) and _full(path, line, room, lacking)
-            if not full and not room.beyond(queue, line.amounts):
-                heads.append((line.orders[0], 0, queue, key))
+            full = _humble(outcome, queue, key) and _full(path, peers, usage, lacking)
+            if not full and not usage.beyond(queue, peers.amounts):
+                heads.append((peers.orders[0], 0, queue, key))
     heapq.heapify(heads)
     while heads:
         _, index, queue, key = heads[0]
-        line = books[queue].lines[key]
-        following = _visit(settled, queue, line, index, humble=_humble(settled, queue, key))
-        if following is None or following == len(line.orders):
+        peers = states[queue].classes[key]
+        following = _visit(outcome, queue, peers, index, humble=_humble(outcome, queue, key))
+        if following is None or following == len(peers.orders):
             heapq.heappop(heads)
         else:
-            heapq.heapreplace(heads, (line.orders[following], following, queue, key))
-    return settled
+            heapq.heapreplace(heads, (peers.orders[following], following, queue, key))
+    return outcome
 
 
-def _full(path: tuple[str, ...], line: Line, room: Room, lacking: dict[tuple[str, Amounts], bool]) -> bool:
+def _full(
+    path: tuple[str, ...], peers: EquivalenceClass, usage: Usage, lacking: dict[tuple[str, Amounts], bool]
+) -> bool:
     """Whether there is no room for one of the line beside what is held; `lacking` remembers what was looked up."""
-    if line.full is not None and line.full.still(room):
+    if peers.full is not None and peers.full.still(usage):
         return True
     # From above: there the others have asked for the same.
     for one in reversed(path):
-        lacks = lacking.get((one, line.amounts))
+        lacks = lacking.get((one, peers.amounts))
         if lacks is None:
-            lacks = lacking[one, line.amounts] = room.lacks(one, line.amounts)
+            lacks = lacking[one, peers.amounts] = usage.lacks(one, peers.amounts)
         if lacks:
-            line.full = Full(room, one, room.times_given_back(one))
+            peers.full = Full(usage, one, usage.times_given_back(one))
             return True
     return False
 
@@ -158,54 +162,56 @@ def _strict(tree: QueueTree, queue: str) -> bool:
     return view is not None and view.strict
 
 
-def _humble(settled: Settled, queue: str, key: LineKey) -> bool:
+def _humble(outcome: AdmissionPass, queue: str, key: ClassKey) -> bool:
     _, passed, begun = key
-    return queue in settled.humble and not passed and not begun
+    return queue in outcome.humble and not passed and not begun
 
 
-def _visit(settled: Settled, queue: str, line: Line, index: int, *, humble: bool) -> int | None:
+def _visit(outcome: AdmissionPass, queue: str, peers: EquivalenceClass, index: int, *, humble: bool) -> int | None:
     """Settle one of a line; gives the next of it to look at, None where the others need no look."""
-    order, amounts = line.orders[index], line.amounts
-    candidate = settled.books[queue].waits(order.key)
-    if candidate.deadline is not None and candidate.deadline <= settled.now:
+    order, amounts = peers.orders[index], peers.amounts
+    candidate = outcome.states[queue].waits(order.key)
+    if candidate.deadline is not None and candidate.deadline <= outcome.now:
         return index + 1
-    path = settled.tree.path(queue)
-    if humble and any((one, amounts) in settled.exhausted for one in path):
+    path = outcome.tree.path(queue)
+    if humble and any((one, amounts) in outcome.exhausted for one in path):
         return None
-    if settled.behind(queue, order) is not None and not candidate.begun:
+    if outcome.behind(queue, order) is not None and not candidate.begun:
         return None
-    lacking = settled.lacking_behind(candidate, amounts)
+    lacking = outcome.lacking_behind(candidate, amounts)
     if not lacking:
-        settled.fits[order.key] = amounts
-        settled.room.take(queue, amounts)
+        outcome.fits[order.key] = amounts
+        outcome.usage.take(queue, amounts)
         if candidate.lasts:
-            settled.bars.lasting.take(queue, amounts)
+            outcome.bars.lasting.take(queue, amounts)
         return index + 1
     if not candidate.begun:
-        settled.exhausted.update((one, amounts) for one in lacking)
+        outcome.exhausted.update((one, amounts) for one in lacking)
     if candidate.follows:
         # Others of the line may stand in the way of those behind them.
         return index + 1
-    return _wait(settled, candidate, line, index, lacking)
+    return _wait(outcome, candidate, peers, index, lacking)
 
 
-def _wait(settled: Settled, candidate: Candidate, line: Line, index: int, lacking: dict[str, list[str]]) -> int | None:
+def _wait(
+    outcome: AdmissionPass, candidate: Candidate, peers: EquivalenceClass, index: int, lacking: dict[str, list[str]]
+) -> int | None:
     """Let nobody pass one of a line that lacks room, where that is its due; gives the next to look at as `_visit`."""
-    for one in settled.tree.path(candidate.queue):
-        if _strict(settled.tree, one):
-            settled.barriers.setdefault(one, candidate.order)
-    over = _patience_is_over(settled, candidate)
+    for one in outcome.tree.path(candidate.queue):
+        if _strict(outcome.tree, one):
+            outcome.barriers.setdefault(one, candidate.order)
+    over = _patience_is_over(outcome, candidate)
     if over:
-        could_fit = settled.could_fit(candidate, line.amounts)
-        settled.bars.add(candidate, line.amounts, lacking, settled.room, could_fit=could_fit)
+        could_fit = outcome.could_fit(candidate, peers.amounts)
+        outcome.bars.add(candidate, peers.amounts, lacking, outcome.usage, could_fit=could_fit)
     if over or candidate.passed_since is None:
         return None
     # Nobody behind it fits either, but one whose patience is over may stand there.
-    waiting = (settled.books[candidate.queue].waits(other.key) for other in line.orders[index + 1 :])
-    return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(settled, other)), None)
+    waiting = (outcome.states[candidate.queue].waits(other.key) for other in peers.orders[index + 1 :])
+    return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(outcome, other)), None)
 
 
-def _patience_is_over(settled: Settled, candidate: Candidate) -> bool:
-    view = settled.tree.get(candidate.queue)
+def _patience_is_over(outcome: AdmissionPass, candidate: Candidate) -> bool:
+    view = outcome.tree.get(candidate.queue)
     since = candidate.passed_since
-    return view is not None and since is not None and since + view.patience <= settled.now
+    return view is not None and since is not None and since + view.patience <= outcome.now

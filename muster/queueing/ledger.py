@@ -5,7 +5,7 @@ same ledger in any order of events. It never reads a clock and does no I/O: `now
 passed in. Whoever asks it to admit a gang must write that down in the cluster before acting on it.
 
 A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
-that limits anything, are one field: among them the more urgent is first, then the older. What fits of a field is
+that limits anything, are one subtree: among them the more urgent is first, then the older. What fits of a subtree is
 settled once and kept until something in it changes.
 """
 
@@ -14,12 +14,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from muster.model.gang_states import State
-from muster.queueing.admission_pass import Settled, settle
-from muster.queueing.queue_state import Book, Candidate, Claim, GangKey, Order
+from muster.model.gang_states import GangState
+from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
+from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState
 from muster.queueing.queue_tree import ROOT, QueueTree
 from muster.queueing.unplaced_claims import soft_in, softened
-from muster.queueing.usage import Room, amounts_of
+from muster.queueing.usage import Usage, amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
 
@@ -42,13 +42,13 @@ class Ledger:
 
     def __init__(self) -> None:
         self._tree = QueueTree()
-        self._room = Room(self._tree)
-        self._lasting = Room(self._tree)
-        self._books: dict[str, Book] = {}
+        self._usage = Usage(self._tree)
+        self._lasting = Usage(self._tree)
+        self._states: dict[str, QueueState] = {}
         self._queue_of: dict[GangKey, str] = {}
         self._fields: dict[str, str] = {}
-        self._queues_of_field: dict[str, set[str]] = {}
-        self._settled: dict[str, Settled] = {}
+        self._queues_of_subtree: dict[str, set[str]] = {}
+        self._outcome: dict[str, AdmissionPass] = {}
 
     # --- queues -----------------------------------------------------------------------------------------------------
 
@@ -78,30 +78,30 @@ class Ledger:
             return False
         if before == (self._tree.counts_nodes, True):
             # All compete with all, before and after: only what fits is another question.
-            self._settled.clear()
-            for book in self._books.values():
-                book.look_anew()
+            self._outcome.clear()
+            for state in self._states.values():
+                state.forget_what_is_full()
         else:
             self._replanted()
         return True
 
     def _replanted(self) -> None:
         self._fields.clear()
-        self._queues_of_field.clear()
-        self._settled.clear()
-        self._room, self._lasting = Room(self._tree), Room(self._tree)
-        for queue, book in self._books.items():
-            self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
-            book.set_moments(self._patience(queue))
-            for claim in book.held.values():
+        self._queues_of_subtree.clear()
+        self._outcome.clear()
+        self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
+        for queue, state in self._states.items():
+            self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
+            state.set_moments(self._patience(queue))
+            for claim in state.held.values():
                 self._take(queue, claim)
 
     def _take(self, queue: str, claim: Claim, sign: int = 1) -> None:
-        for room in (self._room, self._lasting) if claim.lasts else (self._room,):
-            room.take(queue, _signed(claim.amounts, sign))
-            room.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
+        for usage in (self._usage, self._lasting) if claim.lasts else (self._usage,):
+            usage.take(queue, _signed(claim.amounts, sign))
+            usage.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
 
-    def _field(self, queue: str) -> str:
+    def _subtree(self, queue: str) -> str:
         """The highest queue above this one where anything is shared; all below it compete."""
         known = self._fields.get(queue)
         if known is None:
@@ -136,21 +136,21 @@ class Ledger:
         unplaced, order = soft or {}, Order(-priority, since, key)
         new = Claim(claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts)
         if self._queue_of.get(key) == queue:
-            book, settled = self._books[queue], self._settled.get(self._field(queue))
-            if book.held.get(key) == new:
+            state, outcome = self._states[queue], self._outcome.get(self._subtree(queue))
+            if state.held.get(key) == new:
                 return False
-            if settled and _as_expected(settled, book.candidate(key), new):
-                del settled.fits[key]
-                book.leave(key)
+            if outcome and _as_expected(outcome, state.candidate(key), new):
+                del outcome.fits[key]
+                state.leave(key)
                 self._enter(queue, key, new)
                 return True
         self.forget(key)
         self._enter(queue, key, new)
-        self._settled.pop(self._field(queue), None)
+        self._outcome.pop(self._subtree(queue), None)
         return True
 
     def _enter(self, queue: str, key: GangKey, claim: Claim) -> None:
-        self._book(queue).hold(key, claim)
+        self._state_of(queue).hold(key, claim)
         self._queue_of[key] = queue
         self._take(queue, claim)
 
@@ -160,9 +160,9 @@ class Ledger:
         if self._candidate(key) == candidate:
             return False
         self.forget(key)
-        self._book(queue).line_up(candidate, self._patience(queue))
+        self._state_of(queue).line_up(candidate, self._patience(queue))
         self._queue_of[key] = queue
-        self._settled.pop(self._field(queue), None)
+        self._outcome.pop(self._subtree(queue), None)
         return True
 
     def forget(self, key: GangKey) -> bool:
@@ -170,30 +170,30 @@ class Ledger:
         queue = self._queue_of.pop(key, None)
         if queue is None:
             return False
-        book = self._books[queue]
-        claim = book.let_go(key)
+        state = self._states[queue]
+        claim = state.let_go(key)
         if claim is None:
-            book.leave(key)
+            state.leave(key)
         else:
             self._take(queue, claim, -1)
-            self._room.has_given_back(queue)
-        field = self._field(queue)
-        self._settled.pop(field, None)
-        if not book:
-            del self._books[queue]
-            self._queues_of_field[field].discard(queue)
+            self._usage.has_given_back(queue)
+        subtree = self._subtree(queue)
+        self._outcome.pop(subtree, None)
+        if not state:
+            del self._states[queue]
+            self._queues_of_subtree[subtree].discard(queue)
         return True
 
-    def _book(self, queue: str) -> Book:
-        book = self._books.get(queue)
-        if book is None:
-            book = self._books[queue] = Book()
-            self._queues_of_field.setdefault(self._field(queue), set()).add(queue)
-        return book
+    def _state_of(self, queue: str) -> QueueState:
+        state = self._states.get(queue)
+        if state is None:
+            state = self._states[queue] = QueueState()
+            self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
+        return state
 
     def _candidate(self, key: GangKey) -> Candidate | None:
         queue = self._queue_of.get(key)
-        return None if queue is None else self._books[queue].candidate(key)
+        return None if queue is None else self._states[queue].candidate(key)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -208,12 +208,12 @@ class Ledger:
 
     def _claim(self, key: GangKey) -> Claim | None:
         queue = self._queue_of.get(key)
-        return None if queue is None else self._books[queue].held.get(key)
+        return None if queue is None else self._states[queue].held.get(key)
 
     def waiting(self, queue: str, start: int = 0, stop: int | None = None) -> list[GangKey]:
         """The gangs that wait in a queue, first in order first; of all of them those of the slice."""
-        book = self._books.get(queue)
-        return [order.key for order in islice(book.in_order(), start, stop)] if book else []
+        state = self._states.get(queue)
+        return [order.key for order in islice(state.in_order(), start, stop)] if state else []
 
     def position(self, key: GangKey, now: float) -> tuple[int, int] | None:
         """Its place among those who wait in its queue and may not start yet, and how many wait; None when it does not.
@@ -223,52 +223,52 @@ class Ledger:
         candidate = self._candidate(key)
         if candidate is None:
             return None
-        return self._position(candidate, self._settle(self._field(candidate.queue), now))
+        return self._position(candidate, self._pass(self._subtree(candidate.queue), now))
 
     def claims(self, queue: str) -> dict[GangKey, Claim]:
         """What the admitted gangs of a queue hold, without those below it."""
-        book = self._books.get(queue)
-        return dict(book.held) if book else {}
+        state = self._states.get(queue)
+        return dict(state.held) if state else {}
 
     def used(self, queue: str) -> Resources:
         """What is taken of a queue, by its own gangs and those below it; what is soft there takes nothing."""
-        soft = softened(self._tree, self._books)
-        below = ((other, book) for other, book in self._books.items() if queue in self._tree.path(other))
+        soft = softened(self._tree, self._states)
+        below = ((other, state) for other, state in self._states.items() if queue in self._tree.path(other))
         return total(
             minus(claim.resources, claim.soft)
             if claim.soft and claim.order.key in soft and queue in soft_in(self._tree, other, claim)
             else claim.resources
-            for other, book in below
-            for claim in book.held.values()
+            for other, state in below
+            for claim in state.held.values()
         )
 
     def soft(self, key: GangKey, now: float) -> bool:
         """Whether a part of the gang's claim counts for nothing."""
         queue = self._queue_of.get(key)
-        return queue is not None and key in self._settle(self._field(queue), now).soft
+        return queue is not None and key in self._pass(self._subtree(queue), now).soft
 
     def competing(self, queue: str) -> set[str]:
         """The queues in which somebody holds or waits for the same room as in this one."""
-        return set(self._queues_of_field.get(self._field(queue), ()))
+        return set(self._queues_of_subtree.get(self._subtree(queue), ()))
 
-    def fields(self) -> list[str]:
+    def subtrees(self) -> list[str]:
         """One queue of every set of queues that compete, where anybody holds or waits."""
-        return [next(iter(queues)) for queues in self._queues_of_field.values() if queues]
+        return [next(iter(queues)) for queues in self._queues_of_subtree.values() if queues]
 
     def startable(self, queue: str, now: float) -> list[GangKey]:
         """All gangs that may start now among those that compete with a queue's."""
-        return list(self._settle(self._field(queue), now).fits)
+        return list(self._pass(self._subtree(queue), now).fits)
 
-    def news(self, queue: str, now: float) -> list[GangKey] | None:
+    def newly_startable(self, queue: str, now: float) -> list[GangKey] | None:
         """As `startable`, or None where that was asked before of the same competitors and nothing is different since.
 
         Nothing is different when those start that may.
         """
-        settled = self._settle(self._field(queue), now)
-        if settled.told:
+        outcome = self._pass(self._subtree(queue), now)
+        if outcome.told:
             return None
-        settled.told = True
-        return list(settled.fits)
+        outcome.told = True
+        return list(outcome.fits)
 
     def decide(self, key: GangKey, now: float) -> Decision | None:
         """What holds for a waiting gang, given all who wait with it; None when it does not wait."""
@@ -279,12 +279,12 @@ class Ledger:
         never = refused(candidate, place, now)
         if never is not None or place is None:
             return never
-        settled = self._settle(self._field(candidate.queue), now)
-        if key in settled.fits:
+        outcome = self._pass(self._subtree(candidate.queue), now)
+        if key in outcome.fits:
             message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
-            return Decision(fits=True, state=State.ADMITTED, message=message)
-        message = why(candidate, place, settled, self._position(candidate, settled))
-        return Decision(fits=False, state=State.WAITING_FOR_QUOTA, message=message)
+            return Decision(fits=True, state=GangState.ADMITTED, message=message)
+        message = why(candidate, place, outcome, self._position(candidate, outcome))
+        return Decision(fits=False, state=GangState.WAITING_FOR_QUOTA, message=message)
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why such a gang cannot start however much is free, whether it waits here or not; None when it can."""
@@ -302,22 +302,22 @@ class Ledger:
         own = claim.order if claim else candidate.order if candidate else None
         amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
         takes = {(level, name) for level in self._tree.path(queue) for name, _ in amounts}
-        field = self._field(queue)
-        settled = self._settle(field, now)
+        subtree = self._subtree(queue)
+        outcome = self._pass(subtree, now)
         passed = []
-        for other in self._queues_of_field[field]:
-            book, place = self._books[other], self._tree.place(other)
-            for (asked, before, _), line in book.lines.items():
+        for other in self._queues_of_subtree[subtree]:
+            state, place = self._states[other], self._tree.place(other)
+            for (asked, before, _), peers in state.classes.items():
                 # Those who fit stand before those who do not: where there is no room is the same for all of a line.
-                if own is None or before or not (growth or line.orders[0] < own):
+                if own is None or before or not (growth or peers.orders[0] < own):
                     continue
-                lacking = settled.room.lacking(self._tree.path(other), asked)
+                lacking = outcome.usage.lacking(self._tree.path(other), asked)
                 if not any((level, name) in takes for level, names in lacking.items() for name in names):
                     continue
                 passed += [
                     order.key
-                    for order in line.orders[: None if growth else line.before(own)]
-                    if order.key not in settled.fits and refused(book.waits(order.key), place, now) is None
+                    for order in peers.orders[: None if growth else peers.before(own)]
+                    if order.key not in outcome.fits and refused(state.waits(order.key), place, now) is None
                 ]
         return passed
 
@@ -341,46 +341,46 @@ class Ledger:
         if view is None or not view.open:
             return False
         held = self._claim(key) if self._queue_of.get(key) == queue else None
-        settled = self._settle(self._field(queue), now)
-        own = settled.fits.get(waits_as) if waits_as else None
-        if own is None and settled.behind(queue) is not None:
+        outcome = self._pass(self._subtree(queue), now)
+        own = outcome.fits.get(waits_as) if waits_as else None
+        if own is None and outcome.behind(queue) is not None:
             return False
         has = dict(held.amounts) if held is not None else {}
         gone = self._claim(replaces) if replaces else None
         for name, amount in (*(own or ()), *(gone.amounts if gone else ())):
             has[name] = has.get(name, 0) + amount
         more = _more(claim, has)
-        spared = soft_in(self._tree, queue, held) if held is not None and key in settled.soft else ()
+        spared = soft_in(self._tree, queue, held) if held is not None and key in outcome.soft else ()
         counts = [one for one in self._tree.path(queue) if one not in spared]
-        kept = {} if own is not None else settled.bars.kept
-        if settled.room.lacking(counts, more, kept=kept):
+        kept = {} if own is not None else outcome.bars.kept
+        if outcome.usage.lacking(counts, more, kept=kept):
             return False
         for name, amount in held.soft_amounts if held is not None and spared else ():
             has[name] -= amount
-        return not spared or not settled.room.lacking(spared, _more(claim, has), kept=kept)
+        return not spared or not outcome.usage.lacking(spared, _more(claim, has), kept=kept)
 
-    def _settle(self, field: str, now: float) -> Settled:
-        known = self._settled.get(field)
+    def _pass(self, subtree: str, now: float) -> AdmissionPass:
+        known = self._outcome.get(subtree)
         if known is None or known.until <= now:
-            books = {queue: self._books[queue] for queue in self._queues_of_field.get(field, ())}
-            known = self._settled[field] = settle(self._tree, books, self._room, self._lasting, now)
+            states = {queue: self._states[queue] for queue in self._queues_of_subtree.get(subtree, ())}
+            known = self._outcome[subtree] = run_admission_pass(self._tree, states, self._usage, self._lasting, now)
         return known
 
-    def _position(self, candidate: Candidate, settled: Settled) -> tuple[int, int]:
-        book = self._books[candidate.queue]
-        fitting = (waits for key in settled.fits if (waits := book.candidate(key)))
-        ahead = book.before(candidate.order) - sum(other.order < candidate.order for other in fitting)
-        return ahead + 1, book.waiting
+    def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:
+        state = self._states[candidate.queue]
+        fitting = (waits for key in outcome.fits if (waits := state.candidate(key)))
+        ahead = state.before(candidate.order) - sum(other.order < candidate.order for other in fitting)
+        return ahead + 1, state.waiting
 
 
-def _as_expected(settled: Settled, candidate: Candidate | None, new: Claim) -> bool:
+def _as_expected(outcome: AdmissionPass, candidate: Candidate | None, new: Claim) -> bool:
     """Whether what was settled comes to pass with this claim, so that for all others nothing is different."""
     return (
         candidate is not None
-        and settled.fits.get(candidate.key) == new.amounts
+        and outcome.fits.get(candidate.key) == new.amounts
         and not new.soft_amounts
         and (candidate.order, candidate.lasts) == (new.order, new.lasts)
-        and settled.comes_to_pass(candidate, new.amounts)
+        and outcome.comes_to_pass(candidate, new.amounts)
     )
 
 

@@ -12,10 +12,10 @@ from muster.queueing.usage import Amounts, amounts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.queueing.usage import Room
+    from muster.queueing.usage import Usage
     from muster.resources.amounts import Resources
 
-__all__ = ["Book", "Candidate", "Claim", "Full", "GangKey", "Line", "LineKey", "Order"]
+__all__ = ["Candidate", "Claim", "ClassKey", "EquivalenceClass", "Full", "GangKey", "Order", "QueueState"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -30,7 +30,7 @@ class GangKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def beside(self, what: str) -> GangKey:
+    def auxiliary(self, what: str) -> GangKey:
         """Under which key the ledger keeps what stands beside the gang; no PodGroup is called so."""
         return self._replace(name=f"{self.name} ({what})")
 
@@ -98,24 +98,24 @@ class Claim:
     lasts: bool = False
 
 
-LineKey = tuple[Amounts, bool, bool]
+ClassKey = tuple[Amounts, bool, bool]
 """Which line a candidate stands in: what it needs, whether it has been passed, and whether its gang has begun."""
 
 
 class Full(NamedTuple):
     """A queue of which not enough was left, beside claims alone, when so often something had been given back there."""
 
-    room: Room
+    usage: Usage
     queue: str
     times: int
 
-    def still(self, room: Room) -> bool:
+    def still(self, usage: Usage) -> bool:
         """Whether nothing has been given back since."""
-        return self.room is room and room.times_given_back(self.queue) == self.times
+        return self.usage is usage and usage.times_given_back(self.queue) == self.times
 
 
 @dataclass(slots=True)
-class Line:
+class EquivalenceClass:
     """Those who wait in one queue for the same amounts, in order: where one does not fit, none behind it does.
 
     Those who have been passed stand in a line of their own, for their patience may end. `full` is where there was no
@@ -131,7 +131,7 @@ class Line:
         return bisect_left(self.orders, order)
 
 
-class Book:
+class QueueState:
     """The claims and the lines of one queue; `soft` are those of the claims that have a soft part.
 
     `moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first; among
@@ -141,12 +141,12 @@ class Book:
     def __init__(self) -> None:
         self.held: dict[GangKey, Claim] = {}
         self.soft: dict[GangKey, Claim] = {}
-        self.lines: dict[LineKey, Line] = {}
+        self.classes: dict[ClassKey, EquivalenceClass] = {}
         self.moments: list[float] = []
         self._candidates: dict[GangKey, Candidate] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.held or self.lines)
+        return bool(self.held or self.classes)
 
     @property
     def waiting(self) -> int:
@@ -176,17 +176,17 @@ class Book:
 
     def in_order(self) -> Iterator[Order]:
         """All who wait, first in order first."""
-        return heapq.merge(*(line.orders for line in self.lines.values()))
+        return heapq.merge(*(peers.orders for peers in self.classes.values()))
 
     def before(self, order: Order) -> int:
         """How many wait before that place."""
-        return sum(line.before(order) for line in self.lines.values())
+        return sum(peers.before(order) for peers in self.classes.values())
 
     def line_up(self, candidate: Candidate, patience: float) -> None:
         """Put a gang that is not here at its place in its line; `patience` is the queue's, in seconds."""
         where = _line_of(candidate)
-        line = self.lines.setdefault(where, Line(where[0]))
-        insort(line.orders, candidate.order)
+        peers = self.classes.setdefault(where, EquivalenceClass(where[0]))
+        insort(peers.orders, candidate.order)
         self._candidates[candidate.key] = candidate
         for moment in _moments(candidate, patience):
             heapq.heappush(self.moments, moment)
@@ -197,15 +197,15 @@ class Book:
         """Take a gang that waits here out of its line."""
         candidate = self._candidates.pop(key)
         where = _line_of(candidate)
-        line = self.lines[where]
-        del line.orders[line.before(candidate.order)]
-        if not line.orders:
-            del self.lines[where]
+        peers = self.classes[where]
+        del peers.orders[peers.before(candidate.order)]
+        if not peers.orders:
+            del self.classes[where]
 
-    def look_anew(self) -> None:
-        """Forget where there was no room: the limits have changed."""
-        for line in self.lines.values():
-            line.full = None
+    def forget_what_is_full(self) -> None:
+        """Forget which classes found no room: the limits have changed."""
+        for peers in self.classes.values():
+            peers.full = None
 
     def set_moments(self, patience: float) -> None:
         """Reckon the moments anew, for a queue of that patience."""
@@ -220,7 +220,7 @@ class Book:
         return self.moments[0] if self.moments else float("inf")
 
 
-def _line_of(candidate: Candidate) -> LineKey:
+def _line_of(candidate: Candidate) -> ClassKey:
     return amounts_of(candidate.need), candidate.passed_since is not None, candidate.begun
 
 

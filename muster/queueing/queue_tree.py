@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ROOT",
     "UNPLACED",
-    "Level",
     "Place",
     "Problem",
+    "QueueLevel",
     "QueueTree",
     "QueueView",
     "exceeding",
@@ -107,7 +107,7 @@ class QueueView:
         return self.state not in (_NEW, _OPEN)
 
 
-class Level(NamedTuple):
+class QueueLevel(NamedTuple):
     """A queue, or one above it, and what all gangs there together may hold."""
 
     queue: str
@@ -126,7 +126,7 @@ class Place:
 
     view: QueueView
     leaf: bool
-    levels: tuple[Level, ...]
+    levels: tuple[QueueLevel, ...]
 
 
 def read_queue(queue: Queue) -> QueueView:
@@ -359,7 +359,7 @@ class QueueTree:
         view = self._views.get(name)
         if view is None or not (namespace is None or self.open_to(name, namespace)):
             return None
-        levels = tuple(Level(one, self.limit(one)) for one in self.path(name))
+        levels = tuple(QueueLevel(one, self.limit(one)) for one in self.path(name))
         return Place(view, self.leaf(name), tuple(level for level in levels if level.limit))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from muster.queueing.queue_state import Candidate, Order
     from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Amounts, Room
+    from muster.queueing.usage import Amounts, Usage
 
 __all__ = ["Bar", "Bars"]
 
@@ -54,17 +54,17 @@ class Bars:
     """
 
     tree: QueueTree
-    lasting: Room
+    lasting: Usage
     by_queue: dict[str, Bar] = field(default_factory=dict)
     kept: dict[str, dict[str, int]] = field(default_factory=dict)
     _watched: list[_Watched] = field(default_factory=list)
 
     def add(
-        self, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], room: Room, *, could_fit: bool
+        self, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], usage: Usage, *, could_fit: bool
     ) -> None:
         """Let nobody pass this gang, which lacks room, where that helps it; those before it have been looked at."""
         path = self.tree.path(candidate.queue)
-        self._watch(candidate, path, amounts, room)
+        self._watch(candidate, path, amounts, usage)
         short = next(one for one in path if one in lacking)
         if not could_fit or short in self.by_queue:
             return
@@ -102,8 +102,8 @@ class Bars:
                 left[place] -= taken[place]
         return True
 
-    def _watch(self, candidate: Candidate, path: Sequence[str], amounts: Amounts, room: Room) -> None:
-        def left(of: Room, kept: dict[str, dict[str, int]]) -> dict[tuple[str, str], int]:
+    def _watch(self, candidate: Candidate, path: Sequence[str], amounts: Amounts, usage: Usage) -> None:
+        def left(of: Usage, kept: dict[str, dict[str, int]]) -> dict[tuple[str, str], int]:
             return {
                 (queue, name): limit[name] - of.taken(queue).get(name, 0) - kept.get(queue, {}).get(name, 0) - amount
                 for queue in path
@@ -114,4 +114,4 @@ class Bars:
 
         view = self.tree.get(candidate.queue)
         more = view is not None and view.preempts
-        self._watched.append(_Watched(candidate.order, more, left(room, self.kept), left(self.lasting, {})))
+        self._watched.append(_Watched(candidate.order, more, left(usage, self.kept), left(self.lasting, {})))

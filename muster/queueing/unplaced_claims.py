@@ -18,9 +18,9 @@ from muster.queueing.queue_tree import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from muster.queueing.queue_state import Book, Claim, GangKey
+    from muster.queueing.queue_state import Claim, GangKey, QueueState
     from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Room
+    from muster.queueing.usage import Usage
 
 __all__ = ["soft_in", "softened", "take_hard_parts"]
 
@@ -33,11 +33,11 @@ def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
     return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if claim.idle else path[:1]
 
 
-def softened(tree: QueueTree, books: Mapping[str, Book]) -> set[GangKey]:
+def softened(tree: QueueTree, states: Mapping[str, QueueState]) -> set[GangKey]:
     """The gangs whose soft part counts for nothing, the first in order first as long as the queues' limits last."""
     sums: dict[str, dict[str, int]] = {}
     soft: set[GangKey] = set()
-    for queue, claim in _in_order(books):
+    for queue, claim in _in_order(states):
         where = soft_in(tree, queue, claim)
         if all(_stays_within(tree, one, sums.get(one, {}), claim) for one in where):
             soft.add(claim.order.key)
@@ -48,8 +48,8 @@ def softened(tree: QueueTree, books: Mapping[str, Book]) -> set[GangKey]:
     return soft
 
 
-def _in_order(books: Mapping[str, Book]) -> Iterable[tuple[str, Claim]]:
-    claims = ((queue, claim) for queue, book in books.items() for claim in book.soft.values())
+def _in_order(states: Mapping[str, QueueState]) -> Iterable[tuple[str, Claim]]:
+    claims = ((queue, claim) for queue, state in states.items() for claim in state.soft.values())
     return sorted(claims, key=lambda one: one[1].order)
 
 
@@ -58,12 +58,14 @@ def _stays_within(tree: QueueTree, queue: str, so_far: Mapping[str, int], claim:
     return all(name not in limit or so_far.get(name, 0) + amount <= limit[name] for name, amount in claim.soft_amounts)
 
 
-def take_hard_parts(tree: QueueTree, books: Mapping[str, Book], room: Room, lasting: Room, soft: set[GangKey]) -> None:
+def take_hard_parts(
+    tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, soft: set[GangKey]
+) -> None:
     """Take room for those that count all the same: the room of claims alone leaves all soft parts out.
 
     In `lasting` stand those alone that do not end by themselves.
     """
-    for queue, claim in _in_order(books):
+    for queue, claim in _in_order(states):
         if claim.order.key not in soft:
-            for taken in (room, lasting) if claim.lasts else (room,):
+            for taken in (usage, lasting) if claim.lasts else (usage,):
                 taken.take_in(soft_in(tree, queue, claim), claim.soft_amounts)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
-__all__ = ["Amounts", "Room", "amounts_of"]
+__all__ = ["Amounts", "Usage", "amounts_of"]
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources and billionths of their units, by name; nothing that is zero."""
@@ -28,19 +28,19 @@ def amounts_of(resources: Resources) -> Amounts:
     return tuple(sorted((name, amount.nano) for name, amount in resources.items() if amount.nano))
 
 
-class Room:
+class Usage:
     """What is taken of the queues of a tree, as it stands; whoever changes the tree makes a new one."""
 
-    def __init__(self, tree: QueueTree, base: Room | None = None) -> None:
+    def __init__(self, tree: QueueTree, base: Usage | None = None) -> None:
         self._tree = tree
         self._used: dict[str, dict[str, int]] = {}
         self._given_back: dict[str, int] = {}
         # A copy shares what it has not changed.
         self._base = base
 
-    def copy(self) -> Room:
+    def copy(self) -> Usage:
         """The same room, to be taken without taking it here; valid until something is taken or given back here."""
-        return Room(self._tree, self)
+        return Usage(self._tree, self)
 
     def take(self, queue: str, amounts: Amounts) -> None:
         """Take room of the queue and of all above it."""

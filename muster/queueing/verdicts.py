@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.queueing.queue_tree import exceeding
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, describe, minus
 
 if TYPE_CHECKING:
-    from muster.queueing.admission_pass import Settled
+    from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.queue_state import Candidate
-    from muster.queueing.queue_tree import Level, Place
-    from muster.queueing.usage import Room
+    from muster.queueing.queue_tree import Place, QueueLevel
+    from muster.queueing.usage import Usage
 
 __all__ = ["Decision", "queue_not_found", "refused", "why"]
 
@@ -28,13 +28,13 @@ class Decision:
     """What the ledger says of a candidate: it may start now, or the reason and the sentence why not."""
 
     fits: bool
-    state: State
+    state: GangState
     message: str
 
 
 def queue_not_found(name: str) -> Decision:
     """What is said of a queue that does not exist, and of one that is not there for the gang's namespace."""
-    return Decision(fits=False, state=State.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
+    return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
 
 
 def refused(candidate: Candidate, place: Place | None, now: float) -> Decision | None:
@@ -45,47 +45,47 @@ def refused(candidate: Candidate, place: Place | None, now: float) -> Decision |
     if not place.view.open:
         state = place.view.state or "not open yet"
         message = f'queue "{name}" is {state} and takes no new work'
-        return Decision(fits=False, state=State.QUEUE_CLOSED, message=message)
+        return Decision(fits=False, state=GangState.QUEUE_CLOSED, message=message)
     if not place.leaf:
         message = f'queue "{name}" has queues below it and takes no gangs itself'
-        return Decision(fits=False, state=State.QUEUE_NOT_LEAF, message=message)
+        return Decision(fits=False, state=GangState.QUEUE_NOT_LEAF, message=message)
     for level in place.levels:
         over = exceeding(candidate.need, level.limit)
         if over is not None:
             message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
-            return Decision(fits=False, state=State.EXCEEDS_CAPABILITY, message=message)
+            return Decision(fits=False, state=GangState.EXCEEDS_CAPABILITY, message=message)
     if candidate.deadline is not None and candidate.deadline <= now:
         message = "the workload's own deadline has passed while it waited"
-        return Decision(fits=False, state=State.DEADLINE_PASSED, message=message)
+        return Decision(fits=False, state=GangState.DEADLINE_PASSED, message=message)
     return None
 
 
-def why(candidate: Candidate, place: Place, settled: Settled, position: tuple[int, int]) -> str:
+def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tuple[int, int]) -> str:
     """Why a gang that could start some day does not start now, in words with numbers."""
     amounts = amounts_of(candidate.need)
-    lacking = settled.lacking(candidate, amounts)
+    lacking = outcome.lacking(candidate, amounts)
     level = next((one for one in place.levels if one.queue in lacking), None)
-    bar = settled.bars.holding_up(candidate, settled.lacking_behind(candidate, amounts))
-    behind = bar.order if bar else settled.behind(candidate.queue, candidate.order)
+    bar = outcome.bars.holding_up(candidate, outcome.lacking_behind(candidate, amounts))
+    behind = bar.order if bar else outcome.behind(candidate.queue, candidate.order)
     if level is not None:
-        room = f"{level.called(candidate.queue)} has {_free(level, candidate.need, settled.room)}"
+        usage = f"{level.called(candidate.queue)} has {_free(level, candidate.need, outcome.usage)}"
     elif behind is not None:
         # Names of other namespaces are none of a tenant's business.
         named = (
             f'gang "{behind.key.gang.name}"' if behind.key.namespace == candidate.key.namespace else "the one before it"
         )
-        room = f"there is room, but nobody passes {named} here"
+        usage = f"there is room, but nobody passes {named} here"
         of = next((one for one in place.levels if bar and one.queue == bar.queue), None)
         if bar and of:
-            room += f", which waits for {' and '.join(bar.names)} of {of.called(candidate.queue)}"
+            usage += f", which waits for {' and '.join(bar.names)} of {of.called(candidate.queue)}"
     else:
-        room = "there is room behind gangs of higher priority only"
-    if settled.waits_in_vain(candidate):
-        room += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
-    return f"needs {describe(candidate.need)}; {room}; position {position[0]} of {position[1]} waiting"
+        usage = "there is room behind gangs of higher priority only"
+    if outcome.waits_in_vain(candidate):
+        usage += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
+    return f"needs {describe(candidate.need)}; {usage}; position {position[0]} of {position[1]} waiting"
 
 
-def _free(level: Level, need: Resources, room: Room) -> str:
+def _free(level: QueueLevel, need: Resources, usage: Usage) -> str:
     """What is free of what the gang needs there, in words."""
     named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
-    return f"{describe(minus(named, room.used(level.queue, named)))} free of {describe(named)}"
+    return f"{describe(minus(named, usage.used(level.queue, named)))} free of {describe(named)}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from muster.resources.limit_ranges import LimitRange
     from muster.resources.resource_quotas import ResourceQuota
 
-__all__ = ["NOTHING_ADDED", "Additions", "Overhead", "RuntimeClass"]
+__all__ = ["NOTHING_ADDED", "Overhead", "PodDefaults", "RuntimeClass"]
 
 
 class Overhead(LocalObject, frozen=True):
@@ -39,7 +39,7 @@ class RuntimeClass(LocalObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Additions:
+class PodDefaults:
     """What pods of one namespace get: `ranges` are its LimitRanges, `runtimes` the cluster's RuntimeClasses by name.
 
     `runtimes` is None where no RuntimeClass is known at all; then none is missing either. `quotas` are the namespace's
@@ -89,4 +89,4 @@ class Additions:
         return Finding(Reason.OVERHEAD_MISMATCH, f"{path}.overhead", message)
 
 
-NOTHING_ADDED = Additions()
+NOTHING_ADDED = PodDefaults()

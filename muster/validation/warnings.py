@@ -11,7 +11,7 @@ from muster.model.objects import ObjectMeta, Pod
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import exceeding
 from muster.resources.amounts import describe, times, total
-from muster.resources.pod_defaults import NOTHING_ADDED, Additions
+from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
 from muster.schedulers import SCHEDULERS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
-    from muster.queueing.queue_tree import Level, Place
+    from muster.queueing.queue_tree import Place, QueueLevel
     from muster.resources.amounts import Resources
     from muster.workloads import RoleSpec, Workload
 
@@ -42,7 +42,7 @@ class Case:
     intent: Intent
     place: Place | None = None
     held: Callable[[str], Resources] | None = None
-    additions: Additions = NOTHING_ADDED
+    pod_defaults: PodDefaults = NOTHING_ADDED
 
     @property
     def queue_path(self) -> str:
@@ -50,12 +50,12 @@ class Case:
         return self.intent.said.get("queue", self.workload.label_path(QUEUE_LABEL))
 
     @property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[QueueLevel, ...]:
         """The limits of its queue and of those above; none where the queue takes no gangs, which is worse."""
         open_leaf = self.place and self.place.leaf and not self.place.view.closed
         return self.place.levels if self.place and open_leaf else ()
 
-    def above(self, need: Resources) -> tuple[Level, str, str] | None:
+    def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
         """The first limit that such a need is above, and both in words."""
         for level in self.levels:
             if over := exceeding(need, level.limit):
@@ -82,7 +82,7 @@ def _finding(reason: Reason, path: str, rest: str) -> Finding:
 def _classes(case: Case) -> Iterator[Finding]:
     # Not refused: the class may come later, and until then it is the pods that the apiserver refuses.
     for role in case.workload.roles:
-        if role.replicas and (found := case.additions.objection(role.template.spec, path=role.path)):
+        if role.replicas and (found := case.pod_defaults.objection(role.template.spec, path=role.path)):
             yield found
 
 
@@ -179,14 +179,14 @@ def _room(case: Case) -> Iterator[Finding]:
             f"Volcano; the gang needs {describe({name: gang.min_resources[name] for name in zeros})} and gets it"
         )
         yield _finding(Reason.CAPABILITY_OF_ZERO, case.queue_path, rest)
-    twice = case.above(times(gang.min_resources, 2)) if case.workload.twice else None
+    twice = case.above(times(gang.min_resources, 2)) if case.workload.upgrade_doubles else None
     if twice:
         level, need, limit = twice
         rest = (
             f"while it is upgraded two clusters run, which need {need} together, and {level.called(queue)} has "
             f"capability {limit}; the new one waits until there is room, raise the capability or upgrade in another way"
         )
-        yield _finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.twice, rest)
+        yield _finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.upgrade_doubles, rest)
     yield from _growth(case)
     yield from _nearly_full(case)
 

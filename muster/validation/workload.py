@@ -15,16 +15,16 @@ from muster.gangs.intent import (
     Surroundings,
     find_intent,
     foreign_scheduler,
+    is_managed,
     may_run_beside,
     required,
-    speaks,
 )
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
-from muster.resources.pod_defaults import NOTHING_ADDED, Additions
+from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.resource_quotas import limits
 from muster.schedulers import SCHEDULERS
 from muster.validation.warnings import Case, surprises
@@ -80,7 +80,7 @@ class Context:
     priorities: Mapping[str, int] | None = None
     defaults: Defaults = field(default_factory=Defaults)
     around: Surroundings = field(default_factory=Surroundings)
-    additions: Additions = NOTHING_ADDED
+    pod_defaults: PodDefaults = NOTHING_ADDED
     origin: Callable[[Reference], object | None] = lambda _: None
     held: Callable[[str], Resources] | None = None
 
@@ -108,7 +108,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     decoded, missing = _with_origin(kind, decoded, context)
     around = replace(context.around, nearer=kind.voices(decoded))
     validation = context.defaults.validation
-    if not speaks(decoded.metadata, kind.policy(decoded), around):
+    if not is_managed(decoded.metadata, kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
         return Verdict(warnings=(*validation.warned(_ignored(decoded, around.namespace)), *unheard))
     # What is being deleted or has finished starts nothing any more.
@@ -124,7 +124,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     if intent is None or not workload.roles:
         return _verdict(_left_alone(workload, context.defaults, around), validation, workload)
     try:
-        gang = gang_of(workload, intent, context.priorities or {}, context.additions)
+        gang = gang_of(workload, intent, context.priorities or {}, context.pod_defaults)
     except InvalidObjectError as error:
         # What it names is judged all the same, so that nobody has to come back for that.
         findings = [_invalid(error), *_findings(workload, None, intent, context)]
@@ -135,7 +135,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     findings = [
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
-        *surprises(Case(workload, gang, intent, place, context.held, context.additions)),
+        *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults)),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
 
@@ -173,7 +173,7 @@ def _unheard(
         return ()
     anything = Voice("", {QUEUE_LABEL: "any"}, {})
     might = replace(around, nearer=(*around.nearer, anything))
-    return (missing,) if speaks(decoded.metadata, kind.policy(decoded), might) else ()
+    return (missing,) if is_managed(decoded.metadata, kind.policy(decoded), might) else ()
 
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
@@ -240,8 +240,8 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
 
 def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
     """What the namespace's quotas never hold: the last pods of such a gang are never made."""
-    need = gang.charged if gang is not None and context.additions.quotas else {}
-    for quota in context.additions.quotas:
+    need = gang.charged if gang is not None and context.pod_defaults.quotas else {}
+    for quota in context.pod_defaults.quotas:
         try:
             over = exceeding(need, limits(quota)) if quota.counts_all else None
         except InvalidObjectError:

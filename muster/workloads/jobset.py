@@ -245,7 +245,7 @@ def _read(job_set: JobSet) -> Workload:
         metadata=job_set.metadata,
         pod_group=job_set.metadata.name,
         roles=roles,
-        left=roles_left(job_set.spec, "spec", annotations, job_set.status.replicated_jobs_status),
+        remaining_roles=roles_left(job_set.spec, "spec", annotations, job_set.status.replicated_jobs_status),
         findings=late_followers(roles),
         time_limits=time_limits(job_set.spec, "spec"),
         policy=SchedulingPolicy(),

@@ -163,9 +163,9 @@ class Workload:
     scheduler: str = ""
     findings: tuple[Finding, ...] = ()
     time_limits: tuple[TimeLimit, ...] = ()
-    left: tuple[RoleSpec, ...] = ()
+    remaining_roles: tuple[RoleSpec, ...] = ()
     needs: int = 0
-    twice: str = ""
+    upgrade_doubles: str = ""
 
     def label_path(self, key: str) -> str:
         """Where a label of the workload stands, or should stand when it is missing."""

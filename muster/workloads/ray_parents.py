@@ -127,7 +127,7 @@ def _read_service(service: RayService) -> Workload:
     )
     limits = (TimeLimit(f"metadata.annotations[{_TIMEOUT}]", timeout),) if timeout else ()
     in_place = service.spec.upgrade_strategy.type == "None"
-    return replace(workload, time_limits=limits, twice="" if in_place else "spec.upgradeStrategy")
+    return replace(workload, time_limits=limits, upgrade_doubles="" if in_place else "spec.upgradeStrategy")
 
 
 def _read_cron_job(cron: RayCronJob) -> Workload:

@@ -257,7 +257,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         metadata=job.metadata,
         pod_group=job.metadata.name,
         roles=roles,
-        left=roles_left(spec, path, annotations, job.status.jobs_status),
+        remaining_roles=roles_left(spec, path, annotations, job.status.jobs_status),
         findings=late_followers(roles),
         time_limits=time_limits(spec, path),
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),

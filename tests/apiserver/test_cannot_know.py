@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.desk import Desk, Manifest
     from tests.support.faults.apiserver import Answer
-    from webhook.reviews.admission_review import Request
+    from webhook.reviews.admission_review import AdmissionRequest
 
 _WORKER = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
 # For one read; it passes where a test has it pass, and else never.
@@ -53,7 +53,7 @@ def cluster(desk: Desk) -> Iterator[Manifest]:
     desk.delete(QUEUES, desk.namespace)
 
 
-def _request(pod: Manifest, namespace: str) -> Request:
+def _request(pod: Manifest, namespace: str) -> AdmissionRequest:
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     asked = {"uid": "u", "kind": kind, "operation": "CREATE", "namespace": namespace, "object": pod}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}

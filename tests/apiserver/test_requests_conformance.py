@@ -20,7 +20,7 @@ from hack.testbed.waiting import wait_for
 from muster.model.objects import Pod, PodSpec, convert
 from muster.resources.amounts import Resources, as_text, parse_resources, total
 from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
 from tests.support.cluster.desk import PATIENCE, make_namespace, wait_for_class
@@ -74,7 +74,7 @@ def computed(shape: Shape) -> dict[str, Quantity]:
     """What the pod asks for, in our words, from what its user wrote."""
     ranges = [convert(one, LimitRange) for one in limit_ranges(shape.namespace)]
     runtimes = {one["metadata"]["name"]: convert(one, RuntimeClass) for one in runtime_classes()}
-    return pod_requests(Additions(ranges, runtimes).completed(convert(shape.spec, PodSpec)))
+    return pod_requests(PodDefaults(ranges, runtimes).completed(convert(shape.spec, PodSpec)))
 
 
 def manifest(shape: Shape, name: str = "shape", nodes: Iterable[str] = ()) -> JSON:

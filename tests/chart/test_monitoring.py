@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 import yaml
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from tests.support.pages.metrics import exported
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SERIES = {
     for name, kind in _FAMILIES.items()
     for suffix in {"counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}.get(kind, [""])
 }
-STATES = set(map(str, State))
+STATES = set(map(str, GangState))
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def test_pods_that_another_entry_has_seen_are_not_seen_again(default: Rendered) 
 
 
 def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) -> None:
-    """It must let through exactly what `muster.gangs.intent.speaks` would look into."""
+    """It must let through exactly what `muster.gangs.intent.is_managed` would look into."""
     conditions = {
         item["name"]: item["expression"] for item in default.webhooks()["workloads.muster.dev"]["matchConditions"]
     }

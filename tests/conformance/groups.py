@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.cli.known import Known
+from muster.cli.known import PlanContext
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.gangs.intent import Defaults
@@ -106,7 +106,7 @@ def muster_says(case: Case) -> Group | str:
 
     kind = kind_of(manifest["apiVersion"], manifest["kind"])
     assert kind is not None
-    known = Known()
+    known = PlanContext()
     assert all(known.learn(document) for document in documents)
     namespaced = {**managed, "metadata": {"namespace": "default", **managed["metadata"]}}
     verdict = judge(kind, convert(namespaced, kind.decoded), known.context("default", _DEFAULTS))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli.doctor.diagnosis import Check
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from tests.support.pages.metrics import exported
 
 CHECKOUT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def test_the_plan_in_the_readme_is_what_muster_plan_prints() -> None:
 def test_every_state_is_explained() -> None:
     """docs/reasons.md has a row for every state, each with what to do, and for nothing else."""
     rows = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", (CHECKOUT / "docs/reasons.md").read_text(), re.MULTILINE)
-    assert sorted(rows) == sorted(map(str, State))
+    assert sorted(rows) == sorted(map(str, GangState))
 
 
 def test_every_command_is_in_the_table() -> None:

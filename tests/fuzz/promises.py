@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.fuzz.worlds import Question
     from tests.support.manifests.observed import JSON
-    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
     from webhook.reviews.knowledge import Knowledge
 
 __all__ = ["LONGEST", "HangError", "answered"]
@@ -52,7 +52,7 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
     """
     knowledge = question.world.knowledge()
 
-    def ask() -> tuple[Request, bytes]:
+    def ask() -> tuple[AdmissionRequest, bytes]:
         request = decode_review(question.body)
         answer = _run(runner, _answer(request, question, knowledge))
         return request, encode_answer(request.uid, answer)
@@ -86,16 +86,16 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
     return "warned" if "warnings" in response else "allowed"
 
 
-async def _answer(request: Request, question: Question, knowledge: Knowledge) -> Answer:
+async def _answer(request: AdmissionRequest, question: Question, knowledge: Knowledge) -> AdmissionResponse:
     return await question.review(request, knowledge, question.world.defaults)
 
 
-def _run(runner: asyncio.Runner, asked: Coroutine[None, None, Answer]) -> Answer:
+def _run(runner: asyncio.Runner, asked: Coroutine[None, None, AdmissionResponse]) -> AdmissionResponse:
     # As `runner.run`, without its care for Ctrl-C, which takes a fifth of the time of a question.
     return runner.get_loop().run_until_complete(asked)
 
 
-def _within(seconds: float, ask: Callable[[], tuple[Request, bytes]]) -> tuple[Request, bytes]:
+def _within(seconds: float, ask: Callable[[], tuple[AdmissionRequest, bytes]]) -> tuple[AdmissionRequest, bytes]:
     def over(_: int, frame: FrameType | None) -> None:
         raise HangError(f"no answer after {seconds} s of CPU, at {frame}")
 
@@ -114,7 +114,7 @@ def _within(seconds: float, ask: Callable[[], tuple[Request, bytes]]) -> tuple[R
             raise HangError(f"{spent:.1f} s of CPU for an answer, of {seconds} s")
 
 
-def _response(raw: bytes, request: Request) -> JSON:
+def _response(raw: bytes, request: AdmissionRequest) -> JSON:
     """The response of a review that the apiserver takes."""
     # The uid is the caller's; of anything else an answer says as much as it must, and does not give it all back.
     assert len(raw) <= _LONGEST_ANSWER + 6 * len(request.uid)
@@ -141,7 +141,7 @@ def _check_refusal(response: JSON) -> None:
         assert cause["message"].isprintable()
 
 
-def _check_patch(response: JSON, request: Request) -> Request:
+def _check_patch(response: JSON, request: AdmissionRequest) -> AdmissionRequest:
     """The review of the pod as the patch has made it."""
     assert response["patchType"] == "JSONPatch"
     patch = json.loads(base64.b64decode(response["patch"], validate=True))
@@ -163,7 +163,7 @@ def _check_patch(response: JSON, request: Request) -> Request:
 
 
 def _check_withdrawal(
-    pod: JSON, runner: asyncio.Runner, question: Question, knowledge: Knowledge, request: Request
+    pod: JSON, runner: asyncio.Runner, question: Question, knowledge: Knowledge, request: AdmissionRequest
 ) -> None:
     """One that another webhook gives to another scheduler afterwards is not held: nobody would ever let it go."""
     pod["spec"]["schedulerName"] = "another"
@@ -187,7 +187,7 @@ def _check_untouched(new: Any, patched: Any) -> None:  # noqa: ANN401 - any JSON
     assert json.dumps(rest(new), sort_keys=True) == json.dumps(rest(patched), sort_keys=True)
 
 
-def _with(request: Request, patched: Any) -> Request:  # noqa: ANN401 - any JSON
+def _with(request: AdmissionRequest, patched: Any) -> AdmissionRequest:  # noqa: ANN401 - any JSON
     document: JSON = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

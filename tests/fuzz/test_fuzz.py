@@ -22,7 +22,7 @@ from webhook.reviews.workloads import review_workload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.reviews.admission_review import Answer
+    from webhook.reviews.admission_review import AdmissionResponse
 
 # Twice as many as a quarter of a minute of one core has room for: each has its own chance, so that they are the same
 # everywhere. By the time a machine is busy a test has its deadline: so there are two.
@@ -67,33 +67,33 @@ _TURNS = count()
 WORLD = World(DEFAULTS, (namespace(),), ())
 
 
-async def _raises(*_: object) -> Answer:
+async def _raises(*_: object) -> AdmissionResponse:
     raise KeyError("spec")
 
 
-async def _hangs(*_: object) -> Answer:
+async def _hangs(*_: object) -> AdmissionResponse:
     while True:
         pass
 
 
-async def _overwrites(*_: object) -> Answer:
+async def _overwrites(*_: object) -> AdmissionResponse:
     return allow([{"op": "add", "path": "/spec/containers/0/image", "value": "evil"}])
 
 
-async def _gates_unbound(*_: object) -> Answer:
+async def _gates_unbound(*_: object) -> AdmissionResponse:
     return allow([{"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "muster.dev/gang"}]}])
 
 
-async def _adds_twice(*_: object) -> Answer:
+async def _adds_twice(*_: object) -> AdmissionResponse:
     return allow([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}])
 
 
-async def _denies_without_a_word(*_: object) -> Answer:
+async def _denies_without_a_word(*_: object) -> AdmissionResponse:
     status: JSON = {"code": 422, "reason": "", "message": "", "details": {"causes": []}}
     return replace(allow(), allowed=False, status=status)
 
 
-async def _forgets(*_: object) -> Answer:
+async def _forgets(*_: object) -> AdmissionResponse:
     return allow([{"op": "add", "path": "/metadata/labels", "value": {"a": str(next(_TURNS))}}])
 
 

@@ -28,10 +28,10 @@ from webhook.reviews.workloads import review_workload
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
     from webhook.reviews.knowledge import Knowledge
 
-    Review = Callable[[Request, Knowledge, Defaults], Awaitable[Answer]]
+    Review = Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]]
 
 __all__ = ["Question", "any_question"]
 
@@ -115,7 +115,7 @@ class World:
     namespaces: tuple[JSON, ...]
     seen: tuple[JSON, ...]
     reads: dict[str, JSON | Exception] = field(default_factory=dict)
-    outsiders: tuple[JSON, ...] = ()
+    unmanaged_pods: tuple[JSON, ...] = ()
     groups: bool = True
     ranged: bool = False
 
@@ -127,7 +127,7 @@ class World:
             queues=QUEUES,
             classes=CLASSES,
             namespaces=self.namespaces,
-            pods=self.outsiders,
+            pods=self.unmanaged_pods,
             ranges=RANGES if self.ranged else (),
             runtimes=RUNTIMES,
             quotas=QUOTAS if self.ranged else (),
@@ -293,10 +293,16 @@ def _world(chance: Random, manifest: JSON) -> World:
         else:
             seen.append(one)
     old = pod("old", owner=_owner(manifest), labels=_labels_of(manifest, "w"), phase="Running")
-    outsiders = (old,) if _one_in(chance, 20) else ()
+    unmanaged_pods = (old,) if _one_in(chance, 20) else ()
     namespaces = (around,) if _is_namespace(around) else ()
     return World(
-        defaults, namespaces, tuple(seen), reads, outsiders, groups=not _one_in(chance, 10), ranged=_one_in(chance, 2)
+        defaults,
+        namespaces,
+        tuple(seen),
+        reads,
+        unmanaged_pods,
+        groups=not _one_in(chance, 10),
+        ranged=_one_in(chance, 2),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.certificates.bundles import Bundles, Configuration
     from webhook.certificates.notices import Notices
 
-__all__ = ["Entrance"]
+__all__ = ["WebhookActivation"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _TIMES, _PAUSE_SECONDS = 3, 0.3
 
 
-class Entrance:
+class WebhookActivation:
     """Lets the apiserver call the webhooks of the configurations."""
 
     def __init__(self, bundles: Bundles, notices: Notices) -> None:

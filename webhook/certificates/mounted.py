@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
 from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in
-from webhook.certificates.activation import Entrance
+from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, in_all
-from webhook.certificates.serving import Keeper, ends_soon
+from webhook.certificates.serving import CertificateSource, ends_soon
 from webhook.certificates.watching import watches
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _CHECK_SECONDS = 10.0
 _PATIENCE_SECONDS = 60.0
 
 
-class Mounted(Keeper):
+class Mounted(CertificateSource):
     """Serves `tls.crt` and `tls.key` of a folder, which should be good for these DNS names."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Mounted(Keeper):
         self._names = names
         self._configuration = configuration
         self._bundles = Bundles(client, configuration)
-        self._entrance = Entrance(self._bundles, notices)
+        self._entrance = WebhookActivation(self._bundles, notices)
         self._doubtful_since: float | None = None
 
     def reflectors(self) -> list[Reflector[Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from muster.process.certificates import Lives
 from webhook.certificates.mounted import Mounted
 from webhook.certificates.notices import Notices
-from webhook.certificates.trust import Terms, Trust
+from webhook.certificates.trust import RotationTiming, Trust
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
@@ -77,7 +77,7 @@ def trust_of(arguments: argparse.Namespace, client: Client, own: Identity) -> Tr
         secret=arguments.secret,
         names=names,
         configuration=arguments.configuration,
-        terms=Terms(lives, arguments.trust_delay, arguments.authority_overlap),
+        terms=RotationTiming(lives, arguments.trust_delay, arguments.authority_overlap),
     )
 
 

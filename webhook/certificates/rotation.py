@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from muster.process.certificates import Certificates, KeyPair, Lives
 
-__all__ = ["ROTATE", "Asked", "Situation", "Step", "next_step"]
+__all__ = ["ROTATE", "RotationStep", "Situation", "Step", "next_step"]
 
 # The annotation of the Secret by which people ask for a rotation; taken off when it is answered.
 ROTATE = "muster.dev/rotate"
@@ -29,7 +29,7 @@ ROTATE = "muster.dev/rotate"
 _MOST_AUTHORITIES = 4
 
 
-class Asked(StrEnum):
+class RotationStep(StrEnum):
     """What people can ask for: a new serving certificate, or a new authority, and a certificate of that."""
 
     SERVING = "serving"
@@ -49,7 +49,7 @@ class Situation:
     serving_issuer: Certificate | None
     trusted: frozenset[Certificate]
     idle: frozenset[Certificate]
-    asked: Asked | None
+    asked: RotationStep | None
     now: dt.datetime
 
 
@@ -70,12 +70,12 @@ def next_step(situation: Situation, names: Sequence[str], lives: Lives) -> Step 
     first = found.authorities[0]
     if renewal_due(first, now):
         return Step(_with_authority(found, now, lives), f"the authority ends {_day(first)}: added a new one")
-    if situation.asked is Asked.AUTHORITY and found.issuer == first:
+    if situation.asked is RotationStep.AUTHORITY and found.issuer == first:
         return Step(_with_authority(found, now, lives), "added a new authority, as was asked for", answers=True)
     if why := _wants_pair(found, names, situation):
         if first not in situation.trusted and _good(found.pair, names, now):
             return None
-        answers = situation.asked is Asked.SERVING
+        answers = situation.asked is RotationStep.SERVING
         return Step(found.with_new_pair(names, now, lives), why, answers=answers)
     kept = tuple(one for one in found.authorities if one in {first, found.issuer} or one not in situation.idle)
     if kept != found.authorities:
@@ -93,7 +93,7 @@ def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation)
     # One that lasts as long as its authority can only be renewed with it.
     if renewal_due(leaf, situation.now) and leaf.not_valid_after_utc < first.not_valid_after_utc:
         return f"the serving certificate ends {_day(leaf)}: made a new one"
-    return "made a new serving certificate, as was asked for" if situation.asked is Asked.SERVING else ""
+    return "made a new serving certificate, as was asked for" if situation.asked is RotationStep.SERVING else ""
 
 
 def _good(pair: KeyPair, names: Sequence[str], now: dt.datetime) -> bool:

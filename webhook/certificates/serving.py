@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cryptography.x509 import Certificate
 
-__all__ = ["Keeper", "Serving", "ends_soon"]
+__all__ = ["CertificateSource", "Serving", "ends_soon"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Serving:
         return self._context
 
 
-class Keeper:
+class CertificateSource:
     """Keeps what is served in step with where it comes from; what the server and the metrics ask of that.
 
     `trusted` is whether the apiserver has been told to trust it; `loaded` is set once there is something to serve.

@@ -21,10 +21,10 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import SECRETS
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
-from webhook.certificates.activation import Entrance
+from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, Configuration, in_all, in_any
-from webhook.certificates.rotation import ROTATE, Asked, Situation, next_step
-from webhook.certificates.serving import Keeper, ends_soon
+from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step
+from webhook.certificates.serving import CertificateSource, ends_soon
 from webhook.certificates.watching import watches
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from muster.kube.reflector import Reflector
     from webhook.certificates.notices import Notices
 
-__all__ = ["Terms", "Trust"]
+__all__ = ["RotationTiming", "Trust"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ _MOST_IN_BUNDLE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RotationTiming:
     """How long certificates live, and how long a rotation waits (seconds).
 
     An authority signs nothing before all configurations have had it for `trust_delay`, so that every apiserver has
@@ -67,7 +67,7 @@ class _Secret(LocalObject, frozen=True):
     data: dict[str, str] = {}  # noqa: RUF012 - msgspec copies the default
 
 
-class Trust(Keeper):
+class Trust(CertificateSource):
     """The certificate of this replica and the apiserver's trust in it; `clock` is monotonic, in seconds."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Trust(Keeper):
         secret: str,
         names: Sequence[str],
         configuration: str,
-        terms: Terms | None = None,
+        terms: RotationTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
@@ -90,11 +90,11 @@ class Trust(Keeper):
         self._names = names
         self._bundles = Bundles(client, configuration)
         self._configuration = configuration
-        self._terms = terms or Terms()
+        self._terms = terms or RotationTiming()
         self._clock = clock
         self._present = _Since()
         self._unneeded = _Since()
-        self._entrance = Entrance(self._bundles, notices)
+        self._entrance = WebhookActivation(self._bundles, notices)
         self._first_install: bool | None = None
         self._last: tuple[dict[str, str], Certificates] | None = None
 
@@ -215,12 +215,12 @@ class Trust(Keeper):
         await self._notices.tell("CertificateRotated", f"secret {self._secret}: {step.why}")
         return True, step.certificates
 
-    async def _asked(self, secret: _Secret) -> Asked | None:
+    async def _asked(self, secret: _Secret) -> RotationStep | None:
         text = secret.metadata.annotations.get(ROTATE)
         if text is None:
             return None
         try:
-            return Asked(text)
+            return RotationStep(text)
         except ValueError:
             note = f"annotation {ROTATE}: {text[:40]!r} is not known; use serving or authority"
             await self._notices.warn("InvalidRotation", note)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from muster.model.findings import Finding
 
 __all__ = [
-    "Answer",
-    "Asked",
+    "AdmissionCall",
+    "AdmissionRequest",
+    "AdmissionResponse",
     "InvalidReviewError",
     "PodRequest",
-    "Request",
     "allow",
     "decode_pod_review",
     "decode_review",
@@ -67,7 +67,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
     resource: str = ""
 
 
-class Asked(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class AdmissionCall(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What the apiserver asks, whatever it is about."""
 
     uid: str
@@ -78,7 +78,7 @@ class Asked(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     dry_run: bool = False
 
 
-class Request(Asked, frozen=True):
+class AdmissionRequest(AdmissionCall, frozen=True):
     """What it asks about an object: `object` and `old_object` are left as they came."""
 
     resource: GroupVersionResource = GroupVersionResource()
@@ -86,7 +86,7 @@ class Request(Asked, frozen=True):
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class PodRequest(Asked, frozen=True, kw_only=True):
+class PodRequest(AdmissionCall, frozen=True, kw_only=True):
     """What it asks about a new pod that was read with the review."""
 
     object: Pod
@@ -98,12 +98,12 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
     request: T
 
 
-_REVIEWS = msgspec.json.Decoder(_Review[Request])
+_REVIEWS = msgspec.json.Decoder(_Review[AdmissionRequest])
 _POD_REVIEWS = msgspec.json.Decoder(_Review[PodRequest])
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdmissionResponse:
     """Yes with a patch, or no with a Status and its `reasons`; warnings go with both."""
 
     allowed: bool
@@ -113,14 +113,14 @@ class Answer:
     reasons: Sequence[str] = ()
 
 
-def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> Answer:
+def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> AdmissionResponse:
     """Let the object pass, with these changes."""
-    return Answer(allowed=True, patch=patch, warnings=warnings)
+    return AdmissionResponse(allowed=True, patch=patch, warnings=warnings)
 
 
-def deny(refusals: Sequence[Finding], *, code: int = 422) -> Answer:
+def deny(refusals: Sequence[Finding], *, code: int = 422) -> AdmissionResponse:
     """Refuse the object: every reason in the message, and each as a cause for machines."""
-    return Answer(
+    return AdmissionResponse(
         allowed=False,
         reasons=[str(refusal.reason) for refusal in refusals],
         status={
@@ -142,7 +142,7 @@ def deny(refusals: Sequence[Finding], *, code: int = 422) -> Answer:
     )
 
 
-def decode_review(body: bytes | bytearray) -> Request:
+def decode_review(body: bytes | bytearray) -> AdmissionRequest:
     """Read the request of a review; raises InvalidReviewError."""
     try:
         review = _REVIEWS.decode(body)
@@ -151,7 +151,7 @@ def decode_review(body: bytes | bytearray) -> Request:
     return _request_of(review)
 
 
-def decode_pod_review(body: bytes | bytearray) -> Request | PodRequest:
+def decode_pod_review(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
     """As `decode_review`, and the pod with it where it can be read so: to go through a body twice takes twice as long.
 
     Where it cannot, what is wrong with it is for `muster.model.objects.decode` to find out, or to put up with.
@@ -170,7 +170,7 @@ def _request_of(review: _Review[T]) -> T:
     return review.request
 
 
-def encode_answer(uid: str, answer: Answer) -> bytes:
+def encode_answer(uid: str, answer: AdmissionResponse) -> bytes:
     """The answer to the request of that uid, as JSON."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:

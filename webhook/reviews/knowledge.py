@@ -31,7 +31,7 @@ from muster.model.objects import (
 from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
 from muster.observe.resources import resource_of, resource_of_source
-from muster.observe.unmanaged_pods import Outsiders
+from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
 from muster.resources.amounts import parse_resources
 from muster.schedulers import SCHEDULERS
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import Place
     from muster.resources.amounts import Resources
     from muster.workloads import Workload
-    from webhook.reviews.admission_review import Answer
+    from webhook.reviews.admission_review import AdmissionResponse
 
-__all__ = ["Behind", "Common", "Knowledge"]
+__all__ = ["GangTemplate", "Knowledge", "OwnerWorkload"]
 
 T = TypeVar("T")
 Named = TypeVar("Named", bound=HasMetadata)
@@ -70,7 +70,7 @@ _DEEPEST_QUEUE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class OwnerWorkload:
     """The workload whose gang a pod belongs to, by what reference it was found, and who made it, the nearest first.
 
     A plain pod is its own workload, and no reference leads there. Where it was read `early`, for another review, it may
@@ -85,7 +85,7 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class GangTemplate:
     """What all pods of a workload have in common."""
 
     workload: Workload
@@ -126,10 +126,10 @@ class Knowledge:
         self._defaults = defaults
         self._read_seconds = read_seconds
         self._reads = Reads(client, read_seconds)
-        self.outsiders = Outsiders()
+        self.unmanaged_pods = UnmanagedPods()
         self._added = Added()
         # By the UID of the workload.
-        self.commons: Memo[Common | Answer | None] = Memo()
+        self.commons: Memo[GangTemplate | AdmissionResponse | None] = Memo()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters.
@@ -156,11 +156,13 @@ class Knowledge:
             Reflector(self._client, QUEUES, Queue, self._queues),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
             Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
-            *self.outsiders.reflectors(self._client),
+            *self.unmanaged_pods.reflectors(self._client),
             *self._added.reflectors(self._client),
         ]
 
-    async def behind(self, namespace: str, owner: OwnerReference | None, *, fresh: bool = False) -> Behind | None:
+    async def behind(
+        self, namespace: str, owner: OwnerReference | None, *, fresh: bool = False
+    ) -> OwnerWorkload | None:
         """The workload whose gang a pod belongs to that is controlled by this owner; None when there is none.
 
         It is the last on the way up the owners that has a gang: the Jobs of a JobSet are the JobSet's, and a JobSet of
@@ -168,7 +170,7 @@ class Knowledge:
         Raises ApiError when the watch has not seen one of them and the apiserver does not answer: then nobody can say
         whether the pod belongs to a gang, and the pod must not be created; and Refused as `Reads.read`.
         """
-        found: Behind | None = None
+        found: OwnerWorkload | None = None
         early = False
         owners: list[ObjectMeta] = []
         for _ in range(_LONGEST_CHAIN):
@@ -186,7 +188,7 @@ class Knowledge:
                 # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
                 return None if kind.owns_gang else found
             if kind.owns_gang:
-                found, owners = Behind(kind, owner, decoded), []
+                found, owners = OwnerWorkload(kind, owner, decoded), []
             else:
                 owners.append(decoded.metadata)
             owner = decoded.metadata.controller
@@ -316,7 +318,7 @@ class Knowledge:
             defaults=self._defaults,
             around=around,
             held=(lambda queue: held.get(queue, {})) if new else None,
-            additions=self._added.of(around.namespace.name),
+            pod_defaults=self._added.of(around.namespace.name),
         )
 
     def _held(self, queue: str) -> Resources:

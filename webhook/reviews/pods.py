@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from muster.gangs.gang import gang_of
-from muster.gangs.intent import find_intent, may_run_beside, required, speaks
+from muster.gangs.intent import find_intent, is_managed, may_run_beside, required
 from muster.gangs.pod_patch import disown, inject, is_certain, is_free
 from muster.model.findings import Finding, Reason
 from muster.model.names import GANG, GATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError, Pod, decode
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD
-from webhook.reviews.admission_review import Answer, InvalidReviewError, PodRequest, Request, allow, deny
-from webhook.reviews.knowledge import Behind, Common
+from webhook.reviews.admission_review import (
+    AdmissionRequest,
+    AdmissionResponse,
+    InvalidReviewError,
+    PodRequest,
+    allow,
+    deny,
+)
+from webhook.reviews.knowledge import GangTemplate, OwnerWorkload
 from webhook.reviews.memo import version
 from webhook.reviews.reads import ask_again
-from webhook.server.review_thread import beside
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["left_alone", "review_pod"]
 
 
-async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_pod(
+    request: AdmissionRequest | PodRequest, knowledge: Knowledge, defaults: Defaults
+) -> AdmissionResponse:
     """The answer for a new pod.
 
     Raises ApiError when the pod's owner cannot be read, Refused when that is too large for now, InvalidReviewError or
@@ -39,7 +48,7 @@ async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaul
     """
     if (request.kind.api_version, request.kind.kind) != ("v1", "Pod"):
         raise InvalidReviewError(f"expected a v1 Pod, got {request.kind.api_version} {request.kind.kind}")
-    pod = request.object if isinstance(request, PodRequest) else await beside(decode, request.object, Pod)
+    pod = request.object if isinstance(request, PodRequest) else await in_review_thread(decode, request.object, Pod)
     if not pod.spec.containers:
         # The apiserver refuses it by itself; where it has no specification at all, a patch of that would not apply.
         return allow()
@@ -49,12 +58,12 @@ async def review_pod(request: Request | PodRequest, knowledge: Knowledge, defaul
         behind = await knowledge.behind(request.namespace, pod.metadata.controller, fresh=fresh)
         if behind is None and pod.metadata.labels.get(GANG):
             # It opts in by itself.
-            behind = Behind(PLAIN_POD, None, _as_it_came(pod, defaults))
+            behind = OwnerWorkload(PLAIN_POD, None, _as_it_came(pod, defaults))
         if behind is None or behind.decoded.metadata.deletion_timestamp:
             # Nothing is left to wait for.
             return _untouched(pod)
         workload = behind.decoded.metadata
-        if may_run_beside(workload, around.namespace) and knowledge.outsiders.of(behind.kind, workload):
+        if may_run_beside(workload, around.namespace) and knowledge.unmanaged_pods.of(behind.kind, workload):
             # A part of it came without muster: it is left alone until that is gone.
             return _untouched(pod)
         origin = await knowledge.origin(behind.kind, behind.decoded)
@@ -77,20 +86,20 @@ def _as_it_came(pod: Pod, defaults: Defaults) -> Pod:
 
 async def _decide(
     pod: Pod,
-    behind: Behind,
+    behind: OwnerWorkload,
     origin: object | None,
     *,
     around: Surroundings,
     knowledge: Knowledge,
     defaults: Defaults,
-) -> Answer | None:
+) -> AdmissionResponse | None:
     """The answer for a pod of that workload, or None when it has a role that the workload does not know."""
     kind = behind.kind
     plain = kind is PLAIN_POD
     found = await _gang_behind(behind, origin, around, knowledge, defaults)
     if found is None:
         return _untouched(pod, plain=plain)
-    if isinstance(found, Answer):
+    if isinstance(found, AdmissionResponse):
         return found
     name = kind.role_of(pod)
     if name is None:
@@ -115,10 +124,10 @@ async def _decide(
         if refusals:
             return deny(refusals)
     gate = await knowledge.gate(found.gang, found.intent, around)
-    return allow(await beside(inject, pod, member, gate=gate, workload=reference))
+    return allow(await in_review_thread(inject, pod, member, gate=gate, workload=reference))
 
 
-def _refused(field: str, what: str) -> Answer:
+def _refused(field: str, what: str) -> AdmissionResponse:
     """The refusal of a pod that would go past muster where that is required."""
     cure = "this namespace requires muster, and nothing opts out; make the pod as its workload says"
     return deny([Finding(Reason.INVALID, field, f"{field}: {what}; {cure}")])
@@ -132,7 +141,7 @@ def _why_not_free(pod: Pod, scheduler: GangScheduler) -> tuple[str, str]:
     return "metadata.annotations", f'the pod names the PodGroup "{scheduler.bound_to(pod)}"'
 
 
-def _untouched(pod: Pod, *, plain: bool = False) -> Answer:
+def _untouched(pod: Pod, *, plain: bool = False) -> AdmissionResponse:
     """The pod passes, and as no member of any gang."""
     return allow(disown(pod, plain=plain))
 
@@ -145,8 +154,8 @@ def left_alone(named: str, scheduler: str) -> Finding:
 
 
 async def _gang_behind(
-    behind: Behind, origin: object | None, around: Surroundings, knowledge: Knowledge, defaults: Defaults
-) -> Common | Answer | None:
+    behind: OwnerWorkload, origin: object | None, around: Surroundings, knowledge: Knowledge, defaults: Defaults
+) -> GangTemplate | AdmissionResponse | None:
     """What the pods of a workload have in common, or the refusal of all, or None when it is none of muster's.
 
     Hundreds may come one after the other.
@@ -154,7 +163,7 @@ async def _gang_behind(
     priorities = knowledge.priorities()
     if behind.reference is None:
         # The workload is the pod, of which no other one is ever seen.
-        return await beside(_common, behind, origin, around, priorities, defaults)
+        return await in_review_thread(_common, behind, origin, around, priorities, defaults)
     decoded = behind.decoded
     sources = (decoded, origin, around.namespace, priorities, *behind.owners)
     return knowledge.commons.of(
@@ -165,22 +174,22 @@ async def _gang_behind(
 
 
 def _common(
-    behind: Behind,
+    behind: OwnerWorkload,
     origin: object | None,
     around: Surroundings,
     priorities: Mapping[str, int],
     defaults: Defaults,
-) -> Common | Answer | None:
+) -> GangTemplate | AdmissionResponse | None:
     kind, decoded = behind.kind, behind.decoded
     joined = decoded if origin is None else kind.whole(decoded, lambda _: origin)
     around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
-    if not speaks(decoded.metadata, kind.policy(decoded), around):
+    if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None
     try:
         # Without what it is made from nobody can count its pods: this says so.
         workload = kind.read(kind.whole(decoded, lambda _: None) if origin is None else joined)
         intent = find_intent(workload, defaults, around)
-        return None if intent is None else Common(workload, intent, gang_of(workload, intent, priorities))
+        return None if intent is None else GangTemplate(workload, intent, gang_of(workload, intent, priorities))
     except InvalidObjectError as error:
         # It slipped past validation. Without numbers there is no gang, and a part of one must not start.
         message = f"{kind.kind} {decoded.metadata.name}: {error}"

@@ -9,13 +9,13 @@ from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import LocalObject, Queue, TemplateMeta, decode
 from muster.validation.queue import burdened, faults, kept_out, left_outside, new_parent, tightened
 from muster.validation.workload import no_way_in
-from webhook.reviews.admission_review import Answer, allow, deny
-from webhook.server.review_thread import beside
+from webhook.reviews.admission_review import AdmissionResponse, allow, deny
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from muster.gangs.intent import Defaults
     from muster.model.findings import Finding
-    from webhook.reviews.admission_review import Request
+    from webhook.reviews.admission_review import AdmissionRequest
     from webhook.reviews.knowledge import Knowledge
 
 __all__ = ["review_named_queue", "review_pod_group", "review_queue"]
@@ -37,13 +37,13 @@ class _OthersPod(LocalObject, frozen=True):
     metadata: TemplateMeta = TemplateMeta()
 
 
-async def review_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for a new or changed queue; raises ApiError when its parent cannot be read."""
     validation = defaults.validation
     if validation.mode is Severity.OFF:
         return allow()
-    new = await beside(decode, request.object, Queue)
-    old = await beside(decode, request.old_object, Queue) if request.operation == "UPDATE" else None
+    new = await in_review_thread(decode, request.object, Queue)
+    old = await in_review_thread(decode, request.old_object, Queue) if request.operation == "UPDATE" else None
     tree = await knowledge.tree(new.spec.parent)
     found = faults(new, tree)
     parent = new_parent(new, tree)
@@ -62,18 +62,18 @@ async def review_queue(request: Request, knowledge: Knowledge, defaults: Default
     return allow(warnings=warnings)
 
 
-async def review_pod_group(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_pod_group(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for a PodGroup that is not muster's; raises ApiError when its queue cannot be read."""
-    group = await beside(decode, request.object, _OthersGroup)
+    group = await in_review_thread(decode, request.object, _OthersGroup)
     return await _review({"spec.queue": group.spec.queue or "default"}, request, knowledge, defaults)
 
 
-async def review_named_queue(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_named_queue(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for a pod that is no member of a gang and names a queue; raises ApiError as `review_pod_group`.
 
     Volcano makes a PodGroup for it later, on its own: that would be refused, and nobody would hear why.
     """
-    meta = (await beside(decode, request.object, _OthersPod)).metadata
+    meta = (await in_review_thread(decode, request.object, _OthersPod)).metadata
     named = {
         f"metadata.annotations[{QUEUE_ANNOTATION}]": meta.annotations.get(QUEUE_ANNOTATION, ""),
         f"metadata.labels[{QUEUE_LABEL}]": meta.labels.get(QUEUE_LABEL, ""),
@@ -81,7 +81,9 @@ async def review_named_queue(request: Request, knowledge: Knowledge, defaults: D
     return await _review(named, request, knowledge, defaults)
 
 
-async def _review(named: dict[str, str], request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def _review(
+    named: dict[str, str], request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults
+) -> AdmissionResponse:
     """The answer for what names these queues, by field."""
     around = await knowledge.around(request.namespace)
     found: list[Finding] = []

@@ -19,7 +19,7 @@ from muster.model.names import is_object_name
 from muster.model.objects import decode
 from webhook.server.deadlines import in_time
 from webhook.server.intake import Refused, grow
-from webhook.server.review_thread import beside
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
@@ -87,7 +87,7 @@ class Reads:
             if large is None and len(raw) >= _LARGE:
                 grow()
                 large = self._begin(key)
-            found = await beside(decode, raw, type_) if large is not None else decode(raw, type_)
+            found = await in_review_thread(decode, raw, type_) if large is not None else decode(raw, type_)
         except BaseException as error:
             gone = isinstance(error, ApiError) and error.not_found
             _end(large, None if gone else ask_again())

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.gangs.intent import find_intent, speaks
+from muster.gangs.intent import find_intent, is_managed
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.resources.quantity import ZERO
 from muster.validation.workload import Verdict, is_judged, judge, name_taken
 from muster.workloads import KINDS, Decoded, Kind, kind_of
-from webhook.reviews.admission_review import Answer, allow, deny
-from webhook.server.review_thread import beside
+from webhook.reviews.admission_review import AdmissionResponse, allow, deny
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from muster.gangs.intent import Defaults, Intent, Surroundings
-    from webhook.reviews.admission_review import Request
+    from webhook.reviews.admission_review import AdmissionRequest
     from webhook.reviews.knowledge import Knowledge
 
 __all__ = ["review_workload"]
 
 
-async def review_workload(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_workload(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for a new or changed workload; raises ApiError when its queue cannot be read."""
     kind = kind_of(request.kind.api_version, request.kind.kind)
     if kind is None or defaults.validation.mode is Severity.OFF:
         return allow()
-    decoded = await beside(decode, request.object, kind.decoded)
+    decoded = await in_review_thread(decode, request.object, kind.decoded)
     if not is_judged(decoded.metadata):
         return allow()
     around = await knowledge.around(request.namespace)
@@ -72,7 +72,7 @@ class _Scale(LocalObject, frozen=True):
     spec: _ScaleSpec = _ScaleSpec()
 
 
-async def review_scale(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def review_scale(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for another number of pods, by `kubectl scale` or an autoscaler; raises ApiError as `review_workload`.
 
     It is judged as the same change of the workload itself, which is read now: of a watch nobody knows how late it is.
@@ -81,7 +81,7 @@ async def review_scale(request: Request, knowledge: Knowledge, defaults: Default
     kind = next((one for one in KINDS if (one.group, one.plural) == asked), None)
     if kind is None or kind.scaled is None or defaults.validation.mode is Severity.OFF:
         return allow()
-    wanted = await beside(decode, request.object, _Scale)
+    wanted = await in_review_thread(decode, request.object, _Scale)
     before = await knowledge.workload(kind, request.namespace, request.name)
     if before is None or not is_judged(before.metadata):
         return allow()
@@ -93,14 +93,14 @@ async def review_scale(request: Request, knowledge: Knowledge, defaults: Default
 
 async def _changed(
     kind: Kind, old: msgspec.Raw | Decoded, decoded: Decoded, verdict_on: Callable[[Decoded], Awaitable[Verdict]]
-) -> Answer:
+) -> AdmissionResponse:
     """The answer for a change; the old workload is decoded only where it is asked for."""
     verdict = await verdict_on(decoded)
     if verdict.allowed:
         return allow(warnings=verdict.warnings)
     # What was wrong before must stay editable, or it could never be put right in steps.
-    before = await beside(decode, old, kind.decoded) if isinstance(old, msgspec.Raw) else old
-    refusals = await beside(_new, verdict.refusals, await verdict_on(before), verdict)
+    before = await in_review_thread(decode, old, kind.decoded) if isinstance(old, msgspec.Raw) else old
+    refusals = await in_review_thread(_new, verdict.refusals, await verdict_on(before), verdict)
     return deny(refusals) if refusals else allow(warnings=[*verdict.refusals, *verdict.warnings])
 
 
@@ -137,9 +137,9 @@ async def _verdict(
     new: bool = False,
 ) -> Verdict:
     origin = await knowledge.origin(kind, decoded)
-    intent = await beside(_intent, kind, decoded, origin, around, defaults)
+    intent = await in_review_thread(_intent, kind, decoded, origin, around, defaults)
     context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
-    return await beside(judge, kind, decoded, context)
+    return await in_review_thread(judge, kind, decoded, context)
 
 
 def _intent(
@@ -149,7 +149,7 @@ def _intent(
     if origin is not None:
         decoded = kind.whole(decoded, lambda _: origin)
     around = replace(around, nearer=kind.voices(decoded))
-    if not speaks(decoded.metadata, kind.policy(decoded), around):
+    if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None
     try:
         return find_intent(kind.read(decoded), defaults, around)

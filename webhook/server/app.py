@@ -17,11 +17,11 @@ from muster.kube.errors import ApiError
 from muster.model.objects import InvalidObjectError
 from muster.process.logs import review_uid
 from webhook.reviews.admission_review import (
-    Answer,
-    Asked,
+    AdmissionCall,
+    AdmissionRequest,
+    AdmissionResponse,
     InvalidReviewError,
     PodRequest,
-    Request,
     allow,
     decode_pod_review,
     decode_review,
@@ -33,7 +33,7 @@ from webhook.reviews.workloads import review_scale, review_workload
 from webhook.server.deadlines import answer_within
 from webhook.server.intake import Intake, Lane, Refused, grow
 from webhook.server.listener import heard, outlived, proven
-from webhook.server.review_thread import beside
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ __all__ = ["make_handler"]
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=Asked)
+T = TypeVar("T", bound=AdmissionCall)
 
 
 def make_handler(
@@ -61,14 +61,14 @@ def make_handler(
     def path(
         name: str,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T, Knowledge, Defaults], Awaitable[Answer]],
+        review: Callable[[T, Knowledge, Defaults], Awaitable[AdmissionResponse]],
     ) -> _Path[T]:
-        def decide(request: T) -> Awaitable[Answer]:
+        def decide(request: T) -> Awaitable[AdmissionResponse]:
             return review(request, knowledge, defaults)
 
         return _Path(read, decide, metrics.of(name), intake.lane(name), seldom)
 
-    def read_pod(body: bytes | bytearray) -> Request | PodRequest:
+    def read_pod(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
         # A large pod is not for the event loop.
         return decode_review(body) if intake.limits.is_large(len(body)) else decode_pod_review(body)
 
@@ -101,7 +101,7 @@ def _closing(status: HTTPStatus, text: str, **headers: str) -> web.Response:
     return response
 
 
-async def _reached(request: Request, knowledge: Knowledge, defaults: Defaults) -> Answer:
+async def _reached(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """That it was asked is all that is to be known."""
     del request, knowledge, defaults
     return allow()
@@ -113,7 +113,7 @@ class _Path(Generic[T]):
     def __init__(
         self,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T], Awaitable[Answer]],
+        review: Callable[[T], Awaitable[AdmissionResponse]],
         reviews: Reviews,
         lane: Lane,
         seldom: _Seldom,
@@ -154,7 +154,7 @@ class _Path(Generic[T]):
                 response.force_close()
             return response
 
-    async def _decide(self, http: web.BaseRequest) -> tuple[T, Answer, bytes]:
+    async def _decide(self, http: web.BaseRequest) -> tuple[T, AdmissionResponse, bytes]:
         seconds = self._lane.seconds(http)
         answer_within(seconds)
         request = None
@@ -166,7 +166,7 @@ class _Path(Generic[T]):
                 request = self._read(body)
                 review_uid.set(request.uid)
                 answer = await self._review(request)
-                return request, answer, await beside(encode_answer, request.uid, answer)
+                return request, answer, await in_review_thread(encode_answer, request.uid, answer)
             except TimeoutError:
                 if request is None:
                     raise Refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {seconds:g} s") from None
@@ -231,7 +231,7 @@ def _forget_body(error: Exception) -> None:
     error.__traceback__ = None
 
 
-def _log(request: Asked, answer: Answer) -> None:
+def _log(request: AdmissionCall, answer: AdmissionResponse) -> None:
     if answer.patch or not answer.allowed:
         logger.info(
             "%s %s %s/%s: %s",

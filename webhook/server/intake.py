@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from webhook.server.deadlines import in_time
-from webhook.server.review_thread import Beside, offered
+from webhook.server.review_thread import ReviewThread, offered
 
 if TYPE_CHECKING:
     from aiohttp import StreamReader, web
@@ -84,7 +84,7 @@ class Lane:
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
         self.limits = intake.limits
-        self.beside = Beside()
+        self.beside = ReviewThread()
         self.reviews = 0
         self._large = 0
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["Beside", "beside", "offered"]
+__all__ = ["ReviewThread", "in_review_thread", "offered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Beside:
+class ReviewThread:
     """The thread. It cannot be ended: what a caller gives up on runs to its end, and keeps others out until then.
 
     So there is never more than one step under way, and those that wait hold a place of the large reviews.
@@ -60,10 +60,10 @@ class Beside:
 
 
 # What the review of this task may use; a small one is done sooner where it is.
-offered: ContextVar[Beside | None] = ContextVar("beside", default=None)
+offered: ContextVar[ReviewThread | None] = ContextVar("beside", default=None)
 
 
-async def beside(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+async def in_review_thread(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """The result of a step of a review that neither waits nor looks at anything that changes."""
     thread = offered.get()
     return step(*args, **options) if thread is None else await thread.run(step, *args, **options)

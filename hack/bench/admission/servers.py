@@ -96,7 +96,7 @@ async def _serve_muster(context: ssl.SSLContext, kubeconfig: str) -> None:
         print(port, flush=True)
         while True:
             await relisting.wait()
-            for reflector in knowledge.outsiders.reflectors(client):
+            for reflector in knowledge.unmanaged_pods.reflectors(client):
                 if len(reflector.store):
                     await _list_again(reflector)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.rights import VOLCANO, Right, needed
 from muster.cli.doctor.seeing import seen
-from muster.cli.doctor.sight import Account, Answer
+from muster.cli.doctor.sight import Account, ProbeAnswer
 from muster.cli.doctor.trial import answer_of
 from muster.cli.doctor.volcano import program_of
 from muster.cli.reading import PATIENCE
@@ -133,7 +133,7 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
 
 async def try_out(
     client: Client, resource: Resource, manifest: dict[str, Any], namespace: str, left_out: Collection[str]
-) -> Answer | Unseen:
+) -> ProbeAnswer | Unseen:
     """Create it as a dry run; what the apiserver says of it is the answer, whatever it is."""
     elsewhere = "name another namespace with -n"
     if namespace in left_out:
@@ -157,4 +157,4 @@ async def try_out(
             return Unseen(
                 f"you may not create {resource.full_name} in namespace {namespace} (on trial, as a dry run)", elsewhere
             )
-        return Answer(refusal=error.message or str(error))
+        return ProbeAnswer(refusal=error.message or str(error))

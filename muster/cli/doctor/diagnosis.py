@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-__all__ = ["Check", "Diagnosis", "Level", "Unseen", "fine", "problem", "unknown", "warning"]
+__all__ = ["Check", "Diagnosis", "Severity", "Unseen", "fine", "problem", "unknown", "warning"]
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -40,7 +40,7 @@ class Diagnosis:
     """One thing that was found; `cure` is empty where there is nothing to do."""
 
     check: Check
-    level: Level
+    level: Severity
     message: str
     cure: str = ""
 
@@ -58,19 +58,19 @@ T = TypeVar("T")
 
 def fine(check: Check, message: str) -> Diagnosis:
     """Nothing is wrong with it."""
-    return Diagnosis(check, Level.OK, message)
+    return Diagnosis(check, Severity.OK, message)
 
 
 def warning(check: Check, message: str, cure: str) -> Diagnosis:
     """It works, but somebody should look."""
-    return Diagnosis(check, Level.WARNING, message, cure)
+    return Diagnosis(check, Severity.WARNING, message, cure)
 
 
 def problem(check: Check, message: str, cure: str) -> Diagnosis:
     """It does not work."""
-    return Diagnosis(check, Level.PROBLEM, message, cure)
+    return Diagnosis(check, Severity.PROBLEM, message, cure)
 
 
 def unknown(check: Check, unseen: Unseen, what: str = "") -> Diagnosis:
     """It could not be looked at; `what` names it where the check has several parts."""
-    return Diagnosis(check, Level.UNKNOWN, f"could not check {what or check}: {unseen.why}", unseen.cure)
+    return Diagnosis(check, Severity.UNKNOWN, f"could not check {what or check}: {unseen.why}", unseen.cure)

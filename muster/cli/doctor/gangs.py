@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.words import lasting, listed
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from muster.cli.doctor.sight import Group, Member, Sight
+    from muster.cli.doctor.sight import GangMember, Group, Sight
 
 __all__ = ["GROUP_DELAY", "LONG", "MOST", "gates", "pod_groups"]
 
@@ -63,15 +63,15 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
         yield fine(Check.GATES, f"{total} gangs are held, none of them for more than {lasting(long)}")
 
 
-def _gangs(members: Sequence[Member]) -> dict[_Key, list[Member]]:
-    gangs: dict[_Key, list[Member]] = {}
+def _gangs(members: Sequence[GangMember]) -> dict[_Key, list[GangMember]]:
+    gangs: dict[_Key, list[GangMember]] = {}
     for one in members:
         if one.group and one.living:
             gangs.setdefault((one.namespace, one.group), []).append(one)
     return gangs
 
 
-def _waits(members: Sequence[Member], now: float) -> bool:
+def _waits(members: Sequence[GangMember], now: float) -> bool:
     return any(not one.placed and now - one.created > GROUP_DELAY for one in members)
 
 
@@ -87,7 +87,7 @@ def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
         return problem(
             Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
         )
-    if group is not None and group.state in {State.ADMITTED, State.RUNNING}:
+    if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING}:
         return problem(
             Check.GATES,
             f"{told}, but gates are still on",

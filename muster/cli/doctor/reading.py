@@ -13,9 +13,9 @@ from muster.cli.doctor.seeing import data_of, listed, read_all, seen
 from muster.cli.doctor.sight import (
     Binding,
     Deployment,
+    GangMember,
     Group,
     Lease,
-    Member,
     Policy,
     QueueSeen,
     Sight,
@@ -131,13 +131,13 @@ async def _lease(client: Client, installed: Installation | None) -> Lease | Unse
     return await seen(ask(), "get", thing, None)
 
 
-async def _members(client: Client) -> tuple[Member, ...] | Unseen:
+async def _members(client: Client) -> tuple[GangMember, ...] | Unseen:
     """The scheduler's pods, slim: there may be many."""
 
-    def read(raw: bytes) -> Member:
+    def read(raw: bytes) -> GangMember:
         pod = decode(raw, Pod)
         meta = pod.metadata
-        return Member(
+        return GangMember(
             namespace=meta.namespace,
             name=meta.name,
             group=meta.annotations.get(GROUP_NAME, ""),

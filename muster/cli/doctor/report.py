@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.doctor.certificates import certificates
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
 from muster.cli.doctor.gangs import LONG, gates, pod_groups
 from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["diagnose", "print_report", "report"]
 
-_GRAVEST = (Level.PROBLEM, Level.UNKNOWN, Level.WARNING, Level.OK)
+_GRAVEST = (Severity.PROBLEM, Severity.UNKNOWN, Severity.WARNING, Severity.OK)
 _PLACE = {check: place for place, check in enumerate(Check)}
 _RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
-_PAINT = {Level.OK: _GREEN, Level.WARNING: _YELLOW, Level.UNKNOWN: _YELLOW, Level.PROBLEM: _RED}
+_PAINT = {Severity.OK: _GREEN, Severity.WARNING: _YELLOW, Severity.UNKNOWN: _YELLOW, Severity.PROBLEM: _RED}
 _COLUMNS = (9, 14)
 _INDENT = sum(_COLUMNS)
 
@@ -55,15 +55,15 @@ def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
     entries = [
         {"check": str(one.check), "level": str(one.level), "message": one.message, "cure": one.cure} for one in found
     ]
-    counts = {level: sum(entry["level"] == level for entry in entries) for level in Level}
+    counts = {level: sum(entry["level"] == level for entry in entries) for level in Severity}
     installed = sight.installation
     return {
         "kubernetes": sight.kubernetes,
         "release": installed.release if installed is not None else None,
         "namespace": installed.namespace if installed is not None else None,
-        "problems": counts[Level.PROBLEM],
-        "warnings": counts[Level.WARNING],
-        "unknown": counts[Level.UNKNOWN],
+        "problems": counts[Severity.PROBLEM],
+        "warnings": counts[Severity.WARNING],
+        "unknown": counts[Severity.UNKNOWN],
         "diagnoses": entries,
     }
 
@@ -73,7 +73,11 @@ def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
     if not print_data(said, form, out):
         _print_table(said["diagnoses"], out)
         level = (
-            Level.PROBLEM if said["problems"] else Level.WARNING if said["warnings"] or said["unknown"] else Level.OK
+            Severity.PROBLEM
+            if said["problems"]
+            else Severity.WARNING
+            if said["warnings"] or said["unknown"]
+            else Severity.OK
         )
         print(painted(_sum(said), _PAINT[level], colour=out.isatty()), file=out)
 
@@ -81,8 +85,8 @@ def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
 def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
     colour = out.isatty()
     for one in diagnoses:
-        level = Level(one["level"])
-        words = f"{level.upper() if level is Level.PROBLEM else level}".ljust(_COLUMNS[0])
+        level = Severity(one["level"])
+        words = f"{level.upper() if level is Severity.PROBLEM else level}".ljust(_COLUMNS[0])
         line = words + one["check"].ljust(_COLUMNS[1]) + printable(one["message"])
         first, *more = wrapped(line, _INDENT)
         print(painted(words, _PAINT[level], colour=colour) + first[len(words) :], file=out)

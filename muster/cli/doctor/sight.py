@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CLOSED",
     "Account",
-    "Answer",
     "Binding",
     "Container",
     "Deployment",
+    "GangMember",
     "Group",
     "Lease",
-    "Member",
     "Policy",
+    "ProbeAnswer",
     "QueueSeen",
     "Rule",
     "Sight",
@@ -208,7 +208,7 @@ class QueueSeen(LocalObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GangMember:
     """A pod of a gang, or of another PodGroup: `living` while it may still run; times are seconds since 1970."""
 
     namespace: str
@@ -250,7 +250,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """What became of something that was made on trial: `refusal` is the apiserver's word, "" when it was taken."""
 
     refusal: str = ""
@@ -280,10 +280,10 @@ class Sight:
     accounts: tuple[Account, ...] | Unseen
     served: Mapping[str, frozenset[str]] | Unseen
     queues: tuple[QueueSeen, ...] | Unseen
-    members: tuple[Member, ...] | Unseen
+    members: tuple[GangMember, ...] | Unseen
     groups: tuple[Group, ...] | Unseen
-    pod_answer: Answer | Unseen
-    job_answer: Answer | Unseen
+    pod_answer: ProbeAnswer | Unseen
+    job_answer: ProbeAnswer | Unseen
     kueue: Mapping[str, str] | Unseen = field(default_factory=dict)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.cli.doctor.sight import Answer
+from muster.cli.doctor.sight import ProbeAnswer
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
 from muster.model.objects import Pod, decode
 
@@ -49,10 +49,10 @@ JOB: dict[str, Any] = {
 }
 
 
-def answer_of(body: bytes) -> Answer:
+def answer_of(body: bytes) -> ProbeAnswer:
     """What a pod was made into; of a Job nothing of this is to be seen."""
     pod = decode(body, Pod)
     meta = pod.metadata
-    return Answer(
+    return ProbeAnswer(
         gated=pod.gated(GATE), group=meta.annotations.get(GROUP_NAME, ""), queue=meta.labels.get(QUEUE_LABEL, "")
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import Answer, Rule, Sight, Webhook, WebhookConfiguration
+    from muster.cli.doctor.sight import ProbeAnswer, Rule, Sight, Webhook, WebhookConfiguration
 
 __all__ = ["ENTRIES", "JUDGING", "answers", "webhooks"]
 
@@ -181,7 +181,7 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
         yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
 
 
-def _of_pod(answer: Answer, installed: Installation, namespace: str) -> Diagnosis:
+def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Diagnosis:
     bound = f"bound to PodGroup {answer.group}, pointed at queue {answer.queue or '-'}"
     if answer.gated:
         return fine(Check.ANSWERS, f"a pod of a gang would be held by muster's gate, {bound}")

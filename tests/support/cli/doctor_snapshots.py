@@ -10,11 +10,11 @@ from muster import __version__
 from muster.cli.doctor.installed import installations
 from muster.cli.doctor.sight import (
     Account,
-    Answer,
     Binding,
     Deployment,
     Lease,
     Policy,
+    ProbeAnswer,
     QueueSeen,
     Sight,
     WebhookConfiguration,
@@ -28,7 +28,7 @@ from muster.workloads import WATCHED_KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from muster.cli.doctor.diagnosis import Diagnosis, Level
+    from muster.cli.doctor.diagnosis import Diagnosis, Severity
 
 __all__ = ["HELD", "HOUR", "NAMESPACE", "NOW", "configuration", "deployment", "found", "healthy", "levels", "messages"]
 
@@ -136,8 +136,10 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         ),
         members=(),
         groups=(),
-        pod_answer=Answer(gated=True, group="muster-doctor", queue="default"),
-        job_answer=Answer(refusal='admission webhook "jobs.workloads.muster.dev" denied the request: no such queue'),
+        pod_answer=ProbeAnswer(gated=True, group="muster-doctor", queue="default"),
+        job_answer=ProbeAnswer(
+            refusal='admission webhook "jobs.workloads.muster.dev" denied the request: no such queue'
+        ),
     )
     sight = replace(sight, **changes)
     if "installations" in changes:
@@ -152,7 +154,7 @@ def found(check: Callable[..., Iterator[Diagnosis]], *arguments: object, **chang
     return said
 
 
-def levels(said: Iterable[Diagnosis]) -> set[Level]:
+def levels(said: Iterable[Diagnosis]) -> set[Severity]:
     """How bad it is."""
     return {one.level for one in said}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from muster.kube.store import Store
     from muster.observe.pod_defaults import Added
-    from muster.observe.unmanaged_pods import Outsiders
+    from muster.observe.unmanaged_pods import UnmanagedPods
     from muster.workloads import Decoded, Kind
 
 __all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]
@@ -65,13 +65,13 @@ def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
     """Show the cluster's stores these pods, each where its labels put it."""
     decoded = [made(Pod, item) for item in pods]
     cluster.pods.replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
-    fill_outsiders(cluster.outsiders, decoded)
+    fill_outsiders(cluster.unmanaged_pods, decoded)
 
 
-def fill_outsiders(outsiders: Outsiders, pods: Iterable[Pod]) -> None:
+def fill_outsiders(unmanaged_pods: UnmanagedPods, pods: Iterable[Pod]) -> None:
     """Show the stores of outsiders what their selectors let through."""
     there = [pod for pod in pods if GANG not in pod.metadata.labels]
-    for selector, store in outsiders.stores.items():
+    for selector, store in unmanaged_pods.stores.items():
         label, _, _ = selector.partition(",")
         store.replace_all([pod for pod in there if label in pod.metadata.labels])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
 from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
-from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.queue import faults, left_outside
 from muster.validation.workload import Context, judge, name_taken
@@ -155,15 +155,17 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.QUEUE_CLOSED: lambda: _found(ray_cluster(), QueueView("q", "Closed", {})),
     Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
-    Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), additions=Additions(quotas=[_TWO])),
+    Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), pod_defaults=PodDefaults(quotas=[_TWO])),
     Reason.POD_GROUP_TAKEN: _taken,
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
     Reason.TRAINING_RUNTIME_NOT_FOUND: _without_runtime,
     Reason.QUEUE_HIERARCHY: lambda: faults(_queue(cpu="8", parent="q"), QueueTree([_SMALL])),
     Reason.CAPABILITY_LOWERED: lambda: left_outside(_queue(cpu="4", allocated="6"), []),
-    Reason.UNKNOWN_RUNTIME_CLASS: lambda: _found(_template(runtimeClassName="gvisor"), additions=Additions((), _KATA)),
+    Reason.UNKNOWN_RUNTIME_CLASS: lambda: _found(
+        _template(runtimeClassName="gvisor"), pod_defaults=PodDefaults((), _KATA)
+    ),
     Reason.OVERHEAD_MISMATCH: lambda: _found(
-        _template(runtimeClassName="kata", overhead={"cpu": "1"}), additions=Additions((), _KATA)
+        _template(runtimeClassName="kata", overhead={"cpu": "1"}), pod_defaults=PodDefaults((), _KATA)
     ),
     Reason.MANAGED_BY_KUEUE: lambda: _found(_ray(labels={**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"})),
     Reason.TIME_LIMIT_WHILE_WAITING: lambda: _found(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600)),

@@ -13,7 +13,7 @@ from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
-from webhook.reviews.admission_review import Answer, Request, decode_review, encode_answer
+from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
 from webhook.reviews.knowledge import Knowledge
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def knowing(
     seen = [namespace()] if namespaces is None else namespaces
     knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])
     fill_added(knowledge._added, ranges, runtimes, quotas)
-    fill_outsiders(knowledge.outsiders, [made(Pod, item) for item in pods])
+    fill_outsiders(knowledge.unmanaged_pods, [made(Pod, item) for item in pods])
     return knowledge
 
 
@@ -110,17 +110,17 @@ def review(object_: JSON | None, *, old: JSON | None = None, operation: str = "C
     }
 
 
-def request(object_: JSON | None, **rest: Any) -> Request:  # noqa: ANN401 - whatever `review` takes
+def request(object_: JSON | None, **rest: Any) -> AdmissionRequest:  # noqa: ANN401 - whatever `review` takes
     return decode_review(as_json(review(object_, **rest)).encode())
 
 
-def answered(answer: Answer) -> JSON:
+def answered(answer: AdmissionResponse) -> JSON:
     """The response as the apiserver reads it."""
     response: JSON = json.loads(encode_answer("u", answer))["response"]
     return response
 
 
-def patch_of(answer: Answer) -> list[JSON]:
+def patch_of(answer: AdmissionResponse) -> list[JSON]:
     """The operations as the apiserver decodes them."""
     response = answered(answer)
     assert response["patchType"] == "JSONPatch"

@@ -21,7 +21,7 @@ from muster.process.certificates import Certificates, authorities_in
 from tests.support.manifests.observed import JSON, as_client
 from webhook.certificates.bundles import CONFIGURATIONS
 from webhook.certificates.notices import Notices
-from webhook.certificates.trust import Terms, Trust
+from webhook.certificates.trust import RotationTiming, Trust
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
 
@@ -213,7 +213,7 @@ def _certificates(*data: tuple[str, str]) -> Certificates:
     return Certificates.from_secret(dict(data))
 
 
-def trust(places: Places, terms: Terms | None = None, **more: Any) -> Trust:  # noqa: ANN401 - as Trust takes them
+def trust(places: Places, terms: RotationTiming | None = None, **more: Any) -> Trust:  # noqa: ANN401 - as Trust takes them
     """A replica."""
     client = as_client(places)
     return Trust(
@@ -222,7 +222,7 @@ def trust(places: Places, terms: Terms | None = None, **more: Any) -> Trust:  # 
         namespace="muster-system",
         secret=SECRET,
         configuration="muster",
-        terms=terms or Terms(),
+        terms=terms or RotationTiming(),
         clock=lambda: places.time.monotonic,
         **{"names": NAMES, **more},
     )
@@ -242,7 +242,7 @@ def served(one: Trust) -> KeyPair:
 GARBAGE = dict.fromkeys(("ca.crt", "ca.key", "tls.crt", "tls.key"), "Z2FyYmFnZQ==")
 
 
-async def started(places: Places, terms: Terms | None = None) -> Trust:
+async def started(places: Places, terms: RotationTiming | None = None) -> Trust:
     """A replica that has taken its first steps."""
     one = trust(places, terms)
     await rounds(places, one)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.admission_queue import Line
+from controller.admission_queue import AdmissionQueue
 from muster.model.objects import Queue
-from muster.observe.ledger_entry import Look
+from muster.observe.ledger_entry import EntryContext
 from muster.observe.view import Mark, observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
@@ -21,13 +21,13 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     )
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in NAMES]
     woken: list[GangKey] = []
-    line = Line(woken.append, clock=lambda: 0.0, wall=lambda: 0.0)
+    line = AdmissionQueue(woken.append, clock=lambda: 0.0, wall=lambda: 0.0)
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
-        line.stand(view, Look(0.0, {"": 0}))
+        line.stand(view, EntryContext(0.0, {"": 0}))
     assert woken == []
     line.set_queue(made(Queue, queue(cpu="40")))
     line.wake_all()
     for view in views:
-        line.stand(view, Look(0.0, {"": 0}, Mark(view.uid)))
+        line.stand(view, EntryContext(0.0, {"": 0}, Mark(view.uid)))
     assert sorted(woken) == [view.key for view in views]

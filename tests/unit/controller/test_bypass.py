@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller.bypass import Passing
+from controller.bypass import BypassTracker
 from muster.model.times import text_of
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_tree import QueueView
@@ -43,7 +43,7 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
     waits(ledger)
     passed = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    Passing(ledger, memory, looked_at.append).note(passed, 60.0)
+    BypassTracker(ledger, memory, looked_at.append).note(passed, 60.0)
     marks = [(key, one.mark.passed_since, one.mark.passed_in) for key, one in memory.items()]
     assert marks == ([(KEY, text_of(60.0), "q")] if noted else [])
     assert looked_at == ([KEY] if noted else [])
@@ -51,5 +51,5 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
 
 def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
     memory: dict[GangKey, Memory] = {}
-    Passing(Ledger(), memory, lambda _: None).note({KEY: None}, 60.0)
+    BypassTracker(Ledger(), memory, lambda _: None).note({KEY: None}, 60.0)
     assert memory == {}

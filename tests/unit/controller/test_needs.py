@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
-from muster.observe.admitted_terms import Terms, carried, granted
+from muster.observe.admitted_terms import AdmittedTerms, carried, granted
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
 
@@ -65,7 +65,9 @@ async def test_the_places_of_crashed_pods_are_as_large_as_they_were(*, restart: 
 
 
 def spec(pods: int, cpu: str, needs: str = "") -> PodGroupSpec:
-    return Terms(min_task_member={"workers": pods}, min_resources={"cpu": cpu}, needs={"cpu": needs} if needs else {})
+    return AdmittedTerms(
+        min_task_member={"workers": pods}, min_resources={"cpu": cpu}, needs={"cpu": needs} if needs else {}
+    )
 
 
 @pytest.mark.parametrize(

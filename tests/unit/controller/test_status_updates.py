@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.status_updates import Rounds
+from controller.status_updates import StatusUpdateSchedule
 from muster.queueing.ledger import GangKey
 
 LINE = [GangKey("team", f"g{number:03}") for number in range(50)]
@@ -15,11 +15,11 @@ def line(_: str, start: int, stop: int | None) -> list[GangKey]:
 
 
 def test_where_nothing_happened_nobody_is_told() -> None:
-    assert Rounds().due(0, line) == []
+    assert StatusUpdateSchedule().due(0, line) == []
 
 
 def test_a_change_is_told_to_everybody_and_to_the_head_first() -> None:
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
     assert rounds.due(0, line) == LINE[:30]
     assert rounds.due(1, line) == LINE[30:]
@@ -27,7 +27,7 @@ def test_a_change_is_told_to_everybody_and_to_the_head_first() -> None:
 
 
 def test_the_head_hears_of_every_change_and_the_rest_in_rounds() -> None:
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     told: Counter[GangKey] = Counter()
     for second in range(60):
         rounds.touch(["q"])
@@ -37,7 +37,7 @@ def test_the_head_hears_of_every_change_and_the_rest_in_rounds() -> None:
 
 
 def test_whoever_waits_hears_of_the_last_change_though_nothing_happens_after_it() -> None:
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
     rounds.due(0, line)
     rounds.due(1, line)
@@ -52,7 +52,7 @@ def test_whoever_waits_hears_of_the_last_change_though_nothing_happens_after_it(
 def test_a_long_line_costs_no_more_a_second_than_a_short_one() -> None:
     """Two thousand wait, and something starts every second: thirty are told each second, and everybody in turn."""
     many = [GangKey("team", f"{number:04}") for number in range(2000)]
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     told: Counter[GangKey] = Counter()
     for second in range(200):
         rounds.touch(["q"])
@@ -63,7 +63,7 @@ def test_a_long_line_costs_no_more_a_second_than_a_short_one() -> None:
 
 
 def test_queues_are_told_apart() -> None:
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
     rounds.due(0, line)
     rounds.due(1, line)
@@ -74,7 +74,7 @@ def test_queues_are_told_apart() -> None:
 def test_very_many_queues_take_turns() -> None:
     """One start may change the words in a thousand queues: each second some are told, and each in its turn."""
     queues = [f"q{number}" for number in range(1000)]
-    rounds = Rounds()
+    rounds = StatusUpdateSchedule()
     told: Counter[GangKey] = Counter()
     for second in range(1000):
         rounds.touch(queues)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from muster.gangs.intent import Defaults
-    from webhook.reviews.admission_review import Answer, Request
+    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
     from webhook.reviews.knowledge import Knowledge
 
 OWNER = ray_owner(controller=True)
@@ -162,7 +162,9 @@ def _with_pod(change: Callable[[JSON], object]) -> JSON:
     return new
 
 
-async def _steps(asked: Callable[[Request, Knowledge, Defaults], Awaitable[Answer]], manifest: JSON) -> int:
+async def _steps(
+    asked: Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]], manifest: JSON
+) -> int:
     """How many functions are called from the bytes to the answer: a measure that no busy machine changes."""
     body = as_json(review(manifest)).encode()
     knowledge = knowing(workloads=[ray_cluster()], queues=[queue("default"), queue(cpu="4")])

@@ -35,5 +35,9 @@ ROWS = (
     Row(_NOTES, "at most «100» at once", ("muster.kube.workqueue:_RETRIES_AT_ONCE",)),
     Row(_NOTES, "resumed «five» times in vain", ("muster.kube.progress:_RESUMPTIONS",)),
     Row(_NOTES, "ended within «a second»", ("muster.kube.progress:_SHORTEST_WATCH",)),
-    Row(_NOTES, "have had it for «30 s», and only then signs", ("webhook.certificates.trust:Terms.trust_delay",)),
+    Row(
+        _NOTES,
+        "have had it for «30 s», and only then signs",
+        ("webhook.certificates.trust:RotationTiming.trust_delay",),
+    ),
 )

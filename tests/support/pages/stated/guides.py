@@ -138,7 +138,9 @@ _HELD = (
         (r"text:muster/process/certificates.py /TLSVersion.TLSv1_(\d)/",),
         lambda n: 1 + n / 10,
     ),
-    Row(_SECURITY, "the old one is trusted for «an hour» longer", ("webhook.certificates.trust:Terms.overlap",)),
+    Row(
+        _SECURITY, "the old one is trusted for «an hour» longer", ("webhook.certificates.trust:RotationTiming.overlap",)
+    ),
     Row(_SECURITY, "«ten minutes» of anything at all (`make fuzz`)", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
     Row(
         _SECURITY,

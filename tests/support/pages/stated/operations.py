@@ -220,23 +220,23 @@ _STORED = (
     ),
     _row(
         "When it has been there for «30 seconds» (`--trust-delay`)",
-        "webhook.certificates.trust:Terms.trust_delay",
+        "webhook.certificates.trust:RotationTiming.trust_delay",
         "flag:webhook/certificates/options.py --trust-delay",
     ),
     _row(
         "nobody has needed it for «an hour» (`--authority-overlap`)",
-        "webhook.certificates.trust:Terms.overlap",
+        "webhook.certificates.trust:RotationTiming.overlap",
         "flag:webhook/certificates/options.py --authority-overlap",
     ),
-    _row("no longer trusted «an hour» and a minute later", "webhook.certificates.trust:Terms.overlap"),
+    _row("no longer trusted «an hour» and a minute later", "webhook.certificates.trust:RotationTiming.overlap"),
     _row(
         "no longer trusted an hour and «a minute» later",
-        "webhook.certificates.trust:Terms.trust_delay",
+        "webhook.certificates.trust:RotationTiming.trust_delay",
         # The delay, and what two looks and the write of every configuration take.
         rule=lambda delay: 2 * delay,
     ),
     _row("it serves new files within «two seconds»", "webhook.certificates.mounted:_READ_SECONDS"),
-    _row("stays beside muster's own authority for «an hour»", "webhook.certificates.trust:Terms.overlap"),
+    _row("stays beside muster's own authority for «an hour»", "webhook.certificates.trust:RotationTiming.overlap"),
     _row("each at most once «an hour»", "webhook.certificates.notices:_HOUR"),
     _row(
         "| «a quarter» of its life is left",

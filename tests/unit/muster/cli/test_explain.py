@@ -58,7 +58,7 @@ def said(workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequenc
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(Pod, pod) for pod in pods], events)
-    return explain(subject, picture, picture.books(NOW))
+    return explain(subject, picture, picture.ledger_snapshot(NOW))
 
 
 def two_in_a_queue(**how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
@@ -288,7 +288,9 @@ def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
 def test_a_parent_without_a_cluster_says_why() -> None:
     kind = next(one for one in KINDS if one.kind == "RayJob")
     decoded = made(kind.decoded, {"metadata": {"name": "a", "namespace": "team"}})
-    entry = explain(Subject(kind, decoded, makes_none="there is none"), Picture(filled()), Picture(filled()).books(NOW))
+    entry = explain(
+        Subject(kind, decoded, makes_none="there is none"), Picture(filled()), Picture(filled()).ledger_snapshot(NOW)
+    )
     assert (entry["state"], entry["message"], entry["gang"]) == ("", "there is none", None)
 
 

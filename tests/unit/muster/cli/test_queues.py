@@ -49,7 +49,7 @@ def tree() -> Picture:
 
 def test_queues_stand_below_their_parents_with_what_they_hold() -> None:
     picture = tree()
-    assert queue_lines(queue_entries(picture.books(NOW), whole=True)) == [
+    assert queue_lines(queue_entries(picture.ledger_snapshot(NOW), whole=True)) == [
         "QUEUE   STATE   USED / LIMIT               GANGS  WAITING",
         "root    Open    cpu 3 / -, memory 3Gi / -      0        0",
         "  idle  Closed  -                              0        0",
@@ -59,14 +59,14 @@ def test_queues_stand_below_their_parents_with_what_they_hold() -> None:
 
 
 def test_what_is_used_is_unknown_where_not_everything_was_seen() -> None:
-    entries = queue_entries(tree().books(NOW), whole=False)
+    entries = queue_entries(tree().ledger_snapshot(NOW), whole=False)
     assert {entry["used"] for entry in entries} == {None}
     assert queue_lines(entries)[4].split() == ["q", "Open", "cpu", "?", "/", "4", "1", "1"]
 
 
 def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
     picture = Picture(filled(queues=[queue("alone"), below("gone", "orphan"), below("b", "a"), below("a", "b")]))
-    shown = [(entry["name"], entry["depth"]) for entry in queue_entries(picture.books(NOW), whole=True)]
+    shown = [(entry["name"], entry["depth"]) for entry in queue_entries(picture.ledger_snapshot(NOW), whole=True)]
     assert sorted(name for name, _ in shown) == ["a", "alone", "b", "orphan"]
     assert shown[0] == ("alone", 0)
 
@@ -75,8 +75,8 @@ def test_a_queue_that_cannot_be_read_is_said_once() -> None:
     broken = queue("broken")
     broken["spec"]["capability"] = {"cpu": "lots"}
     picture = Picture(filled(queues=[broken]))
-    picture.books(NOW)
-    picture.books(NOW)
+    picture.ledger_snapshot(NOW)
+    picture.ledger_snapshot(NOW)
     (said,) = picture.missing
     assert said.startswith("queue broken cannot be read, and nothing new starts there: spec.capability.cpu")
 
@@ -93,7 +93,7 @@ def test_the_screen_has_who_waits_before_who_holds() -> None:
 def test_annotations_that_cannot_be_read_are_said_with_what_holds_meanwhile() -> None:
     """Nobody else sees them but who reads the controller's log."""
     said = {"muster.dev/namespace-selector": "team in (ml", "muster.dev/queueing": "fair"}
-    (entry,) = queue_entries(Picture(filled(queues=[queue(annotations=said)])).books(NOW), whole=True)
+    (entry,) = queue_entries(Picture(filled(queues=[queue(annotations=said)])).ledger_snapshot(NOW), whole=True)
     closed, ignored = sorted(entry["problems"])
     assert closed.startswith('metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key')
     assert closed.endswith("; the queue is closed to all namespaces")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.gangs.intent import Defaults, Intent, find_intent, foreign_scheduler, speaks
+from muster.gangs.intent import Defaults, Intent, find_intent, foreign_scheduler, is_managed
 from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
 
 SCHEDULER = "ray.io/scheduler-name"
@@ -48,7 +48,7 @@ def intent(manifest: JSON, defaults: Defaults = DEFAULTS) -> Intent:
 )
 def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
-    assert speaks(workload.metadata, workload.policy) is muster_s
+    assert is_managed(workload.metadata, workload.policy) is muster_s
     assert (find_intent(workload, DEFAULTS) is not None) is muster_s
 
 

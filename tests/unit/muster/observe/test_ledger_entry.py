@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.model.names import GANG, GROUP_NAME
-from muster.observe.ledger_entry import Look, Standing, candidate, enter
+from muster.observe.ledger_entry import EntryContext, Standing, candidate, enter_ledger
 from muster.observe.phases import Phase
 from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import Candidate, Ledger
@@ -60,14 +60,14 @@ def seen(workload: JSON | None, pods: list[JSON], group: JSON | None = None, cla
     return observe(KEY, cluster, DEFAULTS)
 
 
-def books(**limit: str) -> Ledger:
+def a_ledger(**limit: str) -> Ledger:
     ledger = Ledger()
     ledger.set_queue(QueueView("q", "Open", amounts(**limit)))
     return ledger
 
 
 def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Standing:
-    return enter(view, ledger or books(), Look(NOW, {"": 0}, Mark(marked)))
+    return enter_ledger(view, ledger or a_ledger(), EntryContext(NOW, {"": 0}, Mark(marked)))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
     ],
 )
 def test_what_a_gang_holds(workload: JSON | None, pods: list[JSON], group: JSON | None, claim: str | None) -> None:
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(workload, pods, group), ledger)
     held = ledger.holds(KEY)
     assert (held["cpu"] if held else None) == (amounts(cpu=claim)["cpu"] if claim else None)
@@ -215,14 +215,14 @@ def test_of_a_finished_workload_only_what_runs_is_held(pods: list[JSON], claim: 
         pods=pods,
         groups=[pod_group("train", owner=owner, admitted="uid-train")],
     )
-    ledger = books()
+    ledger = a_ledger()
     standing = entered(observe(key, cluster, DEFAULTS), ledger)
     assert standing.phase is Phase.INACTIVE
     assert ledger.holds(key) == (amounts(**claim) if claim else None)
 
 
 def test_an_invalid_edit_before_the_watch_shows_the_mark_takes_nothing_of_the_claim() -> None:
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(BROKEN, HELD, pod_group()), ledger, "uid-demo")
     held = ledger.holds(KEY)
     assert held is not None
@@ -231,21 +231,21 @@ def test_an_invalid_edit_before_the_watch_shows_the_mark_takes_nothing_of_the_cl
 
 def test_the_queue_of_an_admitted_gang_is_that_of_its_group() -> None:
     """An edit of the workload's queue acts at the next admission."""
-    ledger = books()
+    ledger = a_ledger()
     view = seen(ray_cluster(labels={"volcano.sh/queue-name": "r"}), HELD, pod_group(admitted="uid-demo"))
     entered(view, ledger)
     assert ledger.queue_of(KEY) == "q"
 
 
 def test_the_queue_of_a_waiting_gang_is_that_of_its_workload() -> None:
-    ledger = books()
+    ledger = a_ledger()
     ledger.set_queue(QueueView("r", "Open", {}))
     entered(seen(ray_cluster(labels={"volcano.sh/queue-name": "r"}), HELD, pod_group()), ledger)
     assert ledger.queue_of(KEY) == "r"
 
 
 def test_a_foreign_group_without_a_queue_stands_in_volcanos_default() -> None:
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(None, [], pod_group(ours=False, phase="Running", queue="")), ledger)
     assert ledger.queue_of(KEY) == "default"
 
@@ -262,7 +262,7 @@ def test_members_beyond_the_minimum_are_opened_where_the_queue_has_room(
     limit: str, opens: list[str], waits: list[str], claim: str
 ) -> None:
     pods = [*OPEN, ray_pod("w-2"), ray_pod("w-3")]
-    ledger = books(cpu=limit)
+    ledger = a_ledger(cpu=limit)
     opening = entered(seen(ray_cluster(), pods, pod_group(admitted="uid-demo")), ledger).opening
     assert opening is not None
     assert [member.pod.metadata.name for member in opening.members] == opens
@@ -274,7 +274,7 @@ def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
     """Scaled up from two workers to four in a full queue: the two new ones wait, whatever the workload's minimum is."""
     pods = [*OPEN, ray_pod("w-2"), ray_pod("w-3")]
     view = seen(ray_cluster(workers(replicas=4)), pods, pod_group(admitted="uid-demo"))
-    opening = entered(view, books(cpu="3")).opening
+    opening = entered(view, a_ledger(cpu="3")).opening
     assert opening is not None
     assert [member.pod.metadata.name for member in opening.surplus] == ["w-2", "w-3"]
 
@@ -291,7 +291,7 @@ def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
 def test_a_new_leader_believes_no_claim_beyond_what_the_workload_asks_for(said: dict[str, Any]) -> None:
     """Whoever may patch PodGroups makes no room for himself: of six more workers one fits in the queue."""
     pods = [*OPEN, *(ray_pod(f"x-{number}") for number in range(6))]
-    ledger = books(cpu="4")
+    ledger = a_ledger(cpu="4")
     standing = entered(seen(ray_cluster(), pods, pod_group(admitted="uid-demo", **said)), ledger)
     assert standing.opening is not None
     assert [member.pod.metadata.name for member in standing.opening.members] == ["x-0"]
@@ -299,7 +299,7 @@ def test_a_new_leader_believes_no_claim_beyond_what_the_workload_asks_for(said: 
 
 
 def test_the_place_of_a_gang_that_crashed_while_its_claim_was_soft_is_what_it_was_admitted_for() -> None:
-    ledger = books()
+    ledger = a_ledger()
     zeros = pod_group(admitted="uid-demo", minResources={"cpu": "0", "memory": "0"})
     entered(seen(ray_cluster(), HELD[:1], zeros), ledger)
     assert ledger.holds(KEY) == amounts(cpu="3", memory="3Gi")
@@ -327,20 +327,20 @@ LABELLED = pod("big", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP}, nod
 )
 def test_who_binds_itself_to_a_gangs_group_counts_when_it_has_a_node(pods: list[JSON], used: str) -> None:
     """Volcano places it in the gang's queue."""
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(ray_cluster(), pods, pod_group()), ledger)
     assert ledger.used("q")["cpu"] == amounts(cpu=used)["cpu"]
 
 
 def test_who_had_bound_itself_and_is_gone_leaves_its_room() -> None:
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(ray_cluster(), [*OPEN, by_itself("big", "5", nodeName="n")], pod_group()), ledger)
     assert entered(seen(ray_cluster(), OPEN, pod_group()), ledger).changed
     assert ledger.used("q")["cpu"] == amounts(cpu="3")["cpu"]
 
 
 def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
-    ledger = books()
+    ledger = a_ledger()
     pods = [by_itself("head", "1", nodeName="n"), by_itself("big", "5", nodeName="n")]
     entered(seen(None, pods, pod_group(ours=False, phase="Running")), ledger)
     assert ledger.used("q")["cpu"] == amounts(cpu="6")["cpu"]
@@ -357,7 +357,7 @@ def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
     ],
 )
 def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[JSON], changed: bool) -> None:  # noqa: FBT001
-    ledger = books()
+    ledger = a_ledger()
     entered(seen(ray_cluster(), first, pod_group()), ledger)
     assert entered(seen(ray_cluster(), second, pod_group()), ledger).changed is changed
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.model.objects import ObjectMeta, Pod
-from muster.observe.unmanaged_pods import Outsiders
+from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.mpi import MPI_JOB
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from muster.workloads import Kind
 
 
-def knowing(*pods: JSON) -> Outsiders:
-    outsiders = Outsiders()
-    fill_outsiders(outsiders, [made(Pod, item) for item in pods])
-    return outsiders
+def knowing(*pods: JSON) -> UnmanagedPods:
+    unmanaged_pods = UnmanagedPods()
+    fill_outsiders(unmanaged_pods, [made(Pod, item) for item in pods])
+    return unmanaged_pods
 
 
 def named(name: str = "demo", uid: str = "uid-demo", created: str = "") -> ObjectMeta:
@@ -36,10 +36,10 @@ def names(found: list[Pod]) -> list[str]:
 
 
 def test_those_of_a_workload_are_found_by_name() -> None:
-    outsiders = knowing(old_pod("demo-w-1"), old_pod("demo-w-0"))
-    assert names(outsiders.of(RAY_CLUSTER, named())) == ["demo-w-0", "demo-w-1"]
-    assert outsiders.of(RAY_CLUSTER, named(uid="uid-next")) == []
-    assert outsiders.of(RAY_CLUSTER, named("other", "uid-other")) == []
+    unmanaged_pods = knowing(old_pod("demo-w-1"), old_pod("demo-w-0"))
+    assert names(unmanaged_pods.of(RAY_CLUSTER, named())) == ["demo-w-0", "demo-w-1"]
+    assert unmanaged_pods.of(RAY_CLUSTER, named(uid="uid-next")) == []
+    assert unmanaged_pods.of(RAY_CLUSTER, named("other", "uid-other")) == []
 
 
 MADE, LATER = "2026-11-21T10:00:00Z", "2026-11-21T10:00:05Z"
@@ -67,17 +67,17 @@ def test_those_that_a_job_controls_are_found_by_their_labels_and_not_those_of_a_
     kind: Kind, labels: dict[str, str]
 ) -> None:
     """Nothing else on them says whose they are; a pod is not older than its workload."""
-    outsiders = knowing(of_job("a", labels), of_job("b", labels, LATER))
-    assert names(outsiders.of(kind, named(created=MADE))) == ["a", "b"]
-    assert names(outsiders.of(kind, named(uid="next", created=LATER))) == ["b"]
-    assert outsiders.of(kind, named("other", created=MADE)) == []
-    assert outsiders.of(PYTORCH_JOB, named(created=MADE)) == []
+    unmanaged_pods = knowing(of_job("a", labels), of_job("b", labels, LATER))
+    assert names(unmanaged_pods.of(kind, named(created=MADE))) == ["a", "b"]
+    assert names(unmanaged_pods.of(kind, named(uid="next", created=LATER))) == ["b"]
+    assert unmanaged_pods.of(kind, named("other", created=MADE)) == []
+    assert unmanaged_pods.of(PYTORCH_JOB, named(created=MADE)) == []
 
 
 def test_a_job_of_nobodys_gang_has_no_say() -> None:
     """KubeRay cleans up with a Job, and its pods have the cluster's label."""
-    outsiders = knowing(of_job("a", {"ray.io/cluster": "demo", "ray.io/group": "workers"}))
-    assert outsiders.of(RAY_CLUSTER, named(created=MADE)) == []
+    unmanaged_pods = knowing(of_job("a", {"ray.io/cluster": "demo", "ray.io/group": "workers"}))
+    assert unmanaged_pods.of(RAY_CLUSTER, named(created=MADE)) == []
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_what_does_not_run_or_is_no_member_does_not_count(old: JSON) -> None:
 
 
 def test_changes_are_told_by_gang() -> None:
-    outsiders = knowing()
+    unmanaged_pods = knowing()
     told: list[GangKey] = []
-    outsiders.subscribe(told.append)
-    fill_outsiders(outsiders, [made(Pod, old_pod("demo-w-0"))])
-    fill_outsiders(outsiders, [])
+    unmanaged_pods.subscribe(told.append)
+    fill_outsiders(unmanaged_pods, [made(Pod, old_pod("demo-w-0"))])
+    fill_outsiders(unmanaged_pods, [])
     assert told == [KEY, KEY]
 
 
@@ -107,8 +107,8 @@ def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_
     class Unused:
         """A client of which nothing is asked here."""
 
-    outsiders = Outsiders()
-    reflectors: list[Any] = outsiders.reflectors(as_client(Unused()))
+    unmanaged_pods = UnmanagedPods()
+    reflectors: list[Any] = unmanaged_pods.reflectors(as_client(Unused()))
     assert {(one._label_selector, one._field_selector) for one in reflectors} == {
         ("jobset.sigs.k8s.io/jobset-name,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
         ("ray.io/cluster,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.model.gang_states import State
+from muster.model.gang_states import GangState
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queueing.queue_tree import QueueView
 from tests.support.manifests.observed import amounts
@@ -116,33 +116,33 @@ def test_queues_do_not_touch_each_other() -> None:
     [
         pytest.param(
             opened(cpu="4", memory="6Gi"),
-            State.WAITING_FOR_QUOTA,
+            GangState.WAITING_FOR_QUOTA,
             'needs cpu 3 and memory 4Gi; queue "q" has cpu 1 and memory 2Gi free of cpu 4 and memory 6Gi; '
             "position 1 of 1 waiting",
             id="no room now",
         ),
         pytest.param(
             opened(cpu="2", memory="6Gi"),
-            State.EXCEEDS_CAPABILITY,
+            GangState.EXCEEDS_CAPABILITY,
             'needs cpu 3, queue "q" has capability cpu 2',
             id="no room ever",
         ),
         pytest.param(
             QueueView("q", "Closed", amounts(cpu="9")),
-            State.QUEUE_CLOSED,
+            GangState.QUEUE_CLOSED,
             'queue "q" is Closed and takes no new work',
             id="closed",
         ),
         pytest.param(
             QueueView("q", "", amounts(cpu="9")),
-            State.QUEUE_CLOSED,
+            GangState.QUEUE_CLOSED,
             'queue "q" is not open yet and takes no new work',
             id="too new",
         ),
-        pytest.param(None, State.QUEUE_NOT_FOUND, 'queue "q" does not exist', id="not there"),
+        pytest.param(None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist', id="not there"),
     ],
 )
-def test_why_a_gang_waits(view: QueueView | None, state: State, message: str) -> None:
+def test_why_a_gang_waits(view: QueueView | None, state: GangState, message: str) -> None:
     """The story of two RayClusters of 3 cpu and 4Gi: the second waits with the numbers."""
     books = ledger(*([view] if view else []), held={"first": {"cpu": "3", "memory": "4Gi"}})
     books.wait(waiting("second", cpu="3", memory="4Gi"))
@@ -152,7 +152,7 @@ def test_why_a_gang_waits(view: QueueView | None, state: State, message: str) ->
 def test_an_admission_says_what_of_which_queue() -> None:
     books = ledger(opened(cpu="4"))
     books.wait(waiting("mine", cpu="3"))
-    assert decision(books, "mine") == Decision(fits=True, state=State.ADMITTED, message='cpu 3 of queue "q"')
+    assert decision(books, "mine") == Decision(fits=True, state=GangState.ADMITTED, message='cpu 3 of queue "q"')
 
 
 def test_free_is_never_negative_in_words() -> None:
@@ -174,7 +174,7 @@ def test_a_queue_that_vanishes_and_returns_changes_nothing_else() -> None:
     books.wait(waiting("mine", cpu="2"))
     before = decision(books, "mine")
     books.drop_queue("q")
-    assert decision(books, "mine").state is State.QUEUE_NOT_FOUND
+    assert decision(books, "mine").state is GangState.QUEUE_NOT_FOUND
     assert books.holds(key("runs")) == amounts(cpu="3")
     books.set_queue(opened(cpu="4"))
     assert decision(books, "mine") == before
@@ -267,7 +267,7 @@ def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bo
     """Of a queue of 5 it holds 2 itself, and a less urgent gang 2."""
     of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
     of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
-    wave = key("mine").beside("wave")
+    wave = key("mine").auxiliary("wave")
     grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
     assert grown == {"3": True, "4": False}
     of.wait(replace(waiting("mine", cpu="2"), key=wave))

@@ -350,8 +350,8 @@ class AnyHistory(RuleBasedStateMachine):
     def who_may_start_has_been_news_since_it_may(self) -> None:
         """Else nobody would look at it; what comes to pass as it was settled is no news for the others."""
         for queue in QUEUES:
-            self.told |= set(self.ledger.news(queue, self.now) or ())
-            assert self.ledger.news(queue, self.now) is None
+            self.told |= set(self.ledger.newly_startable(queue, self.now) or ())
+            assert self.ledger.newly_startable(queue, self.now) is None
         startable = {gang for queue in QUEUES for gang in self.ledger.startable(queue, self.now)}
         assert startable <= self.told
         self.told &= startable

@@ -9,7 +9,7 @@ import pytest
 from muster.model.objects import PodSpec, convert
 from muster.resources.amounts import as_text
 from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import Additions, RuntimeClass
+from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.validation.workload import Context, judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.manifests.observed import JSON, lines, made, ray_cluster, template, workers
@@ -23,16 +23,16 @@ KATA = {"kata": runtime(cpu="250m", memory="160Mi"), "bare": runtime("bare")}
 PATH = "spec.workerGroupSpecs[0].template.spec"
 
 
-def verdict_of(additions: Additions, group: JSON) -> tuple[Any, tuple[str, ...]]:
+def verdict_of(pod_defaults: PodDefaults, group: JSON) -> tuple[Any, tuple[str, ...]]:
     """The gang of a head and that worker group, and the warnings."""
-    said = judge(RAY_CLUSTER, made(RayCluster, ray_cluster(group)), Context(additions=additions))
+    said = judge(RAY_CLUSTER, made(RayCluster, ray_cluster(group)), Context(pod_defaults=pod_defaults))
     assert said.allowed
     assert said.gang is not None
     return said.gang, lines(said.warnings)
 
 
 def test_the_overhead_of_the_runtime_class_is_in_the_role_and_in_the_gang() -> None:
-    gang, warnings = verdict_of(Additions(runtimes=KATA), workers(template=template(runtimeClassName="kata")))
+    gang, warnings = verdict_of(PodDefaults(runtimes=KATA), workers(template=template(runtimeClassName="kata")))
     assert as_text(gang.roles[1].requests) == {"cpu": "1250m", "memory": "1184Mi"}
     assert as_text(gang.min_resources) == {"cpu": "3500m", "memory": "3392Mi"}
     assert warnings == ()
@@ -40,7 +40,7 @@ def test_the_overhead_of_the_runtime_class_is_in_the_role_and_in_the_gang() -> N
 
 def test_limit_ranges_and_overhead_are_both_added() -> None:
     limits = convert({"spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}}]}}, LimitRange)
-    gang, _ = verdict_of(Additions([limits], KATA), workers(template=template(cpu="", runtimeClassName="kata")))
+    gang, _ = verdict_of(PodDefaults([limits], KATA), workers(template=template(cpu="", runtimeClassName="kata")))
     # 256Mi are of the container with which KubeRay lets workers wait.
     assert as_text(gang.roles[1].requests) == {"cpu": "2250m", "memory": "416Mi"}
 
@@ -100,18 +100,18 @@ def test_what_the_apiserver_will_refuse_is_warned_about(
     runtimes: dict[str, RuntimeClass] | None, spec: JSON, cpu: str, warning: str
 ) -> None:
     """The workload is taken: the class may come later, and it is the pods that are refused until then."""
-    gang, warnings = verdict_of(Additions(runtimes=runtimes), workers(template=template(**spec)))
+    gang, warnings = verdict_of(PodDefaults(runtimes=runtimes), workers(template=template(**spec)))
     assert as_text(gang.roles[1].requests)["cpu"] == cpu
     assert warnings == ((warning,) if warning else ())
 
 
 def test_pods_that_there_will_not_be_are_not_warned_about() -> None:
     group = workers(replicas=0, template=template(runtimeClassName="gone"))
-    assert verdict_of(Additions(runtimes=KATA), group)[1] == ()
+    assert verdict_of(PodDefaults(runtimes=KATA), group)[1] == ()
 
 
 def test_completed_twice_is_completed_once() -> None:
-    additions = Additions(runtimes=KATA)
-    once = additions.completed(convert(template(runtimeClassName="kata")["spec"], PodSpec))
+    pod_defaults = PodDefaults(runtimes=KATA)
+    once = pod_defaults.completed(convert(template(runtimeClassName="kata")["spec"], PodSpec))
     assert once.overhead
-    assert additions.completed(once) == once
+    assert pod_defaults.completed(once) == once

@@ -7,7 +7,7 @@ import pytest
 from muster.model.findings import Reason
 from muster.model.objects import InvalidObjectError
 from muster.resources.amounts import as_text
-from muster.resources.pod_defaults import Additions
+from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota, limits
 from muster.validation.workload import Context
 from tests.support.manifests.families import judged
@@ -24,7 +24,7 @@ from tests.support.manifests.observed import (
 
 
 def refusals(manifest: JSON, *quotas: JSON) -> tuple[str, ...]:
-    verdict = judged(manifest, Context(additions=Additions(quotas=[made(ResourceQuota, one) for one in quotas])))
+    verdict = judged(manifest, Context(pod_defaults=PodDefaults(quotas=[made(ResourceQuota, one) for one in quotas])))
     assert {one.reason for one in verdict.refusals} <= {Reason.EXCEEDS_RESOURCE_QUOTA}
     return lines(verdict.refusals)
 

@@ -110,7 +110,7 @@ def done(**jobs: int) -> JSON:
 def test_what_is_left_begins_with_the_first_wave_that_is_not_done(manifest: JSON, left: dict[str, int]) -> None:
     """Jobs that have succeeded are not started again when the JobSet is resumed."""
     workload = read(manifest)
-    assert {role.name: role.minimum for role in workload.left if role.minimum} == left
+    assert {role.name: role.minimum for role in workload.remaining_roles if role.minimum} == left
     assert workload.roles == read({**manifest, "status": {}}).roles
 
 
@@ -253,5 +253,5 @@ def test_leaders_of_a_later_wave_have_no_minimum() -> None:
 def test_a_set_that_is_resumed_with_exclusive_placement_begins_with_the_leaders_that_are_left() -> None:
     manifest = placed("set", {EXCLUSIVE: "rack"})
     manifest["status"] = {"replicatedJobsStatus": [{"name": "a", "succeeded": 1}]}
-    (role,) = read(manifest).left
+    (role,) = read(manifest).remaining_roles
     assert (role.replicas, role.minimum, role.reserved) == (4, 1, 3)

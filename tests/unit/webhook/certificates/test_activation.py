@@ -10,7 +10,7 @@ import pytest
 from muster.kube.errors import ApiError
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
-from webhook.certificates.activation import Entrance
+from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CLOSED, Bundles
 from webhook.certificates.notices import Notices
 
@@ -35,9 +35,9 @@ def unreachable(times: int) -> list[Exception]:
     return [ApiError(500, "InternalError", "failed calling webhook") for _ in range(times)]
 
 
-def entrance(places: Places) -> Entrance:
+def entrance(places: Places) -> WebhookActivation:
     client = as_client(places)
-    return Entrance(Bundles(client, "muster"), Notices(client, "muster-system", SECRET, "pod"))
+    return WebhookActivation(Bundles(client, "muster"), Notices(client, "muster-system", SECRET, "pod"))
 
 
 async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:

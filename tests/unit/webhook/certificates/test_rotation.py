@@ -24,7 +24,7 @@ from tests.support.webhook.certificate_store import (
     trust,
 )
 from webhook.certificates.rotation import Situation, next_step
-from webhook.certificates.trust import Terms, Trust
+from webhook.certificates.trust import RotationTiming, Trust
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -65,7 +65,7 @@ async def test_a_rotation_that_nobody_knows_is_said_and_does_nothing() -> None:
 async def test_an_authority_changes_in_order() -> None:
     """Trusted everywhere and for long enough, then it signs, then the old one goes."""
     places = Places.as_installed()
-    one = await started(places, Terms(trust_delay=30, overlap=600))
+    one = await started(places, RotationTiming(trust_delay=30, overlap=600))
     old, pair = places.held.authorities[0], places.held.pair
     places.ask("authority")
     await one.turn()
@@ -86,7 +86,7 @@ async def test_an_authority_changes_in_order() -> None:
 async def test_many_rotations_in_a_hurry_keep_the_bundle_small() -> None:
     """Somebody asks again and again, and nobody waits for the overlap."""
     places = Places.as_installed()
-    one = await started(places, Terms(trust_delay=1, overlap=1e6))
+    one = await started(places, RotationTiming(trust_delay=1, overlap=1e6))
     for _ in range(12):
         places.ask("authority")
         await rounds(places, one, count=3)
@@ -99,7 +99,7 @@ async def test_many_rotations_in_a_hurry_keep_the_bundle_small() -> None:
 async def test_one_replica_that_is_behind_another_in_a_rotation() -> None:
     """It serves the old certificate for as long as it likes within the overlap; its authority stays."""
     places = Places.as_installed()
-    terms = Terms(trust_delay=30, overlap=600)
+    terms = RotationTiming(trust_delay=30, overlap=600)
     ahead, behind = await started(places, terms), await started(places, terms)
     old = served(behind)
     places.ask("authority")
@@ -215,7 +215,7 @@ _STEPS = st.lists(
 async def test_no_replica_ever_serves_what_an_apiserver_does_not_trust(steps: list[str]) -> None:
     """Three replicas in any order, whatever people do to the Secret; an apiserver may be 5 s behind the others."""
     places = Places.as_installed()
-    terms = Terms(Lives(90 * _DAY, 365 * _DAY), trust_delay=30, overlap=3600)
+    terms = RotationTiming(Lives(90 * _DAY, 365 * _DAY), trust_delay=30, overlap=3600)
     replicas = [await started(places, terms) for _ in range(3)]
     backup = places.objects["secrets"]["data"]
     seen: list[tuple[float, frozenset[Certificate]]] = []
@@ -230,7 +230,9 @@ async def test_no_replica_ever_serves_what_an_apiserver_does_not_trust(steps: li
     assert {served(one) for one in replicas} == {Certificates.from_secret(places.objects["secrets"]["data"]).pair}
 
 
-async def _take(step: str, places: Places, replicas: list[Trust], terms: Terms, backup: dict[str, str]) -> None:
+async def _take(
+    step: str, places: Places, replicas: list[Trust], terms: RotationTiming, backup: dict[str, str]
+) -> None:
     word, _, rest = step.partition(" ")
     if word == "turn":
         await replicas[int(rest)].turn()

@@ -31,7 +31,7 @@ from tests.support.webhook.certificate_store import (
     trust,
 )
 from webhook.certificates.notices import Notices
-from webhook.certificates.trust import Terms
+from webhook.certificates.trust import RotationTiming
 from webhook.metrics import CertificateDates
 
 _DAY = dt.timedelta(days=1)
@@ -168,7 +168,7 @@ async def test_an_overwritten_bundle_is_written_again(overwritten: str | None) -
 async def test_an_authority_of_somebody_else_goes_after_the_overlap() -> None:
     """Until then pods of before may serve by it: cert-manager's, when that is turned off."""
     places = Places.as_installed()
-    one = await started(places, Terms(overlap=600))
+    one = await started(places, RotationTiming(overlap=600))
     foreign = base64.b64encode(_foreign_authority()).decode()
     places.objects[BOTH[1]] = configuration(foreign)
     await one.turn()
@@ -302,7 +302,7 @@ async def test_the_loop_survives_what_nobody_foresaw(caplog: pytest.LogCaptureFi
 async def test_an_idle_replica_looks_every_ten_seconds() -> None:
     """And when the next authority has been trusted for long enough; no watch has told it of anything."""
     places = Places.as_installed()
-    one = trust(places, Terms(trust_delay=30.5, overlap=600))
+    one = trust(places, RotationTiming(trust_delay=30.5, overlap=600))
     await rounds(places, one, count=2, seconds=10)
     waits = []
     for _ in range(5):

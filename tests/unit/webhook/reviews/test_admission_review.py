@@ -11,9 +11,9 @@ from muster.model.objects import Pod, decode
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.reviews.admission_review import (
+    AdmissionRequest,
     InvalidReviewError,
     PodRequest,
-    Request,
     allow,
     decode_pod_review,
     decode_review,
@@ -91,7 +91,7 @@ def test_a_new_pod_is_read_with_its_review() -> None:
 )
 def test_what_cannot_be_read_as_a_pod_at_once_is_left_as_it_came(instead: JSON | None) -> None:
     asked = decode_pod_review(as_json(review(instead)).encode())
-    assert isinstance(asked, Request)
+    assert isinstance(asked, AdmissionRequest)
     assert json.loads(bytes(asked.object)) == instead
 
 

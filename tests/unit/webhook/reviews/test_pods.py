@@ -32,7 +32,7 @@ from tests.support.webhook.admission_reviews import Reader, answered, knowing, p
 from webhook.reviews.pods import review_pod
 
 if TYPE_CHECKING:
-    from webhook.reviews.admission_review import Answer
+    from webhook.reviews.admission_review import AdmissionResponse
     from webhook.reviews.knowledge import Knowledge
 
 RAY_OWNER = ray_owner(controller=True)
@@ -50,7 +50,7 @@ def new_pod(role: str | None = "workers", owner: JSON | None = None, **spec: obj
     )
 
 
-async def reviewed(new: JSON, knowledge: Knowledge | None = None) -> Answer:
+async def reviewed(new: JSON, knowledge: Knowledge | None = None) -> AdmissionResponse:
     return await review_pod(request(new), knowledge or knowing(workloads=[ray_cluster()]), DEFAULTS)
 
 

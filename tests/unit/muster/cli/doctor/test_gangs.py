@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
-from muster.cli.doctor.sight import Group, Member
+from muster.cli.doctor.sight import GangMember, Group
 from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
-def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> Member:
-    return Member("ns", name, group, NOW - age, gated=more.get("gated", True), placed=more.get("placed", False))
+def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> GangMember:
+    return GangMember("ns", name, group, NOW - age, gated=more.get("gated", True), placed=more.get("placed", False))
 
 
 def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
@@ -21,13 +21,13 @@ def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
 @pytest.mark.parametrize(
     ("state", "level"),
     [
-        pytest.param("WaitingForQuota", Level.WARNING, id="waits"),
-        pytest.param("QueueNotFound", Level.WARNING, id="needs a hand"),
-        pytest.param("Admitted", Level.PROBLEM, id="admitted, and not opened"),
-        pytest.param("", Level.PROBLEM, id="muster says nothing"),
+        pytest.param("WaitingForQuota", Severity.WARNING, id="waits"),
+        pytest.param("QueueNotFound", Severity.WARNING, id="needs a hand"),
+        pytest.param("Admitted", Severity.PROBLEM, id="admitted, and not opened"),
+        pytest.param("", Severity.PROBLEM, id="muster says nothing"),
     ],
 )
-def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Level) -> None:
+def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Severity) -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state=state, message="why"),))
     assert said.level is level
     words = f"{state}: why" if state else "muster says nothing of it"
@@ -37,24 +37,25 @@ def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, le
 def test_younger_gates_are_counted_only() -> None:
     (said,) = found(gates, members=(held(age=HOUR - 1),), groups=(group(state="WaitingForQuota"),))
     assert said.message == "1 gangs are held, none of them for more than 60 minutes"
-    assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Level.WARNING}
+    assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Severity.WARNING}
 
 
 def test_pods_that_do_not_wait_are_none() -> None:
-    opened, over = held(gated=False, placed=True), Member("ns", "q", "g", 0.0, gated=True, living=False)
-    assert levels(found(gates, members=(opened, over), groups=(group(state="Running"),))) == {Level.OK}
+    opened, over = held(gated=False, placed=True), GangMember("ns", "q", "g", 0.0, gated=True, living=False)
+    assert levels(found(gates, members=(opened, over), groups=(group(state="Running"),))) == {Severity.OK}
 
 
 @pytest.mark.parametrize(
-    ("gated", "age", "level"), [(True, 61.0, Level.PROBLEM), (False, 61.0, Level.PROBLEM), (True, 5.0, Level.OK)]
+    ("gated", "age", "level"),
+    [(True, 61.0, Severity.PROBLEM), (False, 61.0, Severity.PROBLEM), (True, 5.0, Severity.OK)],
 )
-def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Level) -> None:  # noqa: FBT001
+def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Severity) -> None:  # noqa: FBT001
     """Volcano passes over them without a word, held or not."""
     assert levels(found(gates, members=(held(age=age, gated=gated),))) == {level}
 
 
 def test_pods_with_a_node_need_no_podgroup_any_more() -> None:
-    assert levels(found(gates, members=(held(gated=False, placed=True),))) == {Level.OK}
+    assert levels(found(gates, members=(held(gated=False, placed=True),))) == {Severity.OK}
 
 
 def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
@@ -70,21 +71,23 @@ def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
 
 def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None:
     said = found(gates, members=(held(),), groups=Unseen("you may not list them"))
-    assert levels(said) == {Level.UNKNOWN, Level.WARNING}
+    assert levels(said) == {Severity.UNKNOWN, Severity.WARNING}
     assert messages(said)[1].endswith("held for 2 hours; why could not be seen")
 
 
 @pytest.mark.parametrize(
     ("one", "members", "level"),
     [
-        pytest.param(group(owned=False, phase="Inqueue"), (), Level.WARNING, id="muster's"),
-        pytest.param(group(owned=True), (), Level.OK, id="owned"),
-        pytest.param(group(owned=False), (held(),), Level.OK, id="of plain pods"),
-        pytest.param(group(owned=False, ours=False), (), Level.WARNING, id="somebody else's"),
-        pytest.param(group(owned=False, ours=False, age=60.0), (), Level.OK, id="somebody else's, and new"),
+        pytest.param(group(owned=False, phase="Inqueue"), (), Severity.WARNING, id="muster's"),
+        pytest.param(group(owned=True), (), Severity.OK, id="owned"),
+        pytest.param(group(owned=False), (held(),), Severity.OK, id="of plain pods"),
+        pytest.param(group(owned=False, ours=False), (), Severity.WARNING, id="somebody else's"),
+        pytest.param(group(owned=False, ours=False, age=60.0), (), Severity.OK, id="somebody else's, and new"),
     ],
 )
-def test_podgroups_that_nobody_owns_and_no_pod_names(one: Group, members: tuple[Member, ...], level: Level) -> None:
+def test_podgroups_that_nobody_owns_and_no_pod_names(
+    one: Group, members: tuple[GangMember, ...], level: Severity
+) -> None:
     assert levels(found(pod_groups, groups=(one,), members=members)) == {level}
 
 
@@ -95,4 +98,4 @@ def test_of_many_podgroups_some_are_named() -> None:
 
 @pytest.mark.parametrize("missing", ["groups", "members"])
 def test_who_may_not_look_hears_no_all_clear(missing: str) -> None:
-    assert levels(found(pod_groups, **{missing: Unseen("you may not list them")})) == {Level.UNKNOWN}
+    assert levels(found(pod_groups, **{missing: Unseen("you may not list them")})) == {Severity.UNKNOWN}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.installed import Installation, installations
 from muster.cli.doctor.rights import Right, needed
@@ -31,12 +31,12 @@ UNSEEN = Unseen("you may not look")
 def test_without_anything_of_muster_it_is_not_installed() -> None:
     said = found(installation, deployments=(), mutating=(), validating=())
     assert messages(said) == ["muster is not installed: no Deployment and no webhook configuration has its label"]
-    assert levels(said) == {Level.PROBLEM}
+    assert levels(said) == {Severity.PROBLEM}
 
 
 def test_who_may_not_look_is_not_told_that_it_is_not_installed() -> None:
     said = found(installation, deployments=UNSEEN, mutating=UNSEEN, validating=UNSEEN)
-    assert levels(said) == {Level.UNKNOWN}
+    assert levels(said) == {Severity.UNKNOWN}
 
 
 def test_webhook_configurations_without_deployments_are_a_rest() -> None:
@@ -64,26 +64,26 @@ def test_two_installations_decide_about_the_same_gangs() -> None:
     [
         pytest.param(
             {"replicas": 2, "ready": 1},
-            Level.WARNING,
+            Severity.WARNING,
             "Deployment muster-system/muster-webhook: 1 of 2 pods Ready",
             id="one of two",
         ),
         pytest.param(
             {"ready": 0},
-            Level.PROBLEM,
+            Severity.PROBLEM,
             "Deployment muster-system/muster-webhook: 0 of 1 pods Ready: nobody answers the apiserver",
             id="none",
         ),
         pytest.param(
             {"labels": {"app.kubernetes.io/version": "9.9"}},
-            Level.WARNING,
+            Severity.WARNING,
             "Deployment muster-system/muster-webhook is of version 9.9, and this command of 0.1.0: what it expects "
             "may differ",
             id="another version",
         ),
     ],
 )
-def test_pods_of_the_webhook(changes: dict[str, object], level: Level, said: str) -> None:
+def test_pods_of_the_webhook(changes: dict[str, object], level: Severity, said: str) -> None:
     diagnoses = found(installation, deployments=(ours("webhook", **changes), ours("controller")))
     assert messages(diagnoses) == [said]
     assert level in levels(diagnoses)
@@ -92,20 +92,20 @@ def test_pods_of_the_webhook(changes: dict[str, object], level: Level, said: str
 @pytest.mark.parametrize(
     ("age", "level"),
     [
-        pytest.param(2.0, Level.OK, id="renewed just now"),
-        pytest.param(40.0, Level.OK, id="a clock behind"),
-        pytest.param(50.0, Level.PROBLEM, id="stale"),
-        pytest.param(-20.0, Level.OK, id="a clock ahead"),
-        pytest.param(-60.0, Level.WARNING, id="a clock far ahead"),
+        pytest.param(2.0, Severity.OK, id="renewed just now"),
+        pytest.param(40.0, Severity.OK, id="a clock behind"),
+        pytest.param(50.0, Severity.PROBLEM, id="stale"),
+        pytest.param(-20.0, Severity.OK, id="a clock ahead"),
+        pytest.param(-60.0, Severity.WARNING, id="a clock far ahead"),
     ],
 )
-def test_a_lease_is_fresh_within_its_duration_and_what_clocks_differ(age: float, level: Level) -> None:
+def test_a_lease_is_fresh_within_its_duration_and_what_clocks_differ(age: float, level: Severity) -> None:
     spec = {"holderIdentity": "c-0", "leaseDurationSeconds": 15, "renewTime": text_of(NOW - age)}
     assert levels(found(lease, lease=convert({"spec": spec}, Lease))) == {level}
 
 
 def test_no_policy_at_all_is_a_value_of_the_chart() -> None:
-    assert levels(found(policies, policies=(), bindings=())) == {Level.OK}
+    assert levels(found(policies, policies=(), bindings=())) == {Severity.OK}
 
 
 def test_a_policy_that_only_warns_is_not_in_force() -> None:

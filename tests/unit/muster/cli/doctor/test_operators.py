@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.sight import flag
 from tests.support.cli.doctor_snapshots import deployment, found, levels, messages
@@ -33,36 +33,36 @@ def test_the_value_of_a_flag(words: tuple[str, ...], value: str | None) -> None:
 @pytest.mark.parametrize(
     ("image", "argument", "level"),
     [
-        pytest.param(KUBERAY, "--batch-scheduler=volcano", Level.WARNING, id="KubeRay"),
-        pytest.param(KUBERAY, "--batch-scheduler=yunikorn", Level.WARNING, id="another scheduler"),
-        pytest.param(KUBERAY, "--batch-scheduler=", Level.OK, id="empty"),
-        pytest.param(KUBERAY, "--enable-batch-scheduler", Level.WARNING, id="the old flag"),
-        pytest.param(KUBERAY, "--enable-batch-scheduler=false", Level.OK, id="the old flag, off"),
-        pytest.param(KUBERAY, "--config=/config.yaml", Level.WARNING, id="a file"),
-        pytest.param("spark-operator:v2", "--enable-batch-scheduler", Level.OK, id="Spark's own flag"),
-        pytest.param("r/training-operator", "--gang-scheduler-name=volcano", Level.WARNING, id="Training operator"),
-        pytest.param("r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Level.WARNING, id="MPI operator"),
+        pytest.param(KUBERAY, "--batch-scheduler=volcano", Severity.WARNING, id="KubeRay"),
+        pytest.param(KUBERAY, "--batch-scheduler=yunikorn", Severity.WARNING, id="another scheduler"),
+        pytest.param(KUBERAY, "--batch-scheduler=", Severity.OK, id="empty"),
+        pytest.param(KUBERAY, "--enable-batch-scheduler", Severity.WARNING, id="the old flag"),
+        pytest.param(KUBERAY, "--enable-batch-scheduler=false", Severity.OK, id="the old flag, off"),
+        pytest.param(KUBERAY, "--config=/config.yaml", Severity.WARNING, id="a file"),
+        pytest.param("spark-operator:v2", "--enable-batch-scheduler", Severity.OK, id="Spark's own flag"),
+        pytest.param("r/training-operator", "--gang-scheduler-name=volcano", Severity.WARNING, id="Training operator"),
+        pytest.param("r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Severity.WARNING, id="MPI operator"),
     ],
 )
-def test_gang_flags_are_those_of_the_operators_that_muster_knows(image: str, argument: str, level: Level) -> None:
+def test_gang_flags_are_those_of_the_operators_that_muster_knows(image: str, argument: str, level: Severity) -> None:
     assert levels(found(operators, deployments=(deployment("operator", image, argument),))) == {level}
 
 
 def test_an_operator_is_known_by_its_labels_as_well() -> None:
     mirrored = deployment("x", "r/mirror:1", "--batch-scheduler=volcano", labels={"app.kubernetes.io/name": "kuberay"})
-    assert levels(found(operators, deployments=(mirrored,))) == {Level.WARNING}
+    assert levels(found(operators, deployments=(mirrored,))) == {Severity.WARNING}
 
 
 @pytest.mark.parametrize(
     ("text", "level"),
     [
-        ("manageJobsWithoutQueueName: true", Level.WARNING),
-        ("manageJobsWithoutQueueName: false", Level.OK),
-        ("[no, mapping]", Level.OK),
-        (": : :", Level.OK),
+        ("manageJobsWithoutQueueName: true", Severity.WARNING),
+        ("manageJobsWithoutQueueName: false", Severity.OK),
+        ("[no, mapping]", Severity.OK),
+        (": : :", Severity.OK),
     ],
 )
-def test_kueue_is_in_the_way_where_it_takes_what_does_not_ask_for_it(text: str, level: Level) -> None:
+def test_kueue_is_in_the_way_where_it_takes_what_does_not_ask_for_it(text: str, level: Severity) -> None:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.15.2")
     assert levels(found(operators, deployments=(kueue,), kueue={"ConfigMap k/c": text})) == {level}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.sight import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
@@ -36,28 +36,28 @@ def test_a_version_is_its_first_two_numbers(text: str, version: tuple[int, int] 
 @pytest.mark.parametrize(
     ("tag", "level"),
     [
-        ("v1.10.3", Level.PROBLEM),
-        ("v1.11.0", Level.OK),
-        ("v2.0.0", Level.OK),
-        ("latest", Level.OK),
-        ("latest@sha256:00", Level.OK),
+        ("v1.10.3", Severity.PROBLEM),
+        ("v1.11.0", Severity.OK),
+        ("v2.0.0", Severity.OK),
+        ("latest", Severity.OK),
+        ("latest@sha256:00", Severity.OK),
     ],
 )
-def test_volcano_must_know_gates(tag: str, level: Level) -> None:
+def test_volcano_must_know_gates(tag: str, level: Severity) -> None:
     programs = ("vc-scheduler", "vc-controller-manager")
     said = found(volcano, deployments=tuple(deployment(name, f"r/{name}:{tag}") for name in programs))
     assert level in levels(said)
-    assert (Level.PROBLEM in levels(said)) is (level is Level.PROBLEM)
+    assert (Severity.PROBLEM in levels(said)) is (level is Severity.PROBLEM)
 
 
 def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
     said = found(volcano, deployments=())
-    assert levels(said) == {Level.WARNING, Level.OK}
+    assert levels(said) == {Severity.WARNING, Severity.OK}
     assert messages(said)[0] == "no Deployment runs vc-scheduler: unless it runs somewhere else, no gang is placed"
 
 
-@pytest.mark.parametrize(("age", "level"), [(10.0, Level.OK), (3600.0, Level.PROBLEM)])
-def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Level) -> None:
+@pytest.mark.parametrize(("age", "level"), [(10.0, Severity.OK), (3600.0, Severity.PROBLEM)])
+def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Severity) -> None:
     queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, QueueSeen)
     assert level in levels(found(volcano, queues=(queue,)))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
-from muster.cli.doctor.sight import CLOSED, Answer
+from muster.cli.doctor.diagnosis import Severity, Unseen
+from muster.cli.doctor.sight import CLOSED, ProbeAnswer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
 from muster.model.objects import convert
 from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
@@ -36,7 +36,9 @@ def test_webhooks_that_are_not_called_yet_are_named() -> None:
 
 def test_more_than_the_chart_asks_is_no_fault() -> None:
     rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]
-    assert levels(found(webhooks, mutating=(configuration("MutatingWebhookConfiguration", rules=rules),))) == {Level.OK}
+    assert levels(found(webhooks, mutating=(configuration("MutatingWebhookConfiguration", rules=rules),))) == {
+        Severity.OK
+    }
 
 
 @pytest.mark.parametrize("told", [("--validation=off",), ()], ids=["seen", "not seen"])
@@ -71,7 +73,7 @@ def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
         type(whole),
     )
     deployments = (ours("webhook", *told), ours("controller")) if told else Unseen("you may not list them")
-    assert levels(found(webhooks, validating=(rest,), deployments=deployments)) == {Level.OK}
+    assert levels(found(webhooks, validating=(rest,), deployments=deployments)) == {Severity.OK}
 
 
 @pytest.mark.parametrize(
@@ -86,36 +88,36 @@ def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
     ],
 )
 def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> None:
-    pod, _ = found(answers, pod_answer=Answer(refusal=CALL + cause))
-    assert pod.level is Level.PROBLEM
+    pod, _ = found(answers, pod_answer=ProbeAnswer(refusal=CALL + cause))
+    assert pod.level is Severity.PROBLEM
     assert pod.message.endswith(cause)
     assert pod.cure.startswith(cure)
 
 
 def test_what_others_refuse_says_nothing_of_muster() -> None:
     refusal = 'pods "x" is forbidden: exceeded quota: team'
-    pod, _ = found(answers, pod_answer=Answer(refusal=refusal))
-    assert (pod.level, pod.cure) == (Level.UNKNOWN, "name another namespace with -n")
+    pod, _ = found(answers, pod_answer=ProbeAnswer(refusal=refusal))
+    assert (pod.level, pod.cure) == (Severity.UNKNOWN, "name another namespace with -n")
 
 
 @pytest.mark.parametrize(
     ("told", "level"),
     [
-        pytest.param((), Level.PROBLEM, id="deny"),
-        pytest.param(("--validation=warn",), Level.OK, id="warn"),
-        pytest.param(("--validation-reason=QueueNotFound=warn",), Level.OK, id="this reason warns"),
-        pytest.param(("--validation=of-the-future",), Level.OK, id="unknown"),
+        pytest.param((), Severity.PROBLEM, id="deny"),
+        pytest.param(("--validation=warn",), Severity.OK, id="warn"),
+        pytest.param(("--validation-reason=QueueNotFound=warn",), Severity.OK, id="this reason warns"),
+        pytest.param(("--validation=of-the-future",), Severity.OK, id="unknown"),
     ],
 )
-def test_a_workload_that_is_taken_is_measured_by_the_values(told: tuple[str, ...], level: Level) -> None:
-    _, job = found(answers, job_answer=Answer(), deployments=(ours("webhook", *told), ours("controller")))
+def test_a_workload_that_is_taken_is_measured_by_the_values(told: tuple[str, ...], level: Severity) -> None:
+    _, job = found(answers, job_answer=ProbeAnswer(), deployments=(ours("webhook", *told), ours("controller")))
     assert job.level is level
 
 
 def test_with_gates_off_a_pod_is_bound_and_not_held() -> None:
-    pod, _ = found(answers, pod_answer=Answer(group="muster-doctor", queue="default"))
+    pod, _ = found(answers, pod_answer=ProbeAnswer(group="muster-doctor", queue="default"))
     assert (pod.level, pod.message) == (
-        Level.OK,
+        Severity.OK,
         "a pod of a gang would be bound to PodGroup muster-doctor, pointed at queue default, and not held (gate off)",
     )
 
