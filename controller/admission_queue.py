@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from controller.status_updates import StatusUpdateSchedule
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
-from muster.observe.ledger_entry import auxiliary_keys, candidate, enter_ledger
+from muster.observe.candidates import candidate
+from muster.observe.ledger_entry import auxiliary_keys, enter_ledger
 from muster.observe.queues import view_of
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from muster.model.objects import Queue
-    from muster.observe.ledger_entry import EntryContext, Standing
+    from muster.observe.context import EntryContext
+    from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
     from muster.resources.amounts import Resources

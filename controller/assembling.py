@@ -15,7 +15,7 @@ from controller.quota_shares import Shares
 from controller.requeue import delete_unplaced
 from muster.model.gang_states import GangState
 from muster.model.times import text_of
-from muster.observe.ledger_entry import candidate
+from muster.observe.candidates import candidate
 from muster.observe.messages import lacking
 from muster.observe.view import Mark
 from muster.workloads import PLAIN_POD
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controller.quota_shares import Shortage
     from controller.reports import Reporter
     from muster.observe.cluster import Cluster
-    from muster.observe.ledger_entry import EntryContext
+    from muster.observe.context import EntryContext
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, with_need
-from muster.observe.ledger_entry import candidate, passed_since
+from muster.observe.candidates import candidate, passed_since
 from muster.observe.pod_groups import Repairs
 from muster.observe.view import Mark
 

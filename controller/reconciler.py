@@ -28,7 +28,9 @@ from muster.model.names import GATE, REQUEUE_AFTER, STATE
 from muster.model.times import text_of
 from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
-from muster.observe.ledger_entry import EntryContext, Standing, queue_held, waits_for_a_node
+from muster.observe.candidates import queue_held
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, deferred, desired, lenient, unreserved
 from muster.observe.terminating import look_again_in

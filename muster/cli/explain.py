@@ -23,7 +23,7 @@ from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, MANAGED, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
-from muster.observe.ledger_entry import candidate
+from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import Decision, GangKey, queue_not_found

@@ -15,7 +15,8 @@ from muster.kube.resource import NAMESPACES, NODES, PODS
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.cluster import Cluster, Watched
-from muster.observe.ledger_entry import EntryContext, enter_ledger
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import OTHERS, NodeRoom
 from muster.observe.view import View, observe
 from muster.queueing.ledger import GangKey, Ledger

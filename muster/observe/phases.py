@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from muster.model.modes import GateMode
 from muster.model.times import seconds_of
+from muster.observe.candidates import queue_held
 from muster.observe.pod_groups import desired, outgrown
 
 if TYPE_CHECKING:
     from muster.observe.view import Mark, Member, View
+    from muster.queueing.queue_tree import QueueTree
 
-__all__ = ["Phase", "given_back", "phase_of"]
+__all__ = ["Phase", "Place", "gate_in", "given_back", "place_of"]
 
 
 class Phase(Enum):
@@ -32,9 +35,30 @@ class Phase(Enum):
     REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be made anew
 
 
-def phase_of(view: View, mark: Mark, gate: GateMode) -> Phase:
-    """Where the gang stands; `mark` is what this leader itself decided, `gate` what holds it back."""
-    return _aside(view) or _phase_of_active(view, mark, gate)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gang's phase, and what its queue says to it."""
+
+    phase: Phase
+    gate: GateMode
+    """What holds the gang back while it waits."""
+    lost: bool
+    """Whether its queue does not exist, or not for its namespace."""
+
+
+def place_of(view: View, tree: QueueTree, mark: Mark) -> Place:
+    """Where the gang stands; `mark` is what this leader itself decided."""
+    queue = view.intent.queue if view.intent else queue_held(view)
+    lost = bool(queue) and not tree.open_to(queue, view.namespace)
+    # A queue that is not there is waited for, whatever else is said.
+    gate = GateMode.QUEUE if lost else gate_in(tree, queue, view.gate)
+    return Place(_aside(view) or _phase_of_active(view, mark, gate), gate, lost)
+
+
+def gate_in(tree: QueueTree, queue: str, otherwise: GateMode) -> GateMode:
+    """What holds a gang back in that queue: what the queue says, or `otherwise` where it says nothing."""
+    known = tree.get(queue)
+    return (known.gate if known else None) or otherwise
 
 
 def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:

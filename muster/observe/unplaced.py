@@ -13,7 +13,7 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import Resources, largest, minus, total
 
 if TYPE_CHECKING:
-    from muster.observe.ledger_entry import EntryContext
+    from muster.observe.context import EntryContext
     from muster.observe.opening import Opening
     from muster.observe.view import View
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.admission_queue import AdmissionQueue
 from muster.model.objects import Queue
-from muster.observe.ledger_entry import EntryContext
+from muster.observe.context import EntryContext
 from muster.observe.view import Mark, observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.model.names import GANG, GROUP_NAME
-from muster.observe.ledger_entry import EntryContext, Standing, candidate, enter_ledger
+from muster.observe.candidates import candidate
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.phases import Phase
 from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import Candidate, Ledger

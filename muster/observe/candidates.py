@@ -1,0 +1,80 @@
+"""A gang as one that waits: in which queue, since when, how urgently, and for how much. Pure functions of a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.gangs.gang import priority_value
+from muster.model.names import QUEUE_LABEL
+from muster.model.times import seconds_of
+from muster.observe.ends import lasts
+from muster.observe.opening import minimum_of
+from muster.queueing.ledger import Candidate
+from muster.resources.amounts import largest, total
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.observe.context import EntryContext
+    from muster.observe.view import Mark, View
+
+__all__ = [
+    "candidate",
+    "gang_and_intent",
+    "passed_since",
+    "priority_held",
+    "queue_held",
+    "waiting_since",
+]
+
+
+def queue_held(view: View) -> str:
+    """Where what is there of the gang is, or would be, whatever its workload says by now; "" where nothing is."""
+    if view.pod_group is not None:
+        return view.pod_group.spec.queue or "default"
+    return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
+
+
+def priority_held(view: View, context: EntryContext) -> int:
+    """The priority of what is there of a gang, by its PodGroup: Volcano goes by that when it preempts."""
+    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", context.priorities)
+
+
+def waiting_since(view: View, requeued_at: str = "") -> str:
+    """Since when the gang counts as waiting: one that gave its place back is behind those that waited meanwhile."""
+    created = view.decoded.metadata.creation_timestamp if view.decoded else ""
+    return max(view.above.since or created, requeued_at)
+
+
+def passed_since(view: View, mark: Mark, queue: str) -> str:
+    """Since when smaller gangs pass this one in the queue in which it waits now (RFC 3339); "" where they do not."""
+    return next((one.passed_since for one in (view.mark, mark) if one.passed_in == queue), "")
+
+
+def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
+    """The gang as one that waits.
+
+    It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them.
+    """
+    gang, intent = gang_and_intent(view)
+    actual = total(member.requests for member in minimum_of(view.members, gang.roles))
+    return Candidate(
+        key=view.key,
+        queue=intent.queue,
+        priority=priority_value(intent.priority_class, priorities),
+        since=waiting_since(view, view.mark.requeued_at or mark.requeued_at),
+        need=largest(gang.min_resources, actual),
+        passed_since=seconds_of(passed_since(view, mark, intent.queue)),
+        deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
+        lasts=lasts(view),
+        follows=view.follows,
+    )
+
+
+def gang_and_intent(view: View) -> tuple[Gang, Intent]:
+    """The gang of a managed workload, and what its user asked for; ValueError for any other view."""
+    if view.gang is None or view.intent is None:
+        raise ValueError(f"{view.key} has no gang")
+    return view.gang, view.intent

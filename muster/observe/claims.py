@@ -1,0 +1,105 @@
+"""What a gang holds of its queue: by what was granted to it at admission, and by the pods that are there of it.
+
+Pure functions of a view; `muster.observe.ledger_entry` enters what they give into the ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from muster.observe.admitted_terms import carried, granted, terms_of
+from muster.observe.candidates import gang_and_intent
+from muster.observe.phases import Phase
+from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
+from muster.resources.amounts import largest, minus, total
+
+if TYPE_CHECKING:
+    from muster.gangs.gang import Role
+    from muster.model.objects import PodGroupSpec
+    from muster.observe.opening import Opening
+    from muster.observe.pod_groups import Wanted
+    from muster.observe.view import View
+    from muster.resources.amounts import Resources
+
+__all__ = ["Grant", "grant_of", "left_over", "still_leaving"]
+
+# Phases in which Volcano keeps room for a group that is not muster's.
+_HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a gang was admitted for."""
+
+    queue: str
+    claim: Resources
+    priority_class: str
+    roles: tuple[Role, ...]
+    """Its roles with the minimums for which it was admitted: more is growth, and growth needs room."""
+    outgrown: bool = False
+    """Whether its templates ask for more by now."""
+
+
+def grant_of(view: View, *, unmarked: bool) -> tuple[Grant, Wanted | None]:
+    """What the gang was admitted for, and its PodGroup where that had to be worked out to know it.
+
+    Anybody may write the PodGroup: of what it says only what muster wrote counts, and else what the workload says. Of a
+    gang that is `unmarked` nothing tells that it was admitted: it was, for the pods that are open.
+    """
+    if unmarked:
+        view = replace(view, terms=of_what_is_open(view))
+    if not unmarked and (view.terms is not None or view.pod_group is None):
+        return _granted_by(view, view.terms), None
+    wanted = desired(view, admitted=True)
+    return _granted_by(view, carried(wanted.group.spec, terms_of(view))), wanted
+
+
+def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:
+    """The grant by what muster `said` in the PodGroup, or by the workload where it has said nothing yet."""
+    gang, intent = gang_and_intent(view)
+    if said is None:
+        return Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
+    owed = said.min_task_member
+    roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in gang.roles)
+    return Grant(said.queue, granted(said), said.priority_class_name, roles, outgrown(view, said))
+
+
+def left_over(view: View, phase: Phase, marked: str) -> Resources:
+    """What is held by a gang that neither waits nor is admitted."""
+    group = view.pod_group
+    if phase is Phase.FOREIGN:
+        # Volcano keeps room for its minResources; what runs may be more.
+        kept = claim_of(group.spec) if group is not None and group.status.phase in _HOLDING else {}
+        return largest(kept, view.placed)
+    running = total(member.requests for member in view.open)
+    if group is not None and _keeps_its_place(view, phase, marked):
+        said = terms_of(view)
+        return largest(own_claim(group) if said is None else granted(said), running)
+    # Pods outlive a workload that is gone, suspended or ended until somebody has deleted them; they use what they use.
+    return running
+
+
+def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
+    """Whether what it was admitted for is still the gang's; where it is to end, until the mark is gone."""
+    if phase is Phase.INVALID:
+        # Numbers that were broken by an edit end nothing.
+        return view.uid in (view.marked_for, marked)
+    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
+        # It may come back into muster's hands, as what it was.
+        return bool(view.open) and view.uid in (view.marked_for, marked)
+    # A suspended one that is resumed would be admitted by the mark.
+    return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))
+
+
+def _finished(view: View) -> bool:
+    return view.workload is not None and view.workload.finished
+
+
+def still_leaving(view: View, opening: Opening | None, held: Resources) -> Resources:
+    """What pods that are being deleted take beyond what the gang has `held`: their successors are within that."""
+    if not view.leaving:
+        return {}
+    joining = (member.requests for member in (opening.members if opening else ()))
+    together = total((view.leaving, *(member.requests for member in view.open), *joining))
+    return {name: amount for name, amount in minus(together, held).items() if amount.nano}

@@ -1,0 +1,36 @@
+"""What is known of a gang beside what the stores show of it, when it is entered into the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.observe.view import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["EntryContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryContext:
+    """One look at a gang: when, by which priorities, and what its leader knows that the cluster may not show yet."""
+
+    now: float
+    """Seconds of the wall clock."""
+    priorities: Mapping[str, int]
+    """The value of each PriorityClass, by name."""
+    mark: Mark = field(default_factory=Mark)
+    """What this leader decided, whether the PodGroup says it already or not."""
+    unplaced_since: float = 0.0
+    """When this leader saw the last node of an admitted gang go (seconds of the wall clock): a gang that crashed has as
+    much time to find nodes as a new one."""
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    """Since when this leader has seen single members open and without a node, by the UID of the pod."""
+    grow: bool = True
+    """Whether the gang may claim more than it holds. Not before all gangs are in the ledger: what seems free may be
+    somebody's."""
+    refused: bool = False
+    """Whether the apiserver refused the gang's mark: it does not wait in the queue, for it would keep those behind it
+    from what it cannot take."""
