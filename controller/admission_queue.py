@@ -39,11 +39,15 @@ class AdmissionQueue:
         self._look_at = look_at
         self._clock = clock
         self._wall = wall
-        self.lost: set[GangKey] = set()
-        """Those for whose queue there is none: they stand in no line."""
+        self._lost: set[GangKey] = set()
         self._surplus: set[GangKey] = set()
         self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
+
+    @property
+    def lost(self) -> frozenset[GangKey]:
+        """The gangs whose queue does not exist, or not for their namespace: they wait in no queue."""
+        return frozenset(self._lost)
 
     def set_queue(self, queue: Queue) -> bool:
         """Enter a queue, or what has changed in it; one that cannot be read starts nothing. True for a change."""
@@ -68,9 +72,9 @@ class AdmissionQueue:
         else:
             self._surplus.discard(view.key)
         if standing.lost:
-            self.lost.add(view.key)
+            self._lost.add(view.key)
         else:
-            self.lost.discard(view.key)
+            self._lost.discard(view.key)
         return standing
 
     def stand(self, view: View, context: EntryContext) -> Standing:
@@ -109,7 +113,7 @@ class AdmissionQueue:
 
     def forget(self, key: GangKey) -> None:
         """Drop what is remembered of a gang that is gone."""
-        self.lost.discard(key)
+        self._lost.discard(key)
         self._surplus.discard(key)
         self._turns.discard(key)
 

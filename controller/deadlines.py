@@ -23,8 +23,10 @@ __all__ = ["Deadlines"]
 class Deadlines:
     """Looks again at a gang when its limit is near and when it ends: `look_again` is called with it and the seconds."""
 
-    def __init__(self, line: AdmissionQueue, reporter: Reporter, look_again: Callable[[GangKey, float], None]) -> None:
-        self._line = line
+    def __init__(
+        self, admission_queue: AdmissionQueue, reporter: Reporter, look_again: Callable[[GangKey, float], None]
+    ) -> None:
+        self._admission_queue = admission_queue
         self._reporter = reporter
         self._look_again = look_again
 
@@ -36,7 +38,7 @@ class Deadlines:
         if limit.ends <= now:
             if view.pod_group and view.pod_group.metadata.annotations.get(STATE) != state:
                 # Nobody waits behind it any more.
-                self._line.wake(self._line.ledger.queue_of(view.key) or "", but=view.key)
+                self._admission_queue.wake(self._admission_queue.ledger.queue_of(view.key) or "", but=view.key)
             return ""
         if now < limit.near:
             self._look_again(view.key, limit.near - now)
@@ -45,6 +47,6 @@ class Deadlines:
         words = f"{limit.path} ends at {text_of(limit.ends)[:19]}Z"
         if memory.warned_of != limit.ends:
             memory.warned_of = limit.ends
-            self._line.give_turn(view.key)
+            self._admission_queue.give_turn(view.key)
             self._reporter.remark(view, GangState.DEADLINE_NEAR, f"{words}, and the gang still waits")
         return f"; {words}"

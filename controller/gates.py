@@ -1,4 +1,7 @@
-"""Opens the gates of an admitted gang's pods in one burst; which ones, `muster.observe.opening` says."""
+"""Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the words.
+
+`muster.observe.opening` says which ones.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,82 @@ from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
+from muster.model.gang_states import GangState
+from muster.observe import messages
+from muster.resources.amounts import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from controller.bypass import BypassTracker
+    from controller.evictions import Evictions
     from controller.fenced_writes import Writer
-    from muster.observe.view import Member
+    from controller.memory import Memory
+    from controller.metrics import Metrics
+    from controller.pod_group_writer import PodGroupWriter
+    from muster.observe.ledger_entry import Standing
+    from muster.observe.view import Member, View
+    from muster.queueing.ledger import GangKey, Ledger
 
-__all__ = ["open_gates"]
+__all__ = ["Gates", "open_gates"]
+
+
+class Gates:
+    """The gates of admitted gangs; `look_again` is called with a gang and the seconds until it is due.
+
+    `clock` never goes back, `wall` is the time of day; both in seconds. Raises ApiError for a write that was not taken,
+    and NotLeaderError.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        ledger: Ledger,
+        *,
+        group_writer: PodGroupWriter,
+        bypass: BypassTracker,
+        evictions: Evictions,
+        metrics: Metrics,
+        look_again: Callable[[GangKey, float], None],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._writer = writer
+        self._ledger = ledger
+        self._group_writer = group_writer
+        self._bypass = bypass
+        self._evictions = evictions
+        self._metrics = metrics
+        self._look_again = look_again
+        self._clock = clock
+        self._wall = wall
+
+    async def open(self, view: View, standing: Standing, memory: Memory) -> None:
+        """Open what may be open of an admitted gang, the mark first, and say how the gang stands."""
+        now, opening = self._wall(), standing.opening
+        holds = f'{describe(self._ledger.holds(view.key) or {})} of queue "{self._ledger.queue_of(view.key)}"'
+        mark = memory.admitted(view, standing.wave, now)
+        if view.marked_for != view.uid and opening is not None and opening.members:
+            view = await self._group_writer.write(view, memory, mark, GangState.ADMITTED, holds)
+        if opening is not None and opening.members:
+            if opening.grows:
+                memory.unplaced_since = now
+                self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
+            memory.opened |= set(opened := await self.take_off(opening.members))
+            self._evictions.opened(view.key, opened)
+        for due in (standing.requeues, None if standing.soft else standing.softens):
+            if due is not None:
+                self._look_again(view.key, due - now)
+        state, message = messages.admitted(view, standing, holds, memory.aside)
+        await self._group_writer.report(view, memory, memory.mark, state, message)
+
+    async def take_off(self, members: Sequence[Member]) -> list[str]:
+        """Open the gates of these pods, and count them; gives the UIDs of those that are open now."""
+        started = self._clock()
+        opened = await open_gates(self._writer, members)
+        if opened:
+            self._metrics.opened(len(opened), self._clock() - started)
+        return opened
 
 
 async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:

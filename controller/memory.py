@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from muster.model.objects import PodGroup, PodGroupSpec
     from muster.observe.view import View
-    from muster.queueing.ledger import Candidate
+    from muster.queueing.ledger import Candidate, GangKey
 
-__all__ = ["Memory"]
+__all__ = ["Memories", "Memory"]
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
@@ -184,3 +184,35 @@ class Memory:
             requeued_at=view.mark.requeued_at or self.mark.requeued_at,
         )
         return self.mark
+
+
+class Memories:
+    """The memories of all gangs of a leader's term, and the one place where they are made and dropped."""
+
+    def __init__(self) -> None:
+        self._of: dict[GangKey, Memory] = {}
+
+    def of(self, key: GangKey) -> Memory:
+        """The memory of a gang; an empty one where there was none."""
+        return self._of.setdefault(key, Memory())
+
+    def seen(self, key: GangKey) -> Memory:
+        """As `of`, and nothing is kept of a gang that was unknown."""
+        return self._of.get(key) or Memory()
+
+    def begin(self, key: GangKey, group: PodGroup) -> None:
+        """Start with the PodGroup as it was listed; the watch may be behind it."""
+        self._of[key] = Memory(written=group)
+
+    def note_passed(self, key: GangKey, queue: str, now: float) -> None:
+        """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts."""
+        memory = self.of(key)
+        if memory.mark.passed_in != queue:
+            memory.mark = replace(memory.mark, passed_since=text_of(now), passed_in=queue)
+
+    def forget(self, key: GangKey) -> Memory:
+        """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known."""
+        memory = self._of.pop(key, Memory())
+        if memory.opened:
+            self._of[key] = Memory(opened=memory.opened)
+        return memory

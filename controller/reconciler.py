@@ -15,8 +15,8 @@ from controller.assembling import SILENCE, Assembling
 from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
-from controller.gates import open_gates
-from controller.memory import Memory
+from controller.gates import Gates
+from controller.memory import Memories, Memory
 from controller.nudges import Nudges
 from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter
@@ -32,14 +32,13 @@ from muster.observe.candidates import queue_held
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, deferred, desired, lenient, unreserved
+from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved
 from muster.observe.terminating import look_again_in
-from muster.observe.view import Mark, Member, View, observe
+from muster.observe.view import Mark, View, observe
 from muster.queueing.ledger import GangKey, queue_not_found
-from muster.resources.amounts import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from controller.events import Announcer
     from controller.fenced_writes import Writer
@@ -86,8 +85,8 @@ class Reconciler:
         self._ledger = self._admission_queue.ledger
         self._reporter = Reporter(writer, announcer)
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
-        self._memory: dict[GangKey, Memory] = {}
-        self._bypass = BypassTracker(self._ledger, self._memory, queue.add)
+        self._memories = Memories()
+        self._bypass = BypassTracker(self._ledger, self._memories, queue.add)
         self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
         self._assembling = Assembling(
@@ -98,7 +97,17 @@ class Reconciler:
             wall=wall,
         )
         self._evictions = Evictions(clock)
-        self._takeover = Takeover(cluster, self._admission_queue, self._memory, self._enter, queue.add)
+        self._gates = Gates(
+            *(writer, self._ledger),
+            group_writer=self._group_writer,
+            bypass=self._bypass,
+            evictions=self._evictions,
+            metrics=metrics,
+            look_again=queue.add_after,
+            clock=clock,
+            wall=wall,
+        )
+        self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
 
     def prime(self, groups: Iterable[PodGroup] = ()) -> Iterator[None]:
@@ -141,7 +150,7 @@ class Reconciler:
 
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
-        memory = self._memory.setdefault(key, Memory())
+        memory = self._memories.of(key)
         if (left := memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)) > 0:
             self._queue.add_after(key, left)
         view = self._observe(key)
@@ -182,7 +191,7 @@ class Reconciler:
                 await self._advance(view, standing, memory)
 
     def _observe(self, key: GangKey) -> View:
-        memory = self._memory.get(key) or Memory()
+        memory = self._memories.seen(key)
         known = memory.opened, memory.written
         view = memory.completed(observe(key, self._cluster, self._defaults, *known, now=self._wall()))
         return replace(view, pause=self._evictions.pause(key))
@@ -191,7 +200,7 @@ class Reconciler:
         lost = view.key in self._admission_queue.lost
         standing = self._admission_queue.stand(view, self._context(view.key))
         if lost and not standing.lost:  # Its queue is there now, for others too: who is first is decided among all.
-            for key in tuple(self._admission_queue.lost):
+            for key in self._admission_queue.lost:
                 self._enter(key)
         return standing
 
@@ -199,13 +208,33 @@ class Reconciler:
         self._admission_queue.enter(self._observe(key), replace(self._context(key), grow=False))
 
     def _context(self, key: GangKey) -> EntryContext:
-        memory = self._memory.get(key) or Memory()
+        memory = self._memories.seen(key)
         known = memory.mark, memory.unplaced_since, memory.waiting, True, memory.refused.wait(self._clock()) > 0
         return EntryContext(self._wall(), self._cluster.priorities(), *known)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
-        if view.pod_group is None and not self._may_have_pod_group(view, standing):
+        """Keep the gang's PodGroup as it should be, and take the step of its phase."""
+        with_group = await self._with_pod_group(view, standing, memory)
+        if with_group is None:
             return
+        view = with_group
+        match standing.phase:
+            case Phase.ASSEMBLING:
+                await self._assembling.wait(view, memory, self._context(view.key))
+            case Phase.WAITING:
+                await self._decide(view, standing, memory)
+            case Phase.REQUEUED:
+                since = view.mark.requeued_at or memory.mark.requeued_at
+                await delete_unplaced(self._writer, given_back(view, since))
+            case Phase.ADMITTED if standing.requeues is not None and standing.requeues <= self._wall():
+                await self._requeue(view, memory)
+            case _:
+                await self._gates.open(view, standing, memory)
+
+    async def _with_pod_group(self, view: View, standing: Standing, memory: Memory) -> View | None:
+        """The view with its PodGroup as it should be; None where there is none, and is to be none yet."""
+        if view.pod_group is None and not self._may_have_pod_group(view, standing):
+            return None
         try:
             admitted = standing.phase is Phase.ADMITTED
             wanted = standing.wanted or desired(view, admitted=admitted)
@@ -218,18 +247,9 @@ class Reconciler:
                 # Another PodGroup of that name, or none any more: the watch will tell.
                 memory.written = None
             elif error.refused and self._without_pod_group(view, standing, error):
-                return
+                return None
             raise
-        if view.pod_group is None:
-            return
-        if standing.phase is Phase.ASSEMBLING:
-            await self._assembling.wait(view, memory, self._context(view.key))
-        elif standing.phase is Phase.WAITING:
-            await self._decide(view, standing, memory)
-        elif standing.phase is Phase.REQUEUED:
-            await delete_unplaced(self._writer, given_back(view, view.mark.requeued_at or memory.mark.requeued_at))
-        else:
-            await self._open(view, standing, memory)
+        return view if view.pod_group is not None else None
 
     def _may_have_pod_group(self, view: View, standing: Standing) -> bool:
         """It is made when the first held pod is there, never on sight of the workload.
@@ -268,7 +288,7 @@ class Reconciler:
         elif view.members:
             view = await self._group_writer.ensure(view, memory, lenient(view))
             if standing.opening is not None:
-                memory.opened |= set(await self._open_gates(standing.opening.members))
+                memory.opened |= set(await self._gates.take_off(standing.opening.members))
                 message += messages.beyond(standing.opening, {})
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
@@ -307,37 +327,7 @@ class Reconciler:
         self._bypass.note(passed, now)
         self._reporter.tell(view, GangState.ADMITTED, decision.message, self._clock())
         self._metrics.admitted(self._ledger.queue_of(view.key) or "", now - (view.since or now))
-        await self._open(replace(view, pod_group=memory.written), standing, memory)
-
-    async def _open(self, view: View, standing: Standing, memory: Memory) -> None:
-        """Open the gates of an admitted gang, the mark first."""
-        now = self._wall()
-        claim = self._ledger.holds(view.key) or {}
-        message = f'{describe(claim)} of queue "{self._ledger.queue_of(view.key)}"'
-        mark = memory.admitted(view, standing.wave, now)
-        if view.marked_for != view.uid and standing.opening is not None and standing.opening.members:
-            view = await self._group_writer.write(view, memory, mark, GangState.ADMITTED, message)
-        if standing.requeues is not None:
-            if standing.requeues <= now:
-                await self._requeue(view, memory)
-                return
-            self._queue.add_after(view.key, standing.requeues - now)
-        opening = standing.opening
-        if opening is not None and opening.members:
-            if opening.grows:
-                memory.unplaced_since = now
-                self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
-            memory.opened |= set(opened := await self._open_gates(opening.members))
-            self._evictions.opened(view.key, opened)
-        if opening is not None:
-            message += messages.beyond(opening, standing.stuck)
-        message += memory.aside + (f"; {later}" if (later := deferred(view)) else "")
-        state = GangState.RUNNING if view.pod_group and view.pod_group.status.phase == "Running" else GangState.ADMITTED
-        if standing.softens is not None and not standing.soft:
-            self._queue.add_after(view.key, standing.softens - now)
-        elif standing.soft and not (view.members and all(member.held for member in view.members)):
-            state, message = GangState.UNSCHEDULABLE, f"{message}; {messages.of_the_scheduler(view)}"
-        await self._group_writer.report(view, memory, memory.mark, state, message)
+        await self._gates.open(replace(view, pod_group=memory.written), standing, memory)
 
     async def _requeue(self, view: View, memory: Memory) -> None:
         """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.
@@ -361,14 +351,6 @@ class Reconciler:
         memory.mark = Mark(requeued_at=view.mark.requeued_at)
         await self._group_writer.report(view, memory, memory.mark, GangState.REQUEUED, messages.too_large(view))
 
-    async def _open_gates(self, members: Sequence[Member]) -> list[str]:
-        """Open the gates of these pods; gives the UIDs of those that are open now."""
-        started = self._clock()
-        opened = await open_gates(self._writer, members)
-        if opened:
-            self._metrics.opened(len(opened), self._clock() - started)
-        return opened
-
     async def _retire(self, view: View, memory: Memory) -> None:
         """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
         memory.mark = Mark()
@@ -388,11 +370,7 @@ class Reconciler:
         if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
             # Nobody owns the PodGroup of plain pods: it goes when the last of them has gone.
             await self._group_writer.delete(view)
-        memory = self._memory.pop(view.key, Memory())
-        if memory.opened:
-            # Pods of it may run which the watch still shows as held.
-            self._memory[view.key] = Memory(opened=memory.opened)
-        self._reporter.forget(memory.workload)
+        self._reporter.forget(self._memories.forget(view.key).workload)
         self._nudges.forget(view.key)
         self._evictions.forget(view.key)
         self._admission_queue.forget(view.key)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.memory import Memory
 from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from controller.admission_queue import AdmissionQueue
+    from controller.memory import Memories
     from muster.model.objects import PodGroup
     from muster.observe.cluster import Cluster
 
@@ -31,14 +31,14 @@ class Takeover:
     def __init__(
         self,
         cluster: Cluster,
-        line: AdmissionQueue,
-        memory: dict[GangKey, Memory],
+        admission_queue: AdmissionQueue,
+        memories: Memories,
         enter: Callable[[GangKey], None],
         look_at: Callable[[GangKey], None],
     ) -> None:
         self._cluster = cluster
-        self._line = line
-        self._memory = memory
+        self._admission_queue = admission_queue
+        self._memories = memories
         self._enter = enter
         self._look_at = look_at
         # In the order in which they came; a dict, so that each is there once.
@@ -59,10 +59,10 @@ class Takeover:
         self.under_way = True
         # In one step: between two the watch may show newer ones.
         for queue in self._cluster.queues:
-            self._line.set_queue(queue)
+            self._admission_queue.set_queue(queue)
         for group in groups:
             key = GangKey(group.metadata.namespace, group.metadata.name)
-            self._memory[key] = Memory(written=group)
+            self._memories.begin(key, group)
             self._left[key] = None
             yield
         for key in self._cluster.each_gang():

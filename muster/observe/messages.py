@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
+from muster.observe.pod_groups import deferred
 from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
+    from muster.observe.ledger_entry import Standing
     from muster.observe.opening import Opening
     from muster.observe.view import View
     from muster.resources.amounts import Resources
     from muster.workloads import Workload
 
 __all__ = [
+    "admitted",
     "aside",
     "at_rest",
     "beyond",
@@ -67,6 +70,17 @@ def lacking(view: View) -> str:
         if there < role.minimum:
             missing.append(f"{role.name} {there} of {role.minimum}")
     return f"waiting for its pods: {', '.join(missing)}"
+
+
+def admitted(view: View, standing: Standing, holds: str, aside: str) -> tuple[GangState, str]:
+    """State and sentence for an admitted gang; `holds` says how much of which queue, `aside` what else is to know."""
+    message = holds + (beyond(standing.opening, standing.stuck) if standing.opening is not None else "") + aside
+    if later := deferred(view):
+        message += f"; {later}"
+    if standing.soft and not (view.members and not view.open):
+        return GangState.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
+    runs = view.pod_group is not None and view.pod_group.status.phase == "Running"
+    return (GangState.RUNNING if runs else GangState.ADMITTED), message
 
 
 def beyond(opening: Opening, stuck: Resources) -> str:

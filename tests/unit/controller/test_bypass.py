@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controller.bypass import BypassTracker
+from controller.memory import Memories, Memory
 from muster.model.times import text_of
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_tree import QueueView
@@ -15,7 +16,6 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.memory import Memory
 
 KEY = GangKey("team", "large")
 
@@ -38,18 +38,18 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
     ledger = Ledger()
     for name in ("q", "other"):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu="4")))
-    memory: dict[GangKey, Memory] = {}
+    memories = Memories()
     looked_at: list[GangKey] = []
     waits(ledger)
     passed = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    BypassTracker(ledger, memory, looked_at.append).note(passed, 60.0)
-    marks = [(key, one.mark.passed_since, one.mark.passed_in) for key, one in memory.items()]
-    assert marks == ([(KEY, text_of(60.0), "q")] if noted else [])
+    BypassTracker(ledger, memories, looked_at.append).note(passed, 60.0)
+    mark = memories.seen(KEY).mark
+    assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
     assert looked_at == ([KEY] if noted else [])
 
 
 def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
-    memory: dict[GangKey, Memory] = {}
-    BypassTracker(Ledger(), memory, lambda _: None).note({KEY: None}, 60.0)
-    assert memory == {}
+    memories = Memories()
+    BypassTracker(Ledger(), memories, lambda _: None).note({KEY: None}, 60.0)
+    assert memories.seen(KEY) == Memory()
