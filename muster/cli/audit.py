@@ -30,6 +30,7 @@ from muster.observe.resources import resource_of
 from muster.queueing.queue_tree import labels_of
 from muster.validation.workload import is_judged, judge
 from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
+from muster.workloads.owners import OwnerWalk
 from muster.workloads.plain import PlainJob, PlainStatefulSet
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ __all__ = ["Audit", "run"]
 _REFUSED, _CANNOT_LOOK = 1, 2
 # Owners before what they own, for they speak for it. Plain pods are not workloads: none is ever judged again.
 _ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
-_LONGEST_CHAIN = 4
 # Of metadata that is kept only for what it says of gang scheduling; kubectl puts the whole object there.
 _BULKY = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -192,13 +192,14 @@ class Audit:
     def _owners(self, meta: ObjectMeta) -> tuple[ObjectMeta, ...]:
         """Who made a workload, the nearest first."""
         above: list[ObjectMeta] = []
-        owner = meta.controller
-        while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
-            found = self._parents.get((kind, meta.namespace, owner.name))
+        walk = OwnerWalk(meta.controller)
+        for owner in walk:
+            kind = kind_of_owner(owner)
+            found = self._parents.get((kind, meta.namespace, owner.name)) if kind else None
             if found is None or found.uid != owner.uid:
                 break
             above.append(found)
-            owner = found.controller
+            walk.found(found.controller)
         return tuple(above)
 
     def note(self, text: str) -> None:

@@ -6,7 +6,7 @@ objects costs a hundred times as much (docs/design-notes.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import msgspec
 
@@ -19,13 +19,28 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from types import TracebackType
+    from typing import Unpack
 
     from muster.kube.config import Connection
     from muster.kube.resource import Resource
 
-__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Silence", "Unreachable"]
+__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Silence", "Unreachable", "WriteOptions"]
 
+_WRITE_SECONDS = 10.0
 MAX_LINE_BYTES = 8 * 2**20  # etcd refuses objects above 1.5 MiB; a watch event holds one
+
+
+class WriteOptions(TypedDict, total=False):
+    """What all writes but a deletion have in common."""
+
+    subresource: str
+    """Such as `status`; the object itself without it. An object is created without."""
+    field_manager: str
+    """Who is noted as the owner of what is written; the apiserver names the program where nobody is given."""
+    dry_run: bool
+    """Whether the apiserver only says what it would do."""
+    deadline: float
+    """Seconds for all attempts together."""
 
 
 class Client:
@@ -108,16 +123,10 @@ class Client:
         resource: Resource,
         body: Mapping[str, Any],
         namespace: str | None = None,
-        *,
-        field_manager: str = "",
-        dry_run: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
         """Create an object. Not repeated after a broken connection, since it may have been created."""
-        params = _write_params(field_manager, dry_run=dry_run)
-        data = msgspec.json.encode(body)
-        call = Call("POST", resource.path(namespace), params, data, repeatable=False)
-        return await self._transport.request(call, deadline)
+        return await self._write("POST", resource.path(namespace), body, options, repeatable=False)
 
     async def replace(
         self,
@@ -125,19 +134,13 @@ class Client:
         name: str,
         body: Mapping[str, Any],
         namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        field_manager: str = "",
-        dry_run: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
         """Replace an object; with `metadata.resourceVersion` in the body only if it is still that one.
 
         A repetition after a lost answer meets its own work as a conflict.
         """
-        params = _write_params(field_manager, dry_run=dry_run)
-        path = resource.path(namespace, name, subresource)
-        return await self._transport.request(Call("PUT", path, params, msgspec.json.encode(body)), deadline)
+        return await self._write("PUT", _path(resource, name, namespace, options), body, options)
 
     async def apply(
         self,
@@ -146,18 +149,16 @@ class Client:
         body: Mapping[str, Any],
         namespace: str | None = None,
         *,
-        field_manager: str,
         force: bool = True,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
-        """Server-side apply: create the object or own the fields in `body`, taking them from others if `force`."""
-        params = {**_write_params(field_manager, dry_run=dry_run), "force": "true" if force else "false"}
+        """Server-side apply by `field_manager`: create the object or own the fields in `body`.
+
+        With `force` it takes them from other managers.
+        """
+        path, forced = _path(resource, name, namespace, options), "true" if force else "false"
         # JSON is YAML, so no YAML writer is needed.
-        return await self._patch(
-            "apply-patch+yaml", resource.path(namespace, name, subresource), params, body, deadline=deadline
-        )
+        return await self._write("PATCH", path, body, options, kind="apply-patch+yaml", force=forced)
 
     async def json_patch(
         self,
@@ -166,24 +167,15 @@ class Client:
         operations: Sequence[Mapping[str, Any]],
         namespace: str | None = None,
         *,
-        subresource: str | None = None,
-        field_manager: str = "",
-        dry_run: bool = False,
         repeatable: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
         """Apply RFC 6902 operations; a failed `test` is ApiError 422.
 
         `repeatable` says that applying them twice does no harm, which only the caller can know.
         """
-        return await self._patch(
-            "json-patch+json",
-            resource.path(namespace, name, subresource),
-            _write_params(field_manager, dry_run=dry_run),
-            operations,
-            deadline=deadline,
-            repeatable=repeatable,
-        )
+        path = _path(resource, name, namespace, options)
+        return await self._write("PATCH", path, operations, options, kind="json-patch+json", repeatable=repeatable)
 
     async def merge_patch(
         self,
@@ -191,17 +183,11 @@ class Client:
         name: str,
         body: Mapping[str, Any],
         namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        field_manager: str = "",
-        dry_run: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
         """Apply an RFC 7386 merge patch: None removes a field, lists are replaced."""
-        params = _write_params(field_manager, dry_run=dry_run)
-        return await self._patch(
-            "merge-patch+json", resource.path(namespace, name, subresource), params, body, deadline=deadline
-        )
+        path = _path(resource, name, namespace, options)
+        return await self._write("PATCH", path, body, options, kind="merge-patch+json")
 
     async def strategic_merge_patch(
         self,
@@ -209,20 +195,11 @@ class Client:
         name: str,
         body: Mapping[str, Any],
         namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        field_manager: str = "",
-        dry_run: bool = False,
-        deadline: float = 10.0,
+        **options: Unpack[WriteOptions],
     ) -> bytes:
         """Apply a strategic merge patch, which merges lists by key; built-in kinds only (custom ones answer 415)."""
-        return await self._patch(
-            "strategic-merge-patch+json",
-            resource.path(namespace, name, subresource),
-            _write_params(field_manager, dry_run=dry_run),
-            body,
-            deadline=deadline,
-        )
+        path = _path(resource, name, namespace, options)
+        return await self._write("PATCH", path, body, options, kind="strategic-merge-patch+json")
 
     async def delete(
         self,
@@ -280,21 +257,25 @@ class Client:
         call = Call("GET", resource.path(namespace), params)
         return self._transport.stream(call, open_deadline=open_deadline, silence=silence, max_line=max_line)
 
-    async def _patch(
+    async def _write(
         self,
-        kind: str,
+        method: str,
         path: str,
-        params: Mapping[str, str],
         body: object,
+        options: WriteOptions,
         *,
-        deadline: float,
+        kind: str = "json",
         repeatable: bool = True,
+        force: str = "",
     ) -> bytes:
-        data = msgspec.json.encode(body)
-        return await self._transport.request(
-            Call("PATCH", path, params, data, f"application/{kind}", repeatable), deadline
-        )
+        params = {
+            "fieldManager": options.get("field_manager", ""),
+            "dryRun": "All" if options.get("dry_run") else "",
+            "force": force,
+        }
+        call = Call(method, path, params, msgspec.json.encode(body), f"application/{kind}", repeatable)
+        return await self._transport.request(call, options.get("deadline", _WRITE_SECONDS))
 
 
-def _write_params(field_manager: str, *, dry_run: bool) -> dict[str, str]:
-    return {"fieldManager": field_manager, "dryRun": "All" if dry_run else ""}
+def _path(resource: Resource, name: str, namespace: str | None, options: WriteOptions) -> str:
+    return resource.path(namespace, name, options.get("subresource"))

@@ -34,6 +34,7 @@ from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
+from muster.workloads.owners import OwnerWalk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,10 +55,6 @@ class Watched(NamedTuple):
     store: Store[Any]
     field_selector: str = ""
     label_selector: str = ""
-
-
-# A RayCluster, its RayJob, the RayCronJob of that.
-_MOST_OWNERS = 3
 
 
 class Cluster:
@@ -267,13 +264,13 @@ class Cluster:
     def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
         """Those of the kinds that are watched that control the workload, the nearest first."""
         above: list[tuple[Kind, Decoded]] = []
-        made = workload
-        while made.controller is not None and len(above) < _MOST_OWNERS:
-            found = self.workload(workload.namespace, made.controller)
+        walk = OwnerWalk(workload.controller)
+        for owner in walk:
+            found = self.workload(workload.namespace, owner)
             if found is None:
                 break
-            made = found[1].metadata
             above.append(found)
+            walk.found(found[1].metadata.controller)
         return tuple(above)
 
     def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:

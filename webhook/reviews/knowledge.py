@@ -37,6 +37,7 @@ from muster.resources.amounts import parse_resources
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
+from muster.workloads.owners import OwnerWalk
 from webhook.reviews.holders import holder_of
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
@@ -62,8 +63,6 @@ Named = TypeVar("Named", bound=HasMetadata)
 
 logger = logging.getLogger(__name__)
 
-# How far it can be from a pod up: Job, JobSet, TrainJob; or RayCluster, RayJob, RayCronJob.
-_LONGEST_CHAIN = 4
 _JOBS_REMEMBERED = 10_000
 # Queues that make a ring have no top.
 _DEEPEST_QUEUE = 100
@@ -173,25 +172,24 @@ class Knowledge:
         found: OwnerWorkload | None = None
         early = False
         owners: list[ObjectMeta] = []
-        for _ in range(_LONGEST_CHAIN):
-            if owner is None:
-                break
-            if owner.kind == JOBS.kind and owner.group == JOBS.group:
-                owner = await self._job_owner(namespace, owner)
+        walk = OwnerWalk(owner)
+        for above in walk:
+            if above.kind == JOBS.kind and above.group == JOBS.group:
+                walk.found(await self._job_owner(namespace, above))
                 continue
-            kind = kind_of_owner(owner)
+            kind = kind_of_owner(above)
             if kind is None:
                 break
-            shown = await self._workload(kind, namespace, owner, fresh=fresh)
+            shown = await self._workload(kind, namespace, above, fresh=fresh)
             decoded, early = shown.object, early or shown.early
             if decoded is None:
                 # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
                 return None if kind.owns_gang else found
             if kind.owns_gang:
-                found, owners = OwnerWorkload(kind, owner, decoded), []
+                found, owners = OwnerWorkload(kind, above, decoded), []
             else:
                 owners.append(decoded.metadata)
-            owner = decoded.metadata.controller
+            walk.found(decoded.metadata.controller)
         return replace(found, owners=tuple(owners), early=early) if found is not None and (owners or early) else found
 
     async def _job_owner(self, namespace: str, job: OwnerReference) -> OwnerReference | None:
@@ -271,13 +269,14 @@ class Knowledge:
     async def owners(self, workload: ObjectMeta) -> tuple[ObjectMeta, ...]:
         """Who made a workload, the nearest first; raises ApiError as `behind` does."""
         above: list[ObjectMeta] = []
-        owner = workload.controller
-        while (kind := kind_of_owner(owner)) and owner is not None and len(above) < _LONGEST_CHAIN:
-            found = (await self._workload(kind, workload.namespace, owner, fresh=False)).object
+        walk = OwnerWalk(workload.controller)
+        for owner in walk:
+            kind = kind_of_owner(owner)
+            found = (await self._workload(kind, workload.namespace, owner, fresh=False)).object if kind else None
             if found is None:
                 break
             above.append(found.metadata)
-            owner = found.metadata.controller
+            walk.found(found.metadata.controller)
         return tuple(above)
 
     async def origin(self, kind: Kind, decoded: Decoded) -> object | None:

@@ -9,8 +9,7 @@ __all__ = ["ROWS"]
 _NOTES = "docs/design-notes.md"
 
 ROWS = (
-    Row(_NOTES, "The walk is of «four» steps at most", ("webhook.reviews.knowledge:_LONGEST_CHAIN",)),
-    Row(_NOTES, "The walk is of «four» steps at most", ("muster.cli.audit:_LONGEST_CHAIN",)),
+    Row(_NOTES, "The walk is of «four» steps at most", ("muster.workloads.owners:MOST_OWNERS",)),
     Row(_NOTES, "asks again every «half minute»", ("muster.kube.reflector:Reflector.__init__.absent_retry",)),
     Row(_NOTES, "roles are too many for «16 KiB»", ("muster.observe.admitted_terms:_LONGEST",)),
     Row(_NOTES, "at once, then after «1», 2, 4,", ("muster.observe.pod_groups:_FIRST_DELAY",)),

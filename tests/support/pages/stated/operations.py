@@ -312,8 +312,8 @@ _KNOWING = (
 _ASKS = (
     _row("keeps «64» connections at most", "muster.kube.transport:_CONNECTIONS"),
     *(
-        _row("«10 seconds» for one object", f"muster.kube.client:Client.{call}.deadline")
-        for call in ("get", "get_path", "create", "replace", "apply", "merge_patch", "json_patch", "delete")
+        _row("«10 seconds» for one object", f"muster.kube.client:{what}")
+        for what in ("_WRITE_SECONDS", "Client.get.deadline", "Client.get_path.deadline", "Client.delete.deadline")
     ),
     _row("«10 seconds» for one object", "controller.fenced_writes:_LONGEST_WRITE"),
     _row("for one object, «60» for a page", "muster.kube.client:Client.list_page.deadline"),
