@@ -31,10 +31,11 @@ from muster.observe.admitted_terms import carried, terms_of
 from muster.observe.candidates import queue_held
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
+from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved
 from muster.observe.terminating import look_again_in
-from muster.observe.view import Mark, View, observe
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
 
 if TYPE_CHECKING:

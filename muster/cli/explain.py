@@ -25,7 +25,8 @@ from muster.model.names import GATE, MANAGED, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
 from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
-from muster.observe.view import Mark, View, observe
+from muster.observe.observing import observe
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
 from muster.workloads import GANG_KINDS

@@ -18,7 +18,7 @@ from muster.observe.cluster import Cluster, Watched
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import OTHERS, NodeRoom
-from muster.observe.view import View, observe
+from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_tree import read_queue
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from muster.kube.client import Client
+    from muster.observe.view import View
     from muster.resources.amounts import Resources
 
 __all__ = ["LedgerSnapshot", "Picture", "look"]

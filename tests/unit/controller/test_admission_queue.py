@@ -5,7 +5,8 @@ from __future__ import annotations
 from controller.admission_queue import AdmissionQueue
 from muster.model.objects import Queue
 from muster.observe.context import EntryContext
-from muster.observe.view import Mark, observe
+from muster.observe.observing import observe
+from muster.observe.view import Mark
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster, ray_pod, workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.observe.view import observe
+from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE

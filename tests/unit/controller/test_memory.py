@@ -7,7 +7,8 @@ import pytest
 from controller.memory import Memory
 from muster.model.objects import PodGroup
 from muster.model.times import text_of
-from muster.observe.view import Mark, View, observe
+from muster.observe.observing import observe
+from muster.observe.view import Mark, View
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster, ray_pod
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.model.names import STATE
-from muster.observe.view import observe
+from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import filled

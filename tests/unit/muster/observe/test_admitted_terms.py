@@ -9,7 +9,7 @@ import pytest
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import PodGroup
 from muster.observe.admitted_terms import admitted_for, terms_of
-from muster.observe.view import observe
+from muster.observe.observing import observe
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster
 

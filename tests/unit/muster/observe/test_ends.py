@@ -8,7 +8,7 @@ import pytest
 
 from muster.model.names import GANG, GANG_SIZE, GROUP_NAME, MESSAGE, PASSED_SINCE, STATE
 from muster.observe.ends import lasts
-from muster.observe.view import observe
+from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, passed, running
 from tests.support.controller.stores import filled

@@ -10,8 +10,9 @@ from muster.model.names import GANG, GROUP_NAME
 from muster.observe.candidates import candidate
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger
+from muster.observe.observing import observe
 from muster.observe.phases import Phase
-from muster.observe.view import Mark, View, observe
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_tree import QueueView
 from tests.support.controller.stores import filled

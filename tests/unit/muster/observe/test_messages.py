@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.observe.messages import of_the_scheduler
-from muster.observe.view import observe
+from muster.observe.observing import observe
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, JSON, KEY, pod_group, ray_cluster, ray_pod
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from muster.model.names import GROUP_NAME
 from muster.model.objects import PriorityClass
-from muster.observe.view import View, observe
+from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -32,6 +34,9 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
+
+if TYPE_CHECKING:
+    from muster.observe.view import View
 
 HEAD = ray_pod("head", "headgroup")
 

@@ -1,0 +1,200 @@
+"""Puts a view of one gang together from the stores; no decision is made here."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.gangs.gang import gang_of
+from muster.gangs.intent import Defaults, find_intent, is_managed, may_run_beside
+from muster.model.modes import gate_mode
+from muster.model.names import (
+    GANG,
+    GANG_SIZE,
+    GATE,
+    QUEUE_LABEL,
+)
+from muster.model.objects import InvalidObjectError, Pod, PodGroup
+from muster.observe.admitted_terms import granted, terms_of
+from muster.observe.asked import class_of_pods, last_asked
+from muster.observe.ends import follows
+from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
+from muster.observe.pod_groups import newer
+from muster.observe.terminating import leaving, requests_of
+from muster.observe.users_objects import above
+from muster.observe.view import Member, View
+from muster.queueing.queue_tree import labels_of
+from muster.resources.amounts import largest, total
+from muster.resources.pod_defaults import NOTHING_ADDED
+from muster.workloads import PLAIN_POD, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from muster.observe.cluster import Cluster
+    from muster.queueing.ledger import GangKey
+    from muster.workloads import Decoded, Kind, Workload
+
+__all__ = ["observe"]
+
+
+def observe(
+    key: GangKey,
+    cluster: Cluster,
+    defaults: Defaults,
+    opened: Collection[str] = (),
+    written: PodGroup | None = None,
+    *,
+    now: float = 0.0,
+) -> View:
+    """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
+
+    `written` is the PodGroup as the last write left it; it counts as long as the watch shows none, or an earlier one.
+    (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock.
+    """
+    group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
+    bound = [pod for pod in there if pod.living]
+    labelled = [pod for pod in bound if GANG in pod.metadata.labels]
+    view = _seen(key, cluster, defaults, opened, group=group, pods=labelled)
+    view = replace(view, namespace=labels_of(cluster.namespace(key.namespace)))
+    if view.kind is not None and view.decoded is not None:
+        ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
+        view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
+    gone = leaving(cluster, there, now)
+    own = [pod for pod in gone if _own(view, pod)]
+    gone = [pod for pod in gone if pod not in own]
+    former = requests_of(cluster, (pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)))
+    view = replace(view, leaving=requests_of(cluster, own), former=total((view.former, former)))
+    if group is None:
+        return view
+    # One that has no node yet may never get one, and would keep room from others for ever.
+    others = [pod for pod in (*bound, *gone) if pod.spec.node_name]
+    if view.ours:
+        others = [pod for pod in others if not (GANG in pod.metadata.labels and _known(pod, view))]
+    return replace(view, placed=total(other.requests for other in _orphans(cluster, others, opened)))
+
+
+def _own(view: View, pod: Pod) -> bool:
+    """Whether a pod is one of the workload's, or of one that is gone."""
+    mine = view.kind is None or view.decoded is None or belongs(pod, view.kind, view.decoded)
+    return mine and GANG in pod.metadata.labels
+
+
+def _known(pod: Pod, view: View) -> bool:
+    """Whether a pod with muster's label is a member, or of another workload of the name."""
+    return owner_of(pod) is not None or pod.metadata.uid in {member.pod.metadata.uid for member in view.members}
+
+
+def _seen(
+    key: GangKey,
+    cluster: Cluster,
+    defaults: Defaults,
+    opened: Collection[str],
+    *,
+    group: PodGroup | None,
+    pods: list[Pod],
+) -> View:
+    found = workload_behind(key, cluster, pods, group)
+    if found is None:
+        return View(key, group, tuple(_orphans(cluster, pods, opened)))
+    kind, decoded = found
+    own = {pod.metadata.uid for pod in pods if belongs(pod, kind, decoded)}
+    strangers = [pod for pod in pods if pod.metadata.uid not in own and owner_of(pod)]
+    members, error = _members(cluster, kind, [pod for pod in pods if pod.metadata.uid in own], opened)
+    view = View(
+        *(key, group, tuple(members), kind, decoded),
+        error=error,
+        former=total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held),
+        former_queue=next(
+            (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
+        ),
+        unmanaged_pods=tuple(cluster.unmanaged_pods.of(kind, decoded.metadata))
+        if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
+        else (),
+        rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
+        gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
+        above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
+    )
+    return view if error else _read(view, kind, decoded, cluster, defaults)
+
+
+def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collection[str]) -> tuple[list[Member], str]:
+    """Those of a workload's pods that have a role, by name; and what is wrong with the requests of one, or ""."""
+    members, error = [], ""
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        role = kind.role_of(pod)
+        if role is None:
+            continue
+        try:
+            members.append(Member(pod, role, cluster.requests_of(pod), _held(pod, opened)))
+        except InvalidObjectError as problem:
+            error = f"pod {pod.metadata.name}: {problem}"
+    return members, error
+
+
+def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
+    """The view with what the workload asks for; as it is where that is nothing."""
+    around = cluster.around(kind, decoded)
+    asks = is_managed(decoded.metadata, kind.policy(decoded), around)
+    if not asks and not view.holds:
+        return view
+    try:
+        workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
+        intent = find_intent(workload, defaults, around)
+        if intent is None and view.holds:
+            intent = last_asked(view, workload, around, cluster.priorities(), defaults)
+            view = replace(view, withdrawn=True)
+        if intent is not None:
+            intent = class_of_pods(intent, [member.pod for member in view.members], cluster.priorities())
+        # A plain pod, which speaks for its gang, has been given already what it gets.
+        pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
+        gang = gang_of(workload, intent, cluster.priorities(), pod_defaults) if intent else None
+    except InvalidObjectError as problem:
+        return replace(view, error=str(problem))
+    if gang is not None and kind is PLAIN_POD:
+        first = sorted(view.members, key=lambda member: age(member.pod))[: gang.min_member]
+        # They need not be alike: what those ask for that are there says more than one of them; of those that crashed
+        # it says nothing, and their places are kept.
+        kept = granted(said) if (said := terms_of(view)) else {}
+        gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
+    return replace(view, workload=workload, intent=intent, gang=gang)
+
+
+def _from_here(workload: Workload, view: View) -> Workload:
+    """The workload as a gang that starts now: of one that comes in waves, with the roles of what is left to do.
+
+    One that is admitted already stays what it was admitted as, also when its first wave is over.
+    """
+    if not workload.remaining_roles:
+        return workload
+    if view.marked_for != view.uid and all(member.held for member in view.members):
+        return replace(workload, roles=workload.remaining_roles)
+    wave = view.pod_group.spec.min_task_member if view.pod_group else {}
+    if not wave:
+        return workload
+    return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
+
+
+def _ended(pod: Pod, decoded: Decoded) -> bool:
+    """Whether it is a pod of the workload that has finished and is still there: its operator makes no other one."""
+    return owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
+
+
+def _wants_the_name(pod: Pod, kind: Kind, own: Collection[str]) -> bool:
+    """Whether it is of another workload, or of plain pods beside a workload, whose gang has the same name."""
+    if pod.metadata.uid in own:
+        return False
+    return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
+
+
+def _held(pod: Pod, opened: Collection[str]) -> bool:
+    return pod.gated(GATE) and pod.metadata.uid not in opened
+
+
+def _orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iterable[Member]:
+    """The pods of a workload that is gone: until the garbage collector takes them they use what they use."""
+    for pod in pods:
+        # The apiserver has checked the quantities of what is a pod.
+        with suppress(InvalidObjectError):
+            yield Member(pod, "", cluster.requests_of(pod), _held(pod, opened))
