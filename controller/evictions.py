@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.model.names import GANG, GROUP_NAME
-from muster.observe.opening import Pause
+from muster.observe.view import Pause
 from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:

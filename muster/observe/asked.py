@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
 from muster.gangs.intent import Intent, named_queue
-from muster.gangs.pod_patch import is_free
 from muster.model.names import QUEUE_LABEL
 from muster.schedulers import SCHEDULERS
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.workloads import Workload
 
-__all__ = ["came_first", "class_of_pods", "last_asked"]
+__all__ = ["class_of_pods", "last_asked"]
 
 
 def last_asked(
@@ -62,27 +61,3 @@ def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, 
     if priority_value(intent.priority_class, priorities) <= (lowest.priority or 0):
         return intent
     return replace(intent, priority_class=lowest.priority_class_name)
-
-
-def came_first(view: View) -> tuple[Pod, ...]:
-    """Those pods that came without muster before any member came: the workload ran before it was muster's.
-
-    Times are whole seconds: of the same one as the first member are those that the webhook would have held, had it seen
-    no older one. A pod of no role of the workload, of another scheduler or with a node is not held, whenever it comes.
-    """
-    first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
-    if first is None:
-        return view.unmanaged_pods
-    return tuple(
-        pod
-        for pod in view.unmanaged_pods
-        if pod.metadata.creation_timestamp < first
-        or (pod.metadata.creation_timestamp == first and _might_be_held(view, pod))
-    )
-
-
-def _might_be_held(view: View, pod: Pod) -> bool:
-    role = view.kind.role_of(pod) if view.kind else None
-    known = view.gang is not None and role is not None and view.gang.role(role) is not None
-    scheduler = SCHEDULERS[view.intent.scheduler] if view.intent else None
-    return known and scheduler is not None and is_free(pod, scheduler)

@@ -16,9 +16,10 @@ from muster.model.times import seconds_of
 from muster.observe.candidates import candidate, passed_since, priority_held, queue_held, waiting_since
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
-from muster.observe.opening import Pause, plan_opening, plan_pause
+from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, place_of
 from muster.observe.unplaced import unplaced
+from muster.observe.view import Pause
 from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import largest, minus, total
 

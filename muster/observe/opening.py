@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,15 +14,7 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Role
     from muster.observe.view import Member
 
-__all__ = ["Opening", "Pause", "minimum_of", "plan_opening", "plan_pause"]
-
-
-class Pause(enum.Enum):
-    """Which new members of an admitted gang wait: none, those beyond the minimums of its roles, or all."""
-
-    NONE = enum.auto()
-    SURPLUS = enum.auto()
-    ALL = enum.auto()
+__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.gangs.pod_patch import is_free
 from muster.model.modes import GateMode
 from muster.model.names import (
     ADMITTED,
@@ -19,9 +21,8 @@ from muster.model.names import (
     REQUEUED_AT,
 )
 from muster.model.times import duration_of, seconds_of
-from muster.observe.asked import came_first
-from muster.observe.opening import Pause
 from muster.observe.users_objects import Above
+from muster.schedulers import SCHEDULERS
 from muster.workloads import PLAIN_POD
 
 if TYPE_CHECKING:
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
     from muster.workloads import Decoded, Kind, Workload
 
-__all__ = ["Mark", "Member", "View"]
+__all__ = ["Mark", "Member", "Pause", "View"]
+
+
+class Pause(enum.Enum):
+    """Which new members of an admitted gang wait: none, those beyond the minimums of its roles, or all."""
+
+    NONE = enum.auto()
+    SURPLUS = enum.auto()
+    ALL = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,7 @@ class View:
 
         Where members are held these are the older ones only: else one more pod would let all of them go.
         """
-        return bool(self.unmanaged_pods and (not self.holds or came_first(self)))
+        return bool(self.unmanaged_pods and (not self.holds or _came_first(self)))
 
     @property
     def placed_nowhere(self) -> bool:
@@ -218,3 +227,27 @@ class View:
         return self.gang is not None and all(
             sum(member.role == role.name for member in self.members) >= role.minimum for role in self.gang.roles
         )
+
+
+def _came_first(view: View) -> tuple[Pod, ...]:
+    """Those pods that came without muster before any member came: the workload ran before it was muster's.
+
+    Times are whole seconds: of the same one as the first member are those that the webhook would have held, had it seen
+    no older one. A pod of no role of the workload, of another scheduler or with a node is not held, whenever it comes.
+    """
+    first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
+    if first is None:
+        return view.unmanaged_pods
+    return tuple(
+        pod
+        for pod in view.unmanaged_pods
+        if pod.metadata.creation_timestamp < first
+        or (pod.metadata.creation_timestamp == first and _might_be_held(view, pod))
+    )
+
+
+def _might_be_held(view: View, pod: Pod) -> bool:
+    role = view.kind.role_of(pod) if view.kind else None
+    known = view.gang is not None and role is not None and view.gang.role(role) is not None
+    scheduler = SCHEDULERS[view.intent.scheduler] if view.intent else None
+    return known and scheduler is not None and is_free(pod, scheduler)
