@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ build-all: setup ## Build the programs of all its parts, which `make test` needs
 
 image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it
 	@$(BIN)/python -m hack.image $(if $(NAME),--name $(NAME))
+
+cli-wheel: setup ## Build a wheel of the command line alone into dist/
+	@cd hack/cli && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
 
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)

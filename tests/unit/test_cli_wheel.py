@@ -1,0 +1,89 @@
+"""The wheel of the command line alone: hack/cli."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "hack" / "cli"
+
+# What the wheel has no dependency on, or leaves out.
+_ABSENT = ("webhook", "controller", "hack", "tests", "prometheus_client")
+_RUN = f"""
+import importlib, pkgutil, sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {_ABSENT!r}:
+            raise ModuleNotFoundError(f"{{name}} is not in the wheel")
+sys.meta_path.insert(0, Absent())
+import muster.cli
+assert muster.__file__.startswith(sys.argv[1]), muster.__file__
+for module in pkgutil.walk_packages(muster.cli.__path__, "muster.cli."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+sys.argv = ["muster", "plan", "-f", "-"]
+muster.cli.main()
+"""
+_WORKLOAD = """
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, labels: {volcano.sh/queue-name: q}}
+spec: {headGroupSpec: {template: {spec: {containers: [{name: h, resources: {requests: {cpu: 1}}}]}}}}
+"""
+
+
+def project(path: Path) -> dict[str, Any]:
+    return dict(tomllib.loads(path.read_text())["project"])
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=FOLDER, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_it_holds_the_package_muster_and_no_other(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names} == {"muster", f"muster_cli-{version()}.dist-info"}
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def version() -> str:
+    return str(project(ROOT / "pyproject.toml")["version"])
+
+
+def test_its_dependencies_are_muster_s() -> None:
+    assert set(project(FOLDER / "pyproject.toml")["dependencies"]) < set(
+        project(ROOT / "pyproject.toml")["dependencies"]
+    )
+
+
+def test_every_command_needs_nothing_but_the_wheel_and_its_dependencies(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    # Without site: the editable installation of this checkout is not found.
+    path = os.pathsep.join((str(tmp_path), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _RUN, str(tmp_path)],
+        input=_WORKLOAD,
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "ray-demo-pg" in done.stdout
