@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -51,9 +51,12 @@ test: check build-all image ## check, then every other test but the long ones; M
 test-all: check build-all image ## As test, with the long ones
 	@$(BIN)/python -m hack.check all $(PYTEST_ARGS)
 
-lint: setup ## ruff, mypy, import-linter
+lint: setup ## ruff, mypy, import-linter, helm lint
 	@echo "== lint"
 	@$(BIN)/python -m hack.lint
+
+hooks: setup ## Have git run lint on the files of each commit (pre-commit)
+	@$(BIN)/pre-commit install
 
 test-unit: setup ## Tests without a cluster, in seconds
 	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)

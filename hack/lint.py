@@ -1,4 +1,8 @@
-"""ruff, mypy and import-linter beside each other: `python -m hack.lint`; each says what it found when it ends."""
+"""The checks of `make lint` and of the pre-commit hooks: `python -m hack.lint` runs all of them beside each other.
+
+`python -m hack.lint NAME [FILE ...]` runs one of them, on these files alone where it can: so the hooks call it. Each
+check prints what it found when it ends.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +10,59 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["TOOLS", "lint", "main"]
+__all__ = ["CHECKS", "Check", "lint", "main"]
 
-# Those of this environment.
+# The programs of this environment.
 _BIN = Path(sys.executable).parent
-TOOLS: Mapping[str, Sequence[str]] = {
-    "mypy": ("mypy",),
-    "import-linter": ("lint-imports",),
-    "ruff check": ("ruff", "check", "."),
-    "ruff format": ("ruff", "format", "--check", "."),
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One program of the virtual environment, and what it is given.
+
+    :ivar command: The program and the arguments that it always has.
+    :ivar default: What follows where no files are named: the whole repository.
+    :ivar takes_files: Whether files may follow instead; if not, they are left out.
+    """
+
+    command: tuple[str, ...]
+    default: tuple[str, ...] = ()
+    takes_files: bool = True
+
+    def argv(self, files: Sequence[str] = ()) -> list[str]:
+        """Return what is run for these files, or for the whole repository."""
+        program, *arguments = self.command
+        return [str(_BIN / program), *arguments, *(files if files and self.takes_files else self.default)]
+
+
+CHECKS: Mapping[str, Check] = {
+    "mypy": Check(("mypy",)),
+    "import-linter": Check(("lint-imports",), takes_files=False),
+    "ruff-check": Check(("ruff", "check"), (".",)),
+    "ruff-format": Check(("ruff", "format", "--check"), (".",)),
+    "chart": Check(("python", "-m", "hack.chart"), takes_files=False),
 }
 
 
-def lint(tools: Mapping[str, Sequence[str]]) -> bool:
-    """Run all of them, print what each says, and return whether all found nothing."""
+def lint(checks: Mapping[str, Check], files: Sequence[str] = ()) -> bool:
+    """Run these checks, print what each says, and return whether all found nothing."""
 
     def run(name: str) -> tuple[str, subprocess.CompletedProcess[str], float]:
         started = time.monotonic()
-        program, *arguments = tools[name]
-        argv = [str(_BIN / program), *arguments]
+        argv = checks[name].argv(files)
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return name, done, time.monotonic() - started
 
     clean = True
-    with ThreadPoolExecutor(len(tools)) as pool:
-        for ended in as_completed([pool.submit(run, name) for name in tools]):
+    with ThreadPoolExecutor(len(checks)) as pool:
+        for ended in as_completed([pool.submit(run, name) for name in checks]):
             name, done, seconds = ended.result()
             if done.returncode:
                 print(done.stdout.rstrip())
@@ -47,8 +73,11 @@ def lint(tools: Mapping[str, Sequence[str]]) -> bool:
 
 
 def main() -> None:
-    """Run the four and exit, with 1 where one of them found something."""
-    sys.exit(not lint(TOOLS))
+    """Run all checks, or the named one, and exit with 1 where one found something."""
+    name, *files = sys.argv[1:] or [""]
+    if name and name not in CHECKS:
+        sys.exit(f"no check is named {name}; known: {', '.join(CHECKS)}")
+    sys.exit(not lint({name: CHECKS[name]} if name else CHECKS, files))
 
 
 if __name__ == "__main__":

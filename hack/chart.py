@@ -1,0 +1,50 @@
+"""`helm lint` of the chart: `python -m hack.chart`, as installed and with every part that is off by default.
+
+helm is the testbed's: the first time it is built. What the chart renders is for tests/chart.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["CHART", "SETTINGS", "complaints", "main"]
+
+CHART = Path(__file__).parents[1] / "charts" / "muster"
+SETTINGS: Mapping[str, Sequence[str]] = {
+    "as installed": (),
+    "everything on": ("networkPolicy", "podMonitor", "prometheusRule", "grafanaDashboard", "certManager"),
+}
+"""The parts that are enabled, by a name for the whole."""
+
+
+def complaints(chart: Path, parts: Sequence[str]) -> str:
+    """Return what helm says of the chart with these parts enabled: nothing where it is in order."""
+    settings = [f"--set={part}.enabled=true" for part in parts]
+    done = subprocess.run(
+        [binaries([PARTS["helm"]], print)["helm"], "lint", "--strict", chart, "--set=image.repository=r", *settings],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout if done.returncode else ""
+
+
+def main() -> None:
+    """Lint the chart with all settings and exit, with 1 where helm complains."""
+    found = [f"{name}: {said}" for name, parts in SETTINGS.items() if (said := complaints(CHART, parts))]
+    print("\n".join(found) or f"helm finds no fault in the chart ({', '.join(SETTINGS)})")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""`make lint` and the hooks that git runs before a commit make the same checks, by the same commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hack.lint import CHECKS, Check, lint
+
+_ROOT = Path(__file__).parents[2]
+_CONFIGURATION = _ROOT / ".pre-commit-config.yaml"
+_PRE_COMMIT = Path(sys.executable).with_name("pre-commit")
+
+
+def test_every_check_of_make_lint_is_a_hook_and_every_hook_a_check() -> None:
+    (repository,) = yaml.safe_load(_CONFIGURATION.read_text())["repos"]
+    assert repository["repo"] == "local", "a hook from elsewhere is fetched, and make lint does not run it"
+    entries = {hook["id"]: hook["entry"] for hook in repository["hooks"]}
+    assert entries == {name: f".venv/bin/python -m hack.lint {name}" for name in CHECKS}
+
+
+def test_a_hook_gets_the_files_that_its_check_takes() -> None:
+    (repository,) = yaml.safe_load(_CONFIGURATION.read_text())["repos"]
+    given = {hook["id"]: hook.get("pass_filenames", True) for hook in repository["hooks"]}
+    assert given == {name: check.takes_files for name, check in CHECKS.items()}
+
+
+def test_a_commit_with_a_fault_is_refused_and_the_fault_is_named(tmp_path: Path) -> None:
+    """The real pre-commit, in a repository of its own that has this one's configuration and environment."""
+    shutil.copy(_CONFIGURATION, tmp_path)
+    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / ".venv").symlink_to(_PRE_COMMIT.parents[1])
+    (tmp_path / "committed.py").write_text("import os\n")
+    (tmp_path / "other.py").write_text("import sys\n")
+    no_settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {**no_settings, "PYTHONPATH": str(_ROOT), "PRE_COMMIT_HOME": str(tmp_path / "home")}
+
+    def run(*argv: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert run("git", "init", "--quiet").returncode == 0
+    assert run("git", "add", "committed.py", ".pre-commit-config.yaml").returncode == 0
+    done = run(_PRE_COMMIT, "run", "ruff-check")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "committed.py:1:8" in done.stdout
+    assert "other.py" not in done.stdout
+    (tmp_path / "committed.py").write_text('"""Nothing."""\n')
+    assert run("git", "add", "committed.py").returncode == 0
+    done = run(_PRE_COMMIT, "run", "ruff-check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_fails_is_printed_whole_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    good = Check(("python", "-c", "print('nothing found')"))
+    bad = Check(("python", "-c", "import sys; print('a.py: a fault'); print(); sys.exit('1 fault')"))
+    assert lint({"good": good})
+    assert not lint({"good": good, "bad": bad})
+    printed = capsys.readouterr().out
+    assert "good         | nothing found (" in printed
+    assert "a.py: a fault\n" in printed
+    assert "bad          | FAILED: 1 fault (" in printed
+
+
+@pytest.mark.parametrize(
+    ("check", "files", "arguments"),
+    [
+        pytest.param(Check(("ruff", "check"), (".",)), [], ["check", "."], id="the whole repository"),
+        pytest.param(Check(("ruff", "check"), (".",)), ["a.py"], ["check", "a.py"], id="changed files"),
+        pytest.param(Check(("lint-imports",), takes_files=False), ["a.py"], [], id="a check of the whole"),
+    ],
+)
+def test_what_a_check_looks_at(check: Check, files: list[str], arguments: list[str]) -> None:
+    assert check.argv(files)[1:] == arguments
