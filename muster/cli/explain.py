@@ -16,12 +16,12 @@ from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, gang_name, parse_name
 from muster.gangs.gang import Gang, gang_of
-from muster.gangs.intent import find_intent, foreign_scheduler
+from muster.gangs.intent import find_intent
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.names import GATE, MANAGED, MESSAGE, STATE
+from muster.model.names import GATE, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
 from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
@@ -29,12 +29,13 @@ from muster.observe.observing import observe
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
+from muster.validation.not_managed import why_not_managed
 from muster.workloads import GANG_KINDS
 
 if TYPE_CHECKING:
     import argparse
 
-    from muster.gangs.intent import Defaults, Intent, Surroundings
+    from muster.gangs.intent import Intent
     from muster.model.objects import Pod
     from muster.workloads import Workload
 
@@ -111,7 +112,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     except InvalidObjectError as error:
         entry |= {"state": str(GangState.INVALID), "message": str(error)}
         return entry
-    why_not = "" if intent else _why_not(workload, picture.defaults, around)
+    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, picture.defaults, around)
     state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, snapshot))
     entry |= {"state": state, "message": message, "gang": _group(key, view)}
     if intent is not None and gang is not None:
@@ -161,21 +162,6 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     return (
         GangState.ASSEMBLING,
         "the controller has said nothing of it yet; when that lasts, is muster-controller running?",
-    )
-
-
-def _why_not(workload: Workload, defaults: Defaults, around: Surroundings) -> str:
-    """Why a workload is none of muster's."""
-    namespace = around.namespace
-    for where, labels in (("", workload.metadata.labels), (f"namespace {namespace.name}: ", namespace.labels)):
-        if labels.get(MANAGED) == "false":
-            return f'{where}metadata.labels[{MANAGED}] is "false": muster leaves it alone'
-    foreign = foreign_scheduler(workload, defaults, around)
-    if foreign is not None:
-        return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
-    return (
-        "it says nothing of gang scheduling: name a queue (label volcano.sh/queue-name, or "
-        f'runPolicy.schedulingPolicy where the kind has it), or label it {MANAGED}: "true"'
     )
 
 

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     NO_ROOM_TO_UPGRADE = "NoRoomToUpgrade"
     MIN_AVAILABLE_TOO_LOW = "MinAvailableTooLow"
     UNKNOWN_SCHEDULER = "UnknownScheduler"
+    MISSPELLED = "Misspelled"
     VALUE_IGNORED = "ValueIgnored"
     SCHEDULE_TIMEOUT_IGNORED = "ScheduleTimeoutIgnored"
     BOUND_TO_POD_GROUP = "BoundToPodGroup"
@@ -198,6 +199,12 @@ ABOUT: Mapping[Reason, About] = {
         "The label names a scheduler that muster is not configured for: perhaps another's, perhaps a slip. muster "
         "leaves the workload alone.",
         "Write `volcano`, or nothing; where another scheduler is meant all is well.",
+    ),
+    Reason.MISSPELLED: About(
+        Severity.WARN,
+        "A label, an annotation or a replica type that nothing reads, and that is nearly one that muster or the "
+        "operator reads; or one that stands where it is not read. It counts for nothing.",
+        "Write it as the line says. Where it is meant for another program all is well.",
     ),
     Reason.VALUE_IGNORED: About(
         Severity.WARN,

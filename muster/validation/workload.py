@@ -27,6 +27,7 @@ from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.resource_quotas import limits
 from muster.schedulers import SCHEDULERS
+from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
 
@@ -110,7 +111,8 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     validation = context.defaults.validation
     if not is_managed(decoded.metadata, kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
-        return Verdict(warnings=(*validation.warned(_ignored(decoded, around.namespace)), *unheard))
+        slips = (*_ignored(decoded, around.namespace), *misspelled(kind, decoded))
+        return Verdict(warnings=(*validation.warned(slips), *unheard))
     # What is being deleted or has finished starts nothing any more.
     over = bool(decoded.metadata.deletion_timestamp)
     if missing:
@@ -135,6 +137,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     findings = [
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
+        *misspelled(kind, decoded),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults)),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)

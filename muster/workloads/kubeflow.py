@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from muster.model.findings import Finding, Reason
+from muster.model.nearest import did_you_mean
 from muster.model.objects import (
     Condition,
     Container,
@@ -24,7 +26,7 @@ from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["JAX_JOB", "MPI_JOB_V1", "PADDLE_JOB", "PYTORCH_JOB", "TF_JOB", "XGBOOST_JOB", "TrainingJob"]
 
@@ -34,6 +36,8 @@ _POLICY_PATH = "spec.runPolicy.schedulingPolicy"
 # The roles that the others wait for: they come first when only a part of the pods is needed.
 _LEADERS = ("master", "chief", "launcher")
 _FINAL = ("Succeeded", "Failed")
+# How many unknown replica types of a job are told.
+_NAMED = 3
 
 # What the operator adds to the pods that it makes (pytorch/initcontainer.go and mpi/mpijob.go of 1.9.3).
 _WAIT_FOR_MASTER = Container(
@@ -163,6 +167,16 @@ def roles_of(
     return tuple(sorted(roles, key=lambda role: (not role.leads, role.name)))
 
 
+def _unknown_types(kind: str, specs: Iterable[str], path: str) -> Iterator[Finding]:
+    """Replica types that a kind does not have: its operator refuses the job, or makes no pods of theirs."""
+    known = _REPLICA_TYPES[kind]
+    taken = {one.lower() for one in known}
+    for type_ in islice((one for one in specs if one.lower() not in taken), _NAMED):
+        where = f"{path}.{type_}"
+        words = f'"{type_}" is no replica type of a {kind} ({", ".join(known)}){did_you_mean(type_, known)}'
+        yield Finding(Reason.MISSPELLED, where, f"{where}: {words}")
+
+
 def policy_of(job: TrainingJob) -> SchedulingPolicy:
     """What the user wrote of scheduling in `runPolicy`."""
     return job.spec.run_policy.scheduling_policy
@@ -268,6 +282,17 @@ def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
     return scaled
 
 
+# Those that the Training operator 1.9.3 takes, in whatever letters, and of MPIJobs both operators.
+_REPLICA_TYPES: Mapping[str, tuple[str, ...]] = {
+    "PyTorchJob": ("Master", "Worker"),
+    "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
+    "XGBoostJob": ("Master", "Worker"),
+    "PaddleJob": ("Master", "Worker"),
+    "JAXJob": ("Worker",),
+    "MPIJob": ("Launcher", "Worker"),
+}
+
+
 def _kind(kind: str, plural: str, field: str) -> Kind:
     path = "spec." + field
 
@@ -290,7 +315,11 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
             finished=job.status.finished,
             time_limits=job.spec.run_policy.time_limits(job.status.clock_began),
             needs=_needs(job.spec, roles, kind),
-            findings=(*_dropped(roles), *_of_elastic(job.spec.elastic_policy, roles, policy)),
+            findings=(
+                *_unknown_types(kind, specs, path),
+                *_dropped(roles),
+                *_of_elastic(job.spec.elastic_policy, roles, policy),
+            ),
         )
 
     made = Kind(

@@ -135,6 +135,14 @@ def test_warnings_come_before_what_kubectl_does_gravest_first(desk: Desk, lane: 
     ]
 
 
+def test_a_misspelled_label_beside_a_right_one_is_told_with_the_right_one(desk: Desk, lane: str) -> None:
+    """A workload of which nothing else is muster's makes no call: `muster plan` says it there."""
+    cluster = ray_cluster("slip").label("ray.io/scheduler-name", "volcano").label("volcano.sh/queuename", lane)
+    said = _kubectl_create(desk, cluster.manifest()).splitlines()
+    key = "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?"
+    assert f"Warning: {key}" in said
+
+
 def _bound(lane: str, groups: int) -> Manifest:
     """A RayCluster of which every group of workers is warned of, in 340 characters."""
     cluster = ray_cluster("bound").label(QUEUE_LABEL, lane).workers(0).manifest()

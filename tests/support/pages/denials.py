@@ -173,6 +173,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.NO_ROOM_TO_UPGRADE: lambda: _found(_service()),
     Reason.MIN_AVAILABLE_TOO_LOW: lambda: _found(pytorch_job(policy={"queue": "q", "minAvailable": 2})),
     Reason.UNKNOWN_SCHEDULER: lambda: _found(ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"})),
+    Reason.MISSPELLED: lambda: _found(_ray(labels={"ray.io/scheduler-name": "volcano", "volcano.sh/queuename": "q"})),
     Reason.VALUE_IGNORED: lambda: _found(_ray(annotations={"muster.dev/requeue-after": "soon"})),
     Reason.SCHEDULE_TIMEOUT_IGNORED: lambda: _found(pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60})),
     Reason.BOUND_TO_POD_GROUP: lambda: _found(_bound()),

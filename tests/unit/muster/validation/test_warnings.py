@@ -205,7 +205,8 @@ def test_devices_that_no_queue_counts_are_told_of_or_refused(severity: Severity,
 def test_of_many_roles_a_line_names_three() -> None:
     """Thousands of names would push everything else out of what the apiserver passes on."""
     empty = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
-    (warning,) = judged(pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)})).warnings
+    found = judged(pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)})).warnings
+    (warning,) = (one for one in found if one.reason is Reason.REQUESTS_MISSING)
     assert "pods of r0, r1, r2 and 3 more request nothing" in warning.message
 
 
@@ -217,7 +218,7 @@ def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:
     assert told(ray_cluster(), known(zero)) == []
 
 
-@each("Job")
+@each("Job", "JAXJob")
 def test_a_workload_of_two_masters_is_told_so(family: Family) -> None:
     manifest = family.manifest()
     manifest["metadata"]["labels"] = {**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"}

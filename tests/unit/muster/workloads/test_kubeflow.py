@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from muster.model.findings import Reason
 from muster.model.objects import InvalidObjectError, Pod
 from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
@@ -174,7 +175,17 @@ def test_bounds_that_no_elastic_job_can_have_are_refused_by_field(manifest: JSON
     assert only.message == f"spec.elasticPolicy.{line}"
 
 
-@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "kubeflow.org/v2beta1 MPIJob")
+@each(
+    "RayCluster",
+    "RayJob",
+    "RayService",
+    "RayCronJob",
+    "JobSet",
+    "TrainJob",
+    "Job",
+    "kubeflow.org/v2beta1 MPIJob",
+    "JAXJob",
+)
 def test_what_a_pod_asks_for_as_a_whole_is_dropped_and_the_user_told(family: Family) -> None:
     """The operator's CRDs do not know the field: a plan counts what will be in the cluster."""
     verdict = judged(family.manifest(second=template(resources={"requests": {"cpu": "8"}})))
@@ -187,7 +198,7 @@ def test_what_a_pod_asks_for_as_a_whole_is_dropped_and_the_user_told(family: Fam
     assert lines(verdict.warnings) == (line,)
 
 
-@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "MPIJob")
+@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "MPIJob", "JAXJob")
 def test_a_job_of_no_pods_is_said_to_start_nothing(family: Family) -> None:
     manifest = family.manifest()
     (specs,) = manifest["spec"].values()
@@ -294,3 +305,30 @@ def test_of_several_limits_the_one_that_ends_first_counts() -> None:
     limits = (TimeLimit("later", "", since=0.0, seconds=100), TimeLimit("sooner", "", since=50.0, seconds=10))
     workload = replace(read(pytorch_job()), time_limits=(*limits, TimeLimit("not begun", "", seconds=1)))
     assert workload.deadline == limits[1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "rest"),
+    [
+        ("Wroker", '"Wroker" is no replica type of a PyTorchJob (Master, Worker); did you mean Worker?'),
+        ("Workers", '"Workers" is no replica type of a PyTorchJob (Master, Worker); did you mean Worker?'),
+        ("PS", '"PS" is no replica type of a PyTorchJob (Master, Worker)'),
+    ],
+)
+def test_a_replica_type_that_the_kind_does_not_have_is_told(type_: str, rest: str) -> None:
+    manifest = pytorch_job(policy={"queue": "q"}, replicas={type_: {"replicas": 1, "template": template()}})
+    (warning,) = judged(manifest).warnings
+    assert (warning.reason, warning.message) == (Reason.MISSPELLED, f"spec.pytorchReplicaSpecs.{type_}: {rest}")
+
+
+def test_of_many_unknown_replica_types_three_are_told() -> None:
+    """To compare each of thousands of words would take as long as everything else."""
+    one = {"replicas": 1, "template": template()}
+    manifest = pytorch_job(policy={"queue": "q"}, replicas={f"R{number}": one for number in range(9)})
+    assert [found.reason for found in judged(manifest).warnings] == [Reason.MISSPELLED] * 3
+
+
+@pytest.mark.parametrize("type_", ["worker", "WORKER", "Worker"])
+def test_the_letters_of_a_replica_type_do_not_matter(type_: str) -> None:
+    manifest = pytorch_job(policy={"queue": "q"}, replicas={type_: {"replicas": 1, "template": template()}})
+    assert judged(manifest).warnings == ()

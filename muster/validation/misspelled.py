@@ -1,0 +1,95 @@
+"""What of a workload looks as if it were meant for muster, and is not read: a slip of the pen, or in the wrong place.
+
+The apiserver takes any label. A workload whose only label for muster is misspelled is nobody's gang, and starts one pod
+after another without a word.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from muster.model.findings import Finding, Reason
+from muster.model.names import (
+    ADMITTED,
+    ADMITTED_AT,
+    ADMITTED_FOR,
+    GANG,
+    GANG_SIZE,
+    GATE_MODE,
+    MANAGED,
+    NUDGE,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    REQUEUE_AFTER,
+    SCHEDULER_LABEL,
+    TOPOLOGY_MODE_LABEL,
+    TOPOLOGY_TIER_LABEL,
+)
+from muster.model.nearest import nearest
+from muster.workloads.model import SchedulingPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["misspelled"]
+
+_LABELS = (
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+    PRIORITY_CLASS_LABEL,
+    MANAGED,
+    TOPOLOGY_MODE_LABEL,
+    TOPOLOGY_TIER_LABEL,
+)
+_ANNOTATIONS = (QUEUE_ANNOTATION, REQUEUE_AFTER)
+_LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
+# Muster's own, and what stands on other objects: nobody misspelled these.
+_OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
+_OWN = "muster.dev/"
+# Of one object; who makes a gang writes a dozen, and to compare one takes as long as to read a pod.
+_MOST_KEYS = 64
+
+
+def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
+    """What is found in the metadata of a workload; a right key beside the wrong one makes that somebody else's."""
+    meta = decoded.metadata
+    said = {*meta.labels, *meta.annotations}
+    yield from _keys("labels", meta.labels, _LABELS, _ANNOTATIONS, said)
+    yield from _keys("annotations", meta.annotations, _ANNOTATIONS, _LABELS, said)
+    makes_members = not kind.owns_pod_group and kind.plural != "pods"
+    if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
+        path = f"metadata.labels[{GANG}]"
+        rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
+        yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
+
+
+def _keys(
+    field: str, found: Mapping[str, str], here: Iterable[str], there: Iterable[str], said: set[str]
+) -> Iterator[Finding]:
+    """Keys of labels, or of annotations, that are not read; `there` are those that are read in the other of the two."""
+    other = "annotations" if field == "labels" else "labels"
+    for key in islice(found, _MOST_KEYS):
+        if key in here or key in _OTHERS or len(key) > _LONGEST:
+            continue
+        path = f"metadata.{field}[{key}]"
+        if key in there:
+            yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in metadata.{other}; move it there")
+        elif (meant := _meant(key, [*here, *there])) and meant not in said:
+            where = f", in metadata.{other}" if meant in there else ""
+            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{where}?")
+        elif key.startswith(_OWN) and not meant:
+            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key of a workload; remove it")
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    """The key of which both the domain and the name are like those of this one, "" where there is none."""
+    domain, _, name = key.rpartition("/")
+    known = [*known]
+    domains = {one.rpartition("/")[0] for one in known}
+    near = nearest(domain, domains) if domain else ""
+    names = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == near}
+    return names.get(nearest(name, names), "")

@@ -1,0 +1,40 @@
+"""Why a workload is none of muster's, in a sentence for people who thought that it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.gangs.intent import foreign_scheduler
+from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_LABEL
+from muster.validation.misspelled import misspelled
+
+if TYPE_CHECKING:
+    from muster.gangs.intent import Defaults, Surroundings
+    from muster.workloads import Decoded, Kind, Workload
+
+__all__ = ["why_not_managed"]
+
+
+def why_not_managed(
+    kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, around: Surroundings
+) -> str:
+    """Say why muster leaves a workload alone; `workload` is what was read of it, None where nobody looked into it."""
+    namespace = around.namespace
+    labels = workload.metadata.labels if workload else decoded.metadata.labels
+    for where, said in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
+        if said.get(MANAGED) == "false":
+            return f'{where}metadata.labels[{MANAGED}] is "false": muster leaves it alone'
+    foreign = foreign_scheduler(workload, defaults, around) if workload else None
+    if foreign is not None:
+        return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
+    if slip := next(misspelled(kind, decoded), None):
+        return slip.message
+    if not kind.owns_pod_group:
+        return (
+            f"its pods join no gang: give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a "
+            "StatefulSet in its pod template"
+        )
+    return (
+        f"it says nothing of gang scheduling: name a queue (label {QUEUE_LABEL}, or "
+        f'runPolicy.schedulingPolicy where the kind has it), or label it {MANAGED}: "true"'
+    )

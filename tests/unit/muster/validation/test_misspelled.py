@@ -1,0 +1,105 @@
+"""What looks as if it were meant for muster, and is not read, is told with what was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.model.findings import Reason
+from muster.model.names import GANG, KUEUE_QUEUE
+from tests.support.manifests.families import judged
+from tests.support.manifests.observed import JSON, ray_cluster
+
+Labels = dict[str, str]
+NO_SUCH_KEY = "muster reads no such key; did you mean"
+
+
+def lines(labels: Labels, annotations: Labels | None = None, **manifest: Any) -> list[str]:  # noqa: ANN401 - JSON
+    found = manifest or ray_cluster()
+    found["metadata"] = {"name": "demo", "namespace": "team", "labels": labels, "annotations": annotations or {}}
+    return [one.message for one in judged(found).warnings if one.reason is Reason.MISSPELLED]
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("volcano.sh/queuename", "volcano.sh/queue-name"),
+        ("volcano.sh/queue_name", "volcano.sh/queue-name"),
+        ("volcano.sh/Queue-Name", "volcano.sh/queue-name"),
+        ("volcano.sh/queue", "volcano.sh/queue-name"),
+        ("volcano.sh/qeueu-name", "volcano.sh/queue-name"),
+        ("vulcano.sh/queue-name", "volcano.sh/queue-name"),
+        ("ray.io/schedulername", "ray.io/scheduler-name"),
+        ("ray.io/scheduler", "ray.io/scheduler-name"),
+        ("rayio/scheduler-name", "ray.io/scheduler-name"),
+        ("ray.io/priority-class", "ray.io/priority-class-name"),
+        ("ray.io/priority", "ray.io/priority-class-name"),
+        ("muster.dev/manage", "muster.dev/managed"),
+    ],
+)
+def test_a_label_that_is_nearly_one_is_told_with_the_right_one(key: str, meant: str) -> None:
+    """Also of a workload that says nothing else: it would be nobody's gang without a word."""
+    assert lines({key: "q"}) == [f"metadata.labels[{key}]: {NO_SUCH_KEY} {meant}?"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        KUEUE_QUEUE,
+        "kueue.x-k8s.io/priority-class",
+        "ray.io/cluster",
+        "ray.io/group",
+        "ray.io/gang-scheduling-enabled",
+        "volcano.sh/job-name",
+        "volcano.sh/task-spec",
+        "app.kubernetes.io/name",
+        "queue-name",
+        "team",
+        "k" * 300,
+    ],
+)
+def test_the_labels_of_others_are_theirs(key: str) -> None:
+    assert lines({key: "q"}) == []
+
+
+def test_a_right_key_beside_the_wrong_one_makes_that_somebody_elses() -> None:
+    assert lines({"volcano.sh/queue-name": "q", "volcano.sh/queue": "q"}) == []
+
+
+def test_a_key_in_the_wrong_map_is_told() -> None:
+    assert lines({"scheduling.volcano.sh/queue-name": "q"}, {"volcano.sh/queue-name": "q"}) == [
+        "metadata.labels[scheduling.volcano.sh/queue-name]: it is read in metadata.annotations; move it there",
+        "metadata.annotations[volcano.sh/queue-name]: it is read in metadata.labels; move it there",
+    ]
+    assert lines({}, {"muster.dev/requeue_after": "1m"}) == [
+        f"metadata.annotations[muster.dev/requeue_after]: {NO_SUCH_KEY} muster.dev/requeue-after?"
+    ]
+    assert lines({"muster.dev/requeueafter": "1m"}) == [
+        f"metadata.labels[muster.dev/requeueafter]: {NO_SUCH_KEY} muster.dev/requeue-after, in metadata.annotations?"
+    ]
+
+
+def test_of_musters_own_keys_any_that_it_does_not_know_is_told() -> None:
+    assert lines({"muster.dev/colour": "red"}) == [
+        "metadata.labels[muster.dev/colour]: muster reads no such key of a workload; remove it"
+    ]
+
+
+@pytest.mark.parametrize(("version", "kind"), [("batch/v1", "Job"), ("apps/v1", "StatefulSet")])
+def test_the_gang_label_of_a_job_belongs_into_its_template(version: str, kind: str) -> None:
+    pods: JSON = {"spec": {"containers": [{"name": "c"}]}}
+    said: JSON = {"metadata": {"labels": {GANG: "g"}, "annotations": {"muster.dev/gang-size": "1"}}, **pods}
+    found: JSON = {"apiVersion": version, "kind": kind}
+    words = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
+    assert lines({GANG: "g"}, **found, spec={"template": pods}) == [f"metadata.labels[{GANG}]: {words}"]
+    assert lines({GANG: "g"}, **found, spec={"template": said}) == []
+    assert lines({}, **found, spec={"template": pods}) == []
+
+
+def test_of_thousands_of_keys_few_are_compared() -> None:
+    """To compare one with those that muster reads takes as long as to read a pod."""
+    many = {f"volcano.sh/other-{number}": "x" for number in range(64)}
+    assert lines({**many, "volcano.sh/queuename": "q"}) == []
+    del many["volcano.sh/other-0"]
+    assert len(lines({**many, "volcano.sh/queuename": "q"})) == 1
