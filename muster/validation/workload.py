@@ -65,6 +65,11 @@ class Verdict:
         """Whether the workload may be created."""
         return not self.refusals
 
+    @property
+    def slips(self) -> tuple[Finding, ...]:
+        """The warnings of what is misspelled: they may be the cause of a refusal, and are told with it."""
+        return tuple(one for one in self.warnings if one.reason is Reason.MISSPELLED)
+
 
 @dataclass(frozen=True, slots=True)
 class Context:

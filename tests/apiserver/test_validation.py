@@ -135,12 +135,16 @@ def test_warnings_come_before_what_kubectl_does_gravest_first(desk: Desk, lane: 
     ]
 
 
-def test_a_misspelled_label_beside_a_right_one_is_told_with_the_right_one(desk: Desk, lane: str) -> None:
-    """A workload of which nothing else is muster's makes no call: `muster plan` says it there."""
+def test_a_misspelled_label_is_told_also_with_the_refusal_that_comes_of_it(desk: Desk, lane: str) -> None:
+    """A workload of which nothing else is muster's makes no call: `muster plan` tells it there."""
     cluster = ray_cluster("slip").label("ray.io/scheduler-name", "volcano").label("volcano.sh/queuename", lane)
-    said = _kubectl_create(desk, cluster.manifest()).splitlines()
+    warning, refusal = _kubectl_create(desk, cluster.manifest()).splitlines()
     key = "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?"
-    assert f"Warning: {key}" in said
+    assert warning == f"Warning: {key}"
+    assert 'queue "default" does not exist' in refusal
+    managed = cluster.label("volcano.sh/queue-name", lane).label("ray.io/priority", "high")
+    key = "metadata.labels[ray.io/priority]: muster reads no such key; did you mean ray.io/priority-class-name?"
+    assert f"Warning: {key}" in _kubectl_create(desk, managed.manifest()).splitlines()
 
 
 def _bound(lane: str, groups: int) -> Manifest:

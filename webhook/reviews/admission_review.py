@@ -118,10 +118,11 @@ def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> 
     return AdmissionResponse(allowed=True, patch=patch, warnings=warnings)
 
 
-def deny(refusals: Sequence[Finding], *, code: int = 422) -> AdmissionResponse:
+def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = (), *, code: int = 422) -> AdmissionResponse:
     """Refuse the object: every reason in the message, and each as a cause for machines."""
     return AdmissionResponse(
         allowed=False,
+        warnings=warnings,
         reasons=[str(refusal.reason) for refusal in refusals],
         status={
             "code": code,

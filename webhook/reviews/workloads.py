@@ -41,7 +41,7 @@ async def review_workload(request: AdmissionRequest, knowledge: Knowledge, defau
         return await _changed(kind, old, decoded, lambda one: _verdict(kind, one, around, knowledge, defaults))
     verdict = await _verdict(kind, decoded, around, knowledge, defaults, new=request.operation == "CREATE")
     verdict = await _with_name(verdict, kind, knowledge, defaults)
-    return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals)
+    return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals, verdict.slips)
 
 
 async def _with_name(verdict: Verdict, kind: Kind, knowledge: Knowledge, defaults: Defaults) -> Verdict:
@@ -101,7 +101,7 @@ async def _changed(
     # What was wrong before must stay editable, or it could never be put right in steps.
     before = await in_review_thread(decode, old, kind.decoded) if isinstance(old, msgspec.Raw) else old
     refusals = await in_review_thread(_new, verdict.refusals, await verdict_on(before), verdict)
-    return deny(refusals) if refusals else allow(warnings=[*verdict.refusals, *verdict.warnings])
+    return deny(refusals, verdict.slips) if refusals else allow(warnings=[*verdict.refusals, *verdict.warnings])
 
 
 def _new(refusals: tuple[Finding, ...], old: Verdict, new: Verdict) -> tuple[Finding, ...]:
