@@ -81,6 +81,11 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         default="warn",
         help="as the chart's value dra, for ResourceClaims",
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with 3 where a workload is not managed, or something looks misspelled",
+    )
     parser.add_argument("--cluster", action="store_true", help="take these from the cluster too")
     parser.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.manifests import Document, InputError
+from muster.cli.schemas import Schemas
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Surroundings
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
@@ -20,6 +21,8 @@ from muster.validation.workload import Context
 from muster.workloads import SOURCES, Reference
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from muster.kube.errors import ApiError
     from muster.kube.resource import Resource
 
@@ -37,6 +40,7 @@ class PlanContext:
     quotas: dict[str, dict[str, ResourceQuota]] = field(default_factory=dict)
     runtimes: dict[str, RuntimeClass] = field(default_factory=dict)
     origins: dict[Reference, Any] = field(default_factory=dict)
+    schemas: Schemas = field(default_factory=Schemas)
 
     def learn(self, document: Document) -> bool:
         """Take in a document; False when it is of no kind that says anything here. Raises InputError."""
@@ -65,7 +69,7 @@ class PlanContext:
                     parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
                     self.runtimes[runtime.metadata.name] = runtime
                 case _:
-                    return self._learn_source(document)
+                    return self._learn_source(document) or self.schemas.learn_crd(document)
         except InvalidObjectError as error:
             raise InputError(f"{document.source}: {error}") from error
         return True
@@ -108,12 +112,15 @@ def _check(limits: LimitRange) -> None:
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
 
 
-def from_cluster(kubeconfig: str | None) -> PlanContext:
-    """The context that a cluster gives; raises InputError saying what could not be read."""
+def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
+    """The context that a cluster gives, with the fields of these kinds, each an `apiVersion` and a `kind`.
+
+    Raises InputError saying what could not be read.
+    """
     # Only here: without a cluster nobody should pay for the client's start.
     import asyncio  # noqa: PLC0415
 
-    from muster.cli.reading import learn_all  # noqa: PLC0415
+    from muster.cli.reading import learn_all, learn_fields  # noqa: PLC0415
     from muster.kube.client import Client  # noqa: PLC0415
     from muster.kube.config import ConfigError  # noqa: PLC0415
 
@@ -121,6 +128,7 @@ def from_cluster(kubeconfig: str | None) -> PlanContext:
         known = PlanContext()
         async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
             await learn_all(client, known, unlisted, unread)
+            await learn_fields(client, known.schemas, kinds)
         return known
 
     def unlisted(resource: Resource, error: ApiError) -> None:

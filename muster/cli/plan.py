@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonpatch
@@ -10,18 +11,21 @@ import msgspec
 
 from muster.cli.known import PlanContext, from_cluster
 from muster.cli.manifests import Document, InputError, read_manifests
+from muster.cli.near_kinds import near_kind
 from muster.cli.output import as_long_as_read, print_data
+from muster.cli.queue_audit import queue_faults
 from muster.cli.table import print_table
 from muster.gangs.intent import Defaults
 from muster.gangs.pod_patch import inject, is_free, membership
 from muster.model.findings import Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
 from muster.model.strictness import Validation
 from muster.model.texts import printable
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
+from muster.validation.not_managed import why_not_managed
 from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import Kind, kind_of
 
@@ -35,7 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plan", "run"]
 
-_REFUSED, _UNREADABLE = 1, 2
+_REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
+# What `--strict` takes for a slip, beside a workload that is none of muster's.
+_SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
+_WHY_NOT = "not managed: because "
 # What stands in a name where the apiserver will put five letters of its own.
 _GENERATED = "xxxxx"
 # Of a generateName the apiserver takes no more than leaves room for them in a label.
@@ -46,20 +53,29 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
     try:
         documents = read_manifests(arguments.filename)
+        if not documents:
+            # As kubectl says it, and with its exit code.
+            _note("no objects passed to plan")
+            return _REFUSED
         defaults = Defaults(
             queue=arguments.default_queue,
             schedulers=frozenset(SCHEDULERS),
             gate=GateMode(arguments.gate),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
-        known = from_cluster(arguments.kubeconfig) if arguments.cluster else PlanContext()
+        kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
+        known = from_cluster(arguments.kubeconfig, kinds) if arguments.cluster else PlanContext()
         entries = plan(documents, defaults, known)
     except InputError as error:
         _note(str(error))
         return _UNREADABLE
     with as_long_as_read():
         _print(entries, arguments.output)
-    return 0 if all(entry["verdict"]["allowed"] for entry in entries) else _REFUSED
+    verdicts = [entry["verdict"] for entry in entries]
+    if not all(verdict["allowed"] for verdict in verdicts):
+        return _REFUSED
+    slips = any(not verdict["managed"] or verdict["misspelled"] for verdict in verdicts)
+    return _NOT_MANAGED if arguments.strict and slips else 0
 
 
 def _print(entries: list[dict[str, Any]], form: str) -> None:
@@ -71,20 +87,26 @@ def _print(entries: list[dict[str, Any]], form: str) -> None:
 
 
 def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None) -> list[dict[str, Any]]:
-    """One entry per workload, in input order; documents of other kinds are context, or noted on standard error.
+    """One entry per workload, and per Queue in which something is found, in the order of the input.
 
-    `known` is context from elsewhere; what the documents say goes before it.
+    Documents of other kinds are context, or noted on standard error. `known` is context from elsewhere; what the
+    documents say goes before it.
     """
     documents = list(documents)
     known = known or PlanContext()
-    workloads = []
+    others = {id(one) for one in documents if not (kind_of(one.api_version, one.kind) or known.learn(one))}
+    entries = []
     for document in documents:
         kind = kind_of(document.api_version, document.kind)
         if kind is not None:
-            workloads.append((document, kind))
-        elif not known.learn(document):
+            entries.append(_entry(document, kind, known, defaults))
+        elif id(document) not in others:
+            entries += _queue_entries(document, known, defaults)
+        elif meant := near_kind(document):
+            entries.append(_not_managed(document, meant))
+        else:
             _note(f"{document.source}: muster has no rules for {document.api_version} {document.kind}; skipped")
-    return [_entry(document, kind, known, defaults) for document, kind in workloads]
+    return entries
 
 
 def _note(text: str) -> None:
@@ -95,26 +117,30 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     meta = _metadata(document)
     context = known.context(meta["namespace"], defaults)
     try:
-        verdict = judge(kind, convert({**document.manifest, "metadata": meta}, kind.decoded), context)
+        decoded = convert({**document.manifest, "metadata": meta}, kind.decoded)
+        verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
         raise InputError(f"{document.source}: {error}") from error
+    verdict = replace(
+        verdict, warnings=(*verdict.warnings, *defaults.validation.warned(known.schemas.dropped(document)))
+    )
+    managed = verdict.intent is not None or not verdict.allowed
+    around = replace(context.around, nearer=kind.voices(decoded))
+    why_not = "" if managed else why_not_managed(kind, decoded, verdict.workload, defaults, around)
     entry: dict[str, Any] = {
-        "workload": {
-            "apiVersion": document.api_version,
-            "kind": kind.kind,
-            "namespace": meta["namespace"],
-            "name": meta["name"],
-        },
+        "workload": _named(document, meta["namespace"], meta["name"]),
         "intent": None,
         "podGroup": None,
         "roles": [],
-        "verdict": _verdict(verdict, context),
+        "verdict": _verdict(verdict, context, why_not),
     }
     queue = verdict.intent.queue if verdict.intent else ""
+    where = f'namespace "{meta["namespace"]}" ({NAMESPACE_SELECTOR})'
     if context.queue and known.queues.get(queue) and context.queue(queue) is None:
         # In a cluster such a user is told no more than the verdict; whoever has the queue's manifest may know.
-        where = f'namespace "{meta["namespace"]}"'
-        _note(f'{document.source}: queue "{queue}" is not open to {where} ({NAMESPACE_SELECTOR})')
+        unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
+        why = f'is below "{unknown[0]}", which is not there' if unknown else f"is not open to {where}"
+        _note(f'{document.source}: queue "{queue}" {why}')
     if verdict.workload and verdict.intent and verdict.gang:
         entry["intent"] = _intent(verdict.intent)
         entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, verdict.intent)
@@ -164,21 +190,63 @@ def _metadata(document: Document) -> dict[str, Any]:
     return meta
 
 
-def _verdict(verdict: Verdict, context: Context) -> dict[str, Any]:
+def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]:
     first = verdict.refusals[0] if verdict.refusals else None
     message = "; ".join(refusal.message for refusal in verdict.refusals)
-    if verdict.allowed and verdict.intent is None:
-        message = "muster leaves this workload alone"
+    if why_not:
+        message = f"{_WHY_NOT}{why_not}"
     elif verdict.intent and not SCHEDULERS[verdict.intent.scheduler].queues:
         message = message or f"{verdict.intent.scheduler} knows no queues: not judged by room"
     elif verdict.allowed and context.queue is None:
         message = "no Queue in the input: not judged by what its queue can hold"
     return {
         "allowed": verdict.allowed,
+        "managed": not why_not,
         "reason": str(first.reason) if first else "",
         "message": message,
         "warnings": [warning.message for warning in verdict.warnings],
+        "misspelled": any(warning.reason in _SLIPS for warning in verdict.warnings),
     }
+
+
+def _not_managed(document: Document, why: str) -> dict[str, Any]:
+    """The entry of a document of which nobody knows more than its kind."""
+    meta = document.manifest.get("metadata")
+    named = {key: str(meta.get(key) or "")[:80] for key in ("namespace", "name")} if isinstance(meta, dict) else {}
+    verdict = {
+        "allowed": True,
+        "managed": False,
+        "reason": "",
+        "message": f"{_WHY_NOT}{why}",
+        "warnings": [],
+        "misspelled": True,
+    }
+    who = _named(document, named.get("namespace") or "default", named.get("name", ""))
+    return {"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}
+
+
+def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[dict[str, Any]]:
+    """The entry of a Queue in which something is found; none of any other document."""
+    if document.kind != "Queue" or not known.queues:
+        return []
+    queue = convert(document.manifest, Queue)
+    refused, warned = queue_faults(queue, known.queues, defaults.validation)
+    if not (refused or warned):
+        return []
+    verdict = {
+        "allowed": not refused,
+        "managed": True,
+        "reason": str(refused[0].reason) if refused else "",
+        "message": "; ".join(one.message for one in refused),
+        "warnings": [one.message for one in warned],
+        "misspelled": False,
+    }
+    who = _named(document, "", queue.metadata.name)
+    return [{"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}]
+
+
+def _named(document: Document, namespace: str, name: str) -> dict[str, str]:
+    return {"apiVersion": document.api_version, "kind": document.kind, "namespace": namespace, "name": name}
 
 
 def _intent(intent: Intent) -> dict[str, Any]:

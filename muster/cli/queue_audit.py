@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from muster.model.objects import PodGroup, Queue
     from muster.model.strictness import Validation
 
-__all__ = ["QueueAudit"]
+__all__ = ["QueueAudit", "queue_faults"]
 
 Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
 """What an object would be refused for, and what it would be warned of."""
@@ -80,6 +80,12 @@ class QueueAudit:
             found += burdened(parent, list(self._inside.get(parent, {}).values()))
         outside = [] if _unreadable(queue) else list(left_outside(queue, list(self._too_large.get(name, {}).values())))
         return self.validation.refused([*found, *outside]), self.validation.warned([*found, *outside])
+
+
+def queue_faults(queue: Queue, tree: QueueTree, validation: Validation) -> Findings:
+    """What is found in a Queue by itself, among those of the tree."""
+    found = faults(queue, tree)
+    return validation.refused(found), validation.warned(found)
 
 
 def _unreadable(queue: Queue) -> bool:

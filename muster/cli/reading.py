@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -21,13 +22,14 @@ from muster.observe.resources import resource_of_source
 from muster.workloads import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from muster.cli.known import PlanContext
+    from muster.cli.schemas import Schemas
     from muster.kube.client import Client
     from muster.kube.resource import Resource
 
-__all__ = ["PATIENCE", "learn_all"]
+__all__ = ["PATIENCE", "learn_all", "learn_fields"]
 
 PATIENCE = 15.0
 """Seconds for one page of a list; somebody is waiting at a terminal."""
@@ -62,3 +64,14 @@ async def learn_all(
         except ApiError as error:
             if not (error.not_found and resource in sources):  # an operator that is not installed
                 unlisted(resource, error)
+
+
+async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[str, str]]) -> None:
+    """Learn what fields these kinds have, each an `apiVersion` and a `kind`; of one that is not served, nothing."""
+    for api_version, kind in sorted(set(kinds)):
+        path = f"/openapi/v3/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
+        try:
+            schemas.learn_published(api_version, kind, msgspec.json.decode(await client.get_path(path)))
+        except ApiError as error:
+            if not (error.not_found or error.forbidden):
+                raise InputError(f"cannot read the fields of {api_version} {kind} in the cluster: {error}") from error

@@ -31,10 +31,16 @@ def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
 def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
     """Each line: how far its further parts are indented when it is too long, a colour, what has it, and the rest."""
     workload, verdict = entry["workload"], entry["verdict"]
-    yield _WIDTH, "", "", f"{workload['kind']} {workload['namespace']}/{workload['name']}"
-    paint, word = (_GREEN, "  allowed") if verdict["allowed"] else (_RED, f"  refused ({verdict['reason']})")
-    yield 4, paint, word, f": {verdict['message']}" if verdict["message"] else ""
+    where = f"{workload['namespace']}/" if workload["namespace"] else ""
+    yield _WIDTH, "", "", f"{workload['kind']} {where}{workload['name']}"
+    if verdict["managed"]:
+        paint, word = (_GREEN, "  allowed") if verdict["allowed"] else (_RED, f"  refused ({verdict['reason']})")
+        yield 4, paint, word, f": {verdict['message']}" if verdict["message"] else ""
+    else:
+        yield 4, _YELLOW, "  not managed", verdict["message"].removeprefix("not managed")
     for warning in verdict["warnings"]:
+        if warning in verdict["message"]:
+            continue
         yield 4, _YELLOW, "  warning", f": {warning}"
     if entry["intent"] is not None:
         for indent, line in _details(entry):

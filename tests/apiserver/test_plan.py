@@ -12,7 +12,7 @@ import pytest
 
 from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.support.manifests.applied import RayCluster, queue, ray_cluster
+from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def plan(kubeconfig: Path | str, *workloads: RayCluster, namespace: str = "") -> subprocess.CompletedProcess[str]:
-    items = [workload.manifest() for workload in workloads]
+    return plan_of(kubeconfig, *(workload.manifest() for workload in workloads), namespace=namespace)
+
+
+def plan_of(kubeconfig: Path | str, *items: Manifest, namespace: str) -> subprocess.CompletedProcess[str]:
     for item in items:
         item["metadata"]["namespace"] = namespace
     return subprocess.run(
@@ -86,6 +89,24 @@ def test_queues_classes_namespaces_limits_and_overheads_are_the_clusters(bare: T
     assert first["intent"]["from"]["queue"] == f"namespace {context}: metadata.annotations[{QUEUE_ANNOTATION}]"
     assert first["podGroup"]["spec"]["minResources"] == {"cpu": "1250m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
     assert first["verdict"]["message"] == ""
+
+
+def test_a_field_that_the_installed_definition_does_not_know_is_told(bare: Testbed, context: str) -> None:
+    """By what the apiserver publishes, of the operators' real definitions; a plain object's fields are those it has."""
+    odd = ray_cluster("odd").label(QUEUE_LABEL, context)
+    manifest = odd.manifest()
+    manifest["spec"]["workerGroupSpec"] = []
+    manifest["spec"]["headGroupSpec"]["template"]["spec"]["nodeSelecter"] = {}
+    (entry,) = json.loads(plan_of(bare.kubeconfig, manifest, namespace=context).stdout)
+    where = "ray.io/v1 RayCluster has no such field, and the apiserver drops it; did you mean"
+    assert [line for line in entry["verdict"]["warnings"] if "drops it" in line] == [
+        f"spec.headGroupSpec.template.spec.nodeSelecter: {where} nodeSelector?",
+        f"spec.workerGroupSpec: {where} workerGroupSpecs?",
+    ]
+    (fine,) = json.loads(
+        plan(bare.kubeconfig, ray_cluster("fine").label(QUEUE_LABEL, context), namespace=context).stdout
+    )
+    assert fine["verdict"]["warnings"] == []
 
 
 def test_what_the_plan_adds_is_what_the_apiserver_writes_into_the_pod(desk: Desk, bare: Testbed, context: str) -> None:

@@ -1,0 +1,126 @@
+"""Fields that the apiserver would drop: those that the schema of a kind does not know.
+
+The schema is that of a CustomResourceDefinition in the input, or what the apiserver publishes of a kind
+(`/openapi/v3/apis/GROUP/VERSION`, which everybody may read). kubectl asks the apiserver to look, a GitOps controller or
+a client of one's own often does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.model.findings import Finding, Reason
+from muster.model.nearest import did_you_mean
+from muster.workloads import SchedulingPolicy, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from muster.cli.manifests import Document
+
+__all__ = ["Schemas"]
+
+JSON = Any
+_CRD = "CustomResourceDefinition"
+_REFERENCES = "#/components/schemas/"
+# What every object has, whatever its schema says.
+_OF_ALL = ("apiVersion", "kind", "metadata")
+_POLICY = ("spec", "runPolicy", "schedulingPolicy")
+_ANYTHING = "x-kubernetes-preserve-unknown-fields"
+
+
+@dataclass(slots=True)
+class Schemas:
+    """What is known of the fields of each kind, by `apiVersion` and `kind`."""
+
+    _known: dict[tuple[str, str], tuple[JSON, Mapping[str, JSON]]] = field(default_factory=dict)
+
+    def learn_crd(self, document: Document) -> bool:
+        """Take in a CustomResourceDefinition; False for a document of any other kind."""
+        if document.kind != _CRD or not document.api_version.startswith("apiextensions.k8s.io/"):
+            return False
+        spec = document.manifest.get("spec") or {}
+        for version in spec.get("versions") or ():
+            schema = (version.get("schema") or {}).get("openAPIV3Schema")
+            if schema:
+                key = f"{spec.get('group')}/{version.get('name')}", (spec.get("names") or {}).get("kind", "")
+                self._known.setdefault(key, (schema, {}))
+        return True
+
+    def learn_published(self, api_version: str, kind: str, openapi: JSON) -> None:
+        """Take in what the apiserver publishes of a group's version; what a document of the input said goes before."""
+        group, _, version = api_version.rpartition("/")
+        wanted = {"group": group, "version": version, "kind": kind}
+        schemas = (openapi.get("components") or {}).get("schemas") or {}
+        for schema in schemas.values():
+            if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+                self._known.setdefault((api_version, kind), (schema, schemas))
+
+    def dropped(self, document: Document) -> Iterator[Finding]:
+        """The fields of an object that its schema does not know.
+
+        Where nobody knows the schema, only of what muster reads itself: of the operators' scheduling policy all fields.
+        """
+        known = self._known.get((document.api_version, document.kind))
+        if known is None:
+            yield from _unread_policy(document)
+            return
+        schema, references = known
+        whole = {name: value for name, value in document.manifest.items() if name not in _OF_ALL}
+        where = f"{document.api_version} {document.kind}"
+        for path, name, beside in _unknown(whole, schema, references, ""):
+            words = f"{where} has no such field, and the apiserver drops it{did_you_mean(name, beside)}"
+            yield Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
+
+
+def _unread_policy(document: Document) -> Iterator[Finding]:
+    found: JSON = document.manifest
+    for name in _POLICY:
+        found = found.get(name) if isinstance(found, dict) else None
+    kind = kind_of(document.api_version, document.kind)
+    if not isinstance(found, dict) or kind is None or kind.group != "kubeflow.org":
+        return
+    known = [one.encode_name for one in msgspec.structs.fields(SchedulingPolicy)]
+    for name in found:
+        if name not in known:
+            path = ".".join((*_POLICY, str(name)))
+            words = f"nobody reads such a field ({', '.join(known)}){did_you_mean(str(name), known)}"
+            yield Finding(Reason.MISSPELLED, path, f"{path}: {words}")
+
+
+def _unknown(
+    value: JSON, schema: JSON, references: Mapping[str, JSON], path: str
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The path and the name of each unknown field, and the names that stand where it does."""
+    schema = _resolved(schema, references)
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(item, schema.get("items") or {}, references, f"{path}[{index}]")
+    if not isinstance(value, dict):
+        return
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    for name, item in value.items():
+        below = f"{path}.{name}" if path else str(name)
+        if name in properties:
+            yield from _unknown(item, properties[name], references, below)
+        elif isinstance(others, dict):
+            yield from _unknown(item, others, references, below)
+        elif properties and not (others or schema.get(_ANYTHING)):
+            of_all = _OF_ALL if schema.get("x-kubernetes-embedded-resource") else ()
+            if name not in of_all:
+                yield below, str(name), tuple(properties)
+
+
+def _resolved(schema: JSON, references: Mapping[str, JSON]) -> JSON:
+    """The schema that stands behind a reference, which the apiserver writes alone or as the only one of `allOf`."""
+    for _ in range(2):
+        wrapped: list[JSON] = schema.get("allOf") or []
+        if len(wrapped) == 1 and "properties" not in schema:
+            schema = wrapped[0]
+        if "$ref" in schema:
+            schema = references.get(str(schema["$ref"]).removeprefix(_REFERENCES), {})
+    return schema

@@ -1,0 +1,220 @@
+"""`muster plan`: what is misspelled is not green, and nothing in the input is passed over in silence."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.support.manifests.observed import JSON, pytorch_job, ray_cluster
+
+if TYPE_CHECKING:
+    from tests.support.cli.command import Command, Said
+
+
+def document(manifest: JSON) -> str:
+    return json.dumps(manifest)
+
+
+def queue(name: str, annotations: JSON | None = None, **spec: Any) -> str:  # noqa: ANN401 - JSON
+    meta = {"name": name, "annotations": annotations or {}}
+    found = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": meta, "spec": spec}
+    return document(found)
+
+
+def only(said: Said) -> JSON:
+    (entry,) = said.entries
+    verdict: JSON = entry["verdict"]
+    return verdict
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n---\n"])
+def test_input_without_any_object_is_an_error(command: Command, text: str) -> None:
+    """As kubectl has it: an empty variable in a pipeline is not green."""
+    said = command.plan(text)
+    assert (said.code, said.out, said.err) == (1, "", "muster plan: no objects passed to plan\n")
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "why"),
+    [
+        ("ray.io/v1", "Raycluster", 'nobody knows the kind "ray.io/v1 Raycluster"; did you mean ray.io/v1 RayCluster?'),
+        ("ray.io/v1", "RayJobs", 'nobody knows the kind "ray.io/v1 RayJobs"; did you mean ray.io/v1 RayJob?'),
+        ("rayio/v1", "RayCluster", 'nobody knows the kind "rayio/v1 RayCluster"; did you mean ray.io/v1 RayCluster?'),
+        (
+            "kubeflow.org/v1",
+            "PytorchJob",
+            'nobody knows the kind "kubeflow.org/v1 PytorchJob"; did you mean kubeflow.org/v1 PyTorchJob?',
+        ),
+        ("ray.io/v2", "RayCluster", 'muster knows RayCluster of ray.io in v1 and v1alpha1, and not in "v2"'),
+        ("batch/v1beta1", "Job", 'muster knows Job of batch in v1, and not in "v1beta1"'),
+    ],
+)
+def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
+    command: Command, version: str, kind: str, why: str
+) -> None:
+    text = document({**ray_cluster(), "apiVersion": version, "kind": kind})
+    assert only(command.plan(text))["message"] == f"not managed: because {why}"
+    assert command.plan(text, output="table").out.splitlines()[1].startswith("  not managed: because ")
+    assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("batch/v1", "CronJob"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ReplicaSet"),
+        ("v1", "Service"),
+        ("v1", "Secret"),
+    ],
+)
+def test_the_kinds_of_others_are_skipped_with_a_note_also_where_it_is_strict(
+    command: Command, version: str, kind: str
+) -> None:
+    said = command.plan(document({"apiVersion": version, "kind": kind}), options=["--strict"])
+    assert (said.code, said.entries) == (0, [])
+    assert f"muster has no rules for {version} {kind}; skipped" in said.err
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ({}, "it says nothing of gang scheduling: name a queue"),
+        (
+            {"volcano.sh/queuename": "q"},
+            "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?",
+        ),
+        (
+            {"muster.dev/managed": "false", "volcano.sh/queue-name": "q"},
+            'metadata.labels[muster.dev/managed] is "false"',
+        ),
+        (
+            {"ray.io/scheduler-name": "yunikorn"},
+            'metadata.labels[ray.io/scheduler-name] names the scheduler "yunikorn"',
+        ),
+    ],
+)
+def test_a_workload_that_is_not_managed_says_why_and_is_not_green_where_it_is_strict(
+    command: Command, labels: JSON, why: str
+) -> None:
+    text = document(ray_cluster(labels=labels))
+    verdict = only(command.plan(text))
+    assert (verdict["allowed"], verdict["managed"]) == (True, False)
+    assert verdict["message"].startswith(f"not managed: because {why}")
+    assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
+
+
+def test_the_table_says_what_is_misspelled_once(command: Command) -> None:
+    out = command.plan(document(ray_cluster(labels={"volcano.sh/queuename": "q"})), output="table").out
+    assert out.count("volcano.sh/queuename") == 1
+
+
+def test_strict_lets_pass_what_is_managed_and_well_written_and_a_refusal_goes_before(command: Command) -> None:
+    good, slip = ray_cluster(), ray_cluster(labels={"ray.io/scheduler-name": "volcano", "volcano.sh/queue": "q"})
+    assert command.plan(document(good), options=["--strict"]).code == 0
+    assert only(command.plan(document(slip)))["misspelled"]
+    assert [command.plan(document(slip), options=options).code for options in ([], ["--strict"])] == [0, 3]
+    lost = ray_cluster(labels={"volcano.sh/queue-name": "gone"})
+    assert command.plan(queue("q"), document(slip), document(lost), options=["--strict"]).code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("minAvailible", "; did you mean minAvailable?"), ("priority", "; did you mean priorityClass?"), ("x", "")],
+)
+def test_the_fields_of_a_scheduling_policy_are_known_without_a_schema(command: Command, name: str, meant: str) -> None:
+    (warning,) = only(command.plan(document(pytorch_job(policy={"queue": "q", name: 2}))))["warnings"]
+    assert warning == (
+        f"spec.runPolicy.schedulingPolicy.{name}: nobody reads such a field (queue, priorityClass, minAvailable, "
+        f"minResources, scheduleTimeoutSeconds){meant}"
+    )
+
+
+OBJECT: JSON = {"type": "object"}
+ANYTHING: JSON = {**OBJECT, "x-kubernetes-preserve-unknown-fields": True}
+
+
+def crd(schema: JSON) -> str:
+    version = {"name": "v1", "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "ray.io", "names": {"kind": "RayCluster"}, "versions": [version]}
+    return document({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec})
+
+
+def known_fields(workers: JSON) -> str:
+    return crd({**OBJECT, "properties": {"spec": {**OBJECT, "properties": {"workerGroupSpecs": workers}}}})
+
+
+@pytest.mark.parametrize(
+    ("workers", "dropped"),
+    [
+        pytest.param(ANYTHING, [], id="anything goes"),
+        pytest.param({"type": "array", "items": {**OBJECT, "additionalProperties": OBJECT}}, [], id="a map"),
+        pytest.param({"type": "array", "items": OBJECT}, [], id="nobody says"),
+        pytest.param(
+            {"type": "array", "items": {**OBJECT, "properties": {"replica": OBJECT, "template": ANYTHING}}},
+            [("groupName", ""), ("replicas", "; did you mean replica?")],
+            id="some are not known",
+        ),
+    ],
+)
+def test_the_fields_that_a_definition_in_the_input_does_not_know_are_told(
+    command: Command, workers: JSON, dropped: list[tuple[str, str]]
+) -> None:
+    group = {"groupName": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "c"}], "any": 1}}}
+    manifest = ray_cluster()
+    manifest["spec"] = {"headGroupSpec": manifest["spec"]["headGroupSpec"], "workerGroupSpecs": [group]}
+    said = [
+        line.partition(": ")
+        for line in only(command.plan(known_fields(workers), document(manifest)))["warnings"]
+        if "has no such field" in line
+    ]
+    assert said[0][::2] == (
+        "spec.headGroupSpec",
+        "ray.io/v1 RayCluster has no such field, and the apiserver drops it",
+    )
+    assert [(path, rest) for path, _, rest in said[1:]] == [
+        (
+            f"spec.workerGroupSpecs[0].{name}",
+            f"ray.io/v1 RayCluster has no such field, and the apiserver drops it{meant}",
+        )
+        for name, meant in dropped
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param(queue("q", parent="team"), ['spec.parent: queue "team" does not exist'], id="orphan"),
+        pytest.param(
+            f"{queue('team', capability={'cpu': 4})}\n---\n{queue('q', capability={'cpu': 8}, parent='team')}",
+            ['spec.capability: cpu 4 is below the cpu 8 of queue "q"', "spec.capability: cpu 8 is above the cpu 4 of"],
+            id="above its parent",
+        ),
+        pytest.param(
+            queue("q", {"muster.dev/patience": "forever"}),
+            ['metadata.annotations[muster.dev/patience]: "forever" is not a duration'],
+            id="patience",
+        ),
+    ],
+)
+def test_queues_of_the_input_are_judged_as_audit_judges_them(command: Command, text: str, lines: list[str]) -> None:
+    said = command.plan(text)
+    assert (said.code, [entry["workload"]["kind"] for entry in said.entries]) == (1, ["Queue"] * len(lines))
+    for entry, line in zip(said.entries, lines, strict=True):
+        assert entry["verdict"]["message"].startswith(line)
+    assert command.plan(text, output="table").out.startswith("Queue ")
+
+
+def test_a_sound_queue_has_no_entry(command: Command) -> None:
+    said = command.plan(f"{queue('team', capability={'cpu': 4})}\n---\n{queue('q', parent='team')}")
+    assert (said.code, said.entries) == (0, [])
+
+
+def test_a_workload_in_an_orphan_queue_is_refused_and_the_note_says_what_is_missing(command: Command) -> None:
+    said = command.plan(queue("q", parent="team"), document(ray_cluster(labels={"volcano.sh/queue-name": "q"})))
+    assert [entry["verdict"]["reason"] for entry in said.entries] == ["QueueHierarchy", "QueueNotFound"]
+    assert 'queue "q" is below "team", which is not there' in said.err
+    assert yaml.safe_load(command.plan(queue("q", parent="team"), output="yaml").out)[0]["workload"]["name"] == "q"
