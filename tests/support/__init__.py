@@ -6,6 +6,7 @@ apiserver, `cluster.verbs.Verbs` has kubectl's verbs on top of it (`cluster.scen
 `faults.apiserver` stands in front of one or in its place.
 
 chart: The chart as helm renders it, and the programs that judge the result.
+- kinds: charts/muster/files/kinds.yaml: the lists of the templates, as muster's own modules have them.
 - kubeconform: The real kubeconform, strict, with the schemas of every minor version of Kubernetes that the chart is
   for.
 - network_policies: What NetworkPolicies let through, in the eyes of cyclonus: the model that network plugins are

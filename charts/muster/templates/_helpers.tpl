@@ -62,25 +62,19 @@ app.kubernetes.io/component: {{ .component }}
 {{- ternary "off" (toString .) (eq (toString .) "false") -}}
 {{- end -}}
 
-{{/*
-The workloads by API group and the `versions` of their kinds: `gangs` have pods that are a gang, `parents` make such
-workloads, and `sources` are what some are made from.
-*/}}
+{{/* The kinds, labels and annotations of all templates. */}}
+{{- define "muster.kinds" -}}
+{{- .Files.Get "files/kinds.yaml" -}}
+{{- end -}}
+
+{{/* The workloads by API group. */}}
 {{- define "muster.workloads" -}}
-ray.io:
-  versions: [v1]
-  gangs: [rayclusters]
-  parents: [rayjobs, rayservices, raycronjobs]
-kubeflow.org:
-  versions: [v1, v2beta1]
-  gangs: [pytorchjobs, tfjobs, xgboostjobs, paddlejobs, jaxjobs, mpijobs]
-jobset.x-k8s.io:
-  versions: [v1alpha2]
-  gangs: [jobsets]
-trainer.kubeflow.org:
-  versions: [v1alpha1]
-  gangs: [trainjobs]
-  sources: [trainingruntimes, clustertrainingruntimes]
+{{- (include "muster.kinds" . | fromYaml).workloads | toYaml -}}
+{{- end -}}
+
+{{/* Names as a list in CEL. */}}
+{{- define "muster.celList" -}}
+['{{ . | join "', '" }}']
 {{- end -}}
 
 {{/* As whom the apiserver knows the controller. */}}
@@ -93,18 +87,13 @@ trainer.kubeflow.org:
 {{- printf "system:serviceaccount:%s:%s-webhook" .Release.Namespace (include "muster.fullname" .) -}}
 {{- end -}}
 
-{{/* The annotations of PodGroups that say what muster has decided. */}}
-{{- define "muster.marks" -}}
-[muster.dev/admitted, muster.dev/admitted-at, muster.dev/admitted-for, muster.dev/state, muster.dev/message,
- muster.dev/passed-since, muster.dev/passed-in, muster.dev/requeued-at]
-{{- end -}}
-
-{{/* Rights to see all workloads and what they are made from; the argument is a list of further verbs for gangs. */}}
+{{/* Rights to see all workloads and what they are made from; the argument is a dict of root and further verbs for gangs. */}}
 {{- define "muster.readWorkloads" -}}
-{{- range $group, $known := include "muster.workloads" . | fromYaml }}
+{{- $verbs := concat (list "get" "list" "watch") .verbs | join ", " -}}
+{{- range $group, $known := include "muster.workloads" .root | fromYaml }}
 - apiGroups: [{{ $group }}]
   resources: [{{ $known.gangs | join ", " }}]
-  verbs: [{{ concat (list "get" "list" "watch") $ | join ", " }}]
+  verbs: [{{ $verbs }}]
 {{- with concat ($known.parents | default list) ($known.sources | default list) }}
 - apiGroups: [{{ $group }}]
   resources: [{{ . | join ", " }}]
@@ -116,7 +105,7 @@ trainer.kubeflow.org:
 {{/* Whether a workload says anything of gang scheduling itself, in CEL; a TrainJob and Volcano's Job do so in their spec. */}}
 {{- define "muster.asks" -}}
 [object.metadata.?labels.orValue({}), object.?spec.?labels.orValue({})].exists(labels, labels.exists(key, key in
-['ray.io/scheduler-name', 'volcano.sh/queue-name', 'ray.io/priority-class-name', 'muster.dev/managed']))
+{{ include "muster.celList" (include "muster.kinds" . | fromYaml).intentLabels }}))
 || [object.metadata.?annotations.orValue({}), object.?spec.?annotations.orValue({})].exists(annotations,
 'scheduling.volcano.sh/queue-name' in annotations)
 || object.?spec.?runPolicy.?schedulingPolicy.hasValue()

@@ -1,0 +1,116 @@
+"""charts/muster/files/kinds.yaml: the lists of the templates, as muster's own modules have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from muster.model.names import (
+    ADMITTED,
+    ADMITTED_AT,
+    ADMITTED_FOR,
+    BOUND,
+    GANG,
+    GATE_MODE,
+    GROUP_NAME,
+    MANAGED,
+    MESSAGE,
+    NAMESPACE_SELECTOR,
+    PASSED_IN,
+    PASSED_SINCE,
+    PATIENCE,
+    PREEMPTION,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_LABEL,
+    QUEUEING,
+    REQUEUED_AT,
+    SCHEDULER_LABEL,
+    STATE,
+    TASK_SPEC,
+    UNPLACED_AFTER,
+    WORKLOAD,
+)
+from muster.workloads import GANG_KINDS, KINDS, SOURCES, WATCHED_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["written"]
+
+_HEAD = """\
+# The lists of the templates: kinds, labels and annotations. Written from muster/workloads and muster/model/names.py:
+# MUSTER_REWRITE=1 .venv/bin/pytest -n0 tests/chart/test_kinds.py
+"""
+_WORKLOADS = """\
+Workloads by API group: the pods of `gangs` start together, `parents` make such workloads, and some are made
+# from `sources`."""
+_NAMES: dict[str, tuple[str, list[str]]] = {
+    "intentLabels": (
+        "Labels by which a workload asks for gang scheduling.",
+        [SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED],
+    ),
+    "memberLabels": ("Labels that bind a pod to its gang.", [GANG, QUEUE_LABEL]),
+    "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
+    "queueAnnotations": (
+        "Annotations of a Queue that muster reads.",
+        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER],
+    ),
+    "marks": (
+        "Annotations of a PodGroup that say what muster has decided.",
+        [ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT],
+    ),
+}
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _workloads() -> dict[str, dict[str, list[str]]]:
+    """For each API group the first version of its kinds, and their plurals by what they are to a gang."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for group in _unique(kind.group for kind in WATCHED_KINDS):
+        kinds = [kind for kind in WATCHED_KINDS if kind.group == group]
+        lists = {
+            "versions": _unique(kind.versions[0] for kind in kinds),
+            "gangs": _unique(kind.plural for kind in kinds if kind.owns_gang),
+            "parents": _unique(kind.plural for kind in kinds if not kind.owns_gang),
+            "sources": _unique(source.plural for source in SOURCES if source.group == group),
+        }
+        found[group] = {name: plurals for name, plurals in lists.items() if plurals}
+    return found
+
+
+def _scaled() -> dict[str, dict[str, list[str]]]:
+    scaled = [kind for kind in KINDS if kind.scaled]
+    return {
+        group: {
+            "versions": _unique(kind.versions[0] for kind in scaled if kind.group == group),
+            "resources": [f"{kind.plural}/scale" for kind in scaled if kind.group == group],
+        }
+        for group in _unique(kind.group for kind in scaled)
+    }
+
+
+def _makers() -> list[dict[str, str]]:
+    """The label of each family's pods; two families may have one, and the first of them names it."""
+    named: dict[str, str] = {}
+    for kind in GANG_KINDS:
+        named.setdefault(kind.pod_label, kind.read.__module__.rpartition(".")[2])
+    return [{"name": name, "label": label} for label, name in named.items()]
+
+
+def written() -> str:
+    """Return the whole file."""
+    parts: list[tuple[str, dict[str, Any]]] = [
+        (_WORKLOADS, {"workloads": _workloads()}),
+        ("Kinds with a scale subresource.", {"scaled": _scaled()}),
+        ("The label that each operator puts on the pods of a gang.", {"makers": _makers()}),
+        *((comment, {name: names}) for name, (comment, names) in _NAMES.items()),
+    ]
+    return _HEAD + "".join(f"\n# {comment}\n{_text(part)}" for comment, part in parts)
+
+
+def _text(part: dict[str, Any]) -> str:
+    return yaml.safe_dump(part, sort_keys=False, default_flow_style=None, width=88)
