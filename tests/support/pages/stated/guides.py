@@ -23,6 +23,7 @@ _STATES = (
         ("controller.reports:_LONGEST_INTERVAL",),
         lambda longest: longest / 60,
     ),
+    Row("docs/autoscalers.md", "`muster.dev/unplaced-after`, «5 minutes» by", ("muster.queueing.queue_tree:UNPLACED",)),
     Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.status_updates:_HEAD",)),
     Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.status_updates:_BEHIND_AT_ONCE",)),
     Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.model.names:_LONGEST_LABEL",)),
