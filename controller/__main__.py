@@ -23,6 +23,7 @@ from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
+from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
 from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
@@ -51,6 +52,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="muster-controller", description="Controller of muster.")
     add_common_arguments(parser)
     parser.add_argument("--bound", choices=["", "nodes"], default="", help="no more starts than the nodes can hold")
+    parser.add_argument(
+        "--namespace-selector",
+        type=_selector,
+        default=Selector(),
+        help="manage only workloads in namespaces with these labels, such as team=ml,env in (dev, test)",
+    )
     parser.add_argument("--lease", default="muster-controller", help="name of the Lease that decides who works")
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
@@ -62,6 +69,13 @@ def main() -> None:
     except* LeaseLost as lost:
         # The kubelet starts a fresh process with a fresh picture; that is the safest way back.
         sys.exit(f"muster-controller: {lost.exceptions[0]}")
+
+
+def _selector(text: str) -> Selector:
+    try:
+        return parse_selector(text) if text else Selector()
+    except InvalidSelectorError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     own = identity()
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
-        cluster = Cluster()
+        cluster = Cluster(arguments.namespace_selector)
         registry = new_registry("controller")
         metrics = Metrics(registry)
         elector = LeaseElector(

@@ -62,12 +62,13 @@ class Surroundings:
     """What may speak for a workload beside its metadata.
 
     First `nearer`, what its kind says in other places or objects (`Kind.voices`); then its owners, the nearest first;
-    then its namespace.
+    then its namespace. A namespace that is `unselected` is none of those for which muster is installed.
     """
 
     nearer: tuple[Voice, ...] = ()
     owners: tuple[ObjectMeta, ...] = ()
     namespace: ObjectMeta = field(default_factory=ObjectMeta)
+    unselected: bool = False
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -98,6 +99,8 @@ class Intent:
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
     """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
     nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
+    if around.unselected:
+        return False
     if required(around.namespace):
         return True
     for one in (*nearest_first, around.namespace):

@@ -25,10 +25,12 @@ from muster.kube.resource import (
 from muster.kube.store import Change, Store
 from muster.model.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.model.selectors import Selector
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
+from muster.queueing.queue_tree import labels_of
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
@@ -58,9 +60,13 @@ class Watched(NamedTuple):
 
 
 class Cluster:
-    """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said."""
+    """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said.
 
-    def __init__(self) -> None:
+    `namespace_selector` selects the namespaces in which workloads may be muster's.
+    """
+
+    def __init__(self, namespace_selector: Selector | None = None) -> None:
+        self._namespace_selector = namespace_selector or Selector()
         self.pods: Store[Pod] = Store()
         self.pod_groups: Store[PodGroup] = Store()
         self.queues: Store[Queue] = Store()
@@ -259,7 +265,9 @@ class Cluster:
         with suppress(InvalidObjectError):
             whole = self.whole(kind, decoded)
         owners = tuple(owner.metadata for _, owner in self.owners(meta))
-        return Surroundings(kind.voices(whole), owners, self.namespace(meta.namespace))
+        namespace = self.namespace(meta.namespace)
+        unselected = not self._namespace_selector.matches(labels_of(namespace))
+        return Surroundings(kind.voices(whole), owners, namespace, unselected)
 
     def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
         """Those of the kinds that are watched that control the workload, the nearest first."""

@@ -57,7 +57,7 @@ def test_every_name_is_kept_by_which_a_pod_is_bound(render: Render) -> None:
 
 def test_policies_leave_out_the_namespaces_that_the_webhooks_leave_out(render: Render) -> None:
     """But for those that hold muster's own accounts, which nobody else meets."""
-    rendered = render("excludedNamespaces={infra}")
+    rendered = render("excludedNamespaces={infra}", "namespaceSelector.matchLabels.muster-pilot=on")
     left_out = rendered.webhooks()["ray.pods.muster.dev"]["namespaceSelector"]
     for name, selector in {"pods": left_out, "podgroups": left_out, "controller": None, "webhook": None}.items():
         assert policy(rendered, f"muster-{name}")["matchConstraints"].get("namespaceSelector") == selector

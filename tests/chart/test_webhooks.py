@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.selectors import parse_selector
 from muster.workloads import GANG_KINDS, KINDS, WATCHED_KINDS, Kind
 from webhook.certificates.bundles import CLOSED
 
@@ -179,6 +180,48 @@ def test_namespaces_may_be_excluded_whatever_they_are_called(render: Render) -> 
     for webhook in in_namespaces(render("excludedNamespaces={infra,123}")):
         expression, *_ = webhook["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kube-system", "muster-system", "infra", "123"]
+
+
+PILOT = (
+    "namespaceSelector.matchLabels.muster-pilot=on",
+    "namespaceSelector.matchExpressions[0].key=team",
+    "namespaceSelector.matchExpressions[0].operator=In",
+    "namespaceSelector.matchExpressions[0].values={ml,vision}",
+    "namespaceSelector.matchExpressions[1].key=legacy",
+    "namespaceSelector.matchExpressions[1].operator=DoesNotExist",
+)
+
+
+def test_no_webhook_sees_a_namespace_that_is_not_selected(render: Render) -> None:
+    for webhook in in_namespaces(render(*PILOT)):
+        selector = webhook["namespaceSelector"]
+        assert selector["matchLabels"] == {"muster-pilot": "on"}
+        assert [one["operator"] for one in selector["matchExpressions"]][:3] == ["NotIn", "In", "DoesNotExist"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "selected"),
+    [
+        ({"muster-pilot": "on", "team": "ml"}, True),
+        ({"muster-pilot": "on", "team": "vision", "other": "x"}, True),
+        ({"muster-pilot": "on", "team": "ml", "legacy": ""}, False),
+        ({"muster-pilot": "on", "team": "web"}, False),
+        ({"team": "ml"}, False),
+        ({}, False),
+    ],
+)
+def test_the_controller_leaves_alone_what_no_webhook_sees(
+    render: Render, labels: dict[str, str], *, selected: bool
+) -> None:
+    rendered = render(*PILOT)
+    (container,) = rendered.one("Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"]
+    (selector,) = (one.partition("=")[2] for one in container["args"] if one.startswith("--namespace-selector="))
+    assert parse_selector(selector).matches(labels) is selected
+
+
+def test_without_a_selector_all_namespaces_are_selected(default: Rendered) -> None:
+    (container,) = default.one("Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"]
+    assert not [one for one in container["args"] if one.startswith("--namespace-selector")]
 
 
 @pytest.mark.parametrize(

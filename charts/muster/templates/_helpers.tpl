@@ -114,6 +114,10 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* Namespaces that no webhook sees, and in which no policy keeps anybody from anything. */}}
 {{- define "muster.namespaceSelector" -}}
+{{- with .Values.namespaceSelector.matchLabels }}
+matchLabels:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
@@ -123,6 +127,24 @@ matchExpressions:
       {{- range .Values.excludedNamespaces }}
       - {{ . | quote }}
       {{- end }}
+  {{- with .Values.namespaceSelector.matchExpressions }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The same for the controller, as kubectl's -l has it. What is not selected is left alone also where it is asked for. */}}
+{{- define "muster.selectedNamespaces" -}}
+{{- $parts := list -}}
+{{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
+{{- $parts = append $parts (printf "%s=%s" $key (toString $value)) -}}
+{{- end -}}
+{{- range .Values.namespaceSelector.matchExpressions -}}
+{{- if eq .operator "Exists" -}}{{- $parts = append $parts .key -}}
+{{- else if eq .operator "DoesNotExist" -}}{{- $parts = append $parts (printf "!%s" .key) -}}
+{{- else -}}{{- $parts = append $parts (printf "%s %s (%s)" .key (lower .operator) (.values | join ", ")) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $parts -}}
 {{- end -}}
 
 {{/* Whether certificates are somebody else's: cert-manager's, or those of a Secret that is there already. */}}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.gangs.intent import Defaults, Intent, find_intent, foreign_scheduler, is_managed
+from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, is_managed
+from muster.model.objects import ObjectMeta
 from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
 
 SCHEDULER = "ray.io/scheduler-name"
@@ -203,3 +204,14 @@ def test_a_scheduler_that_is_not_ours_means_hands_off(manifest: JSON, where: tup
 def test_defaults_are_the_installations() -> None:
     found = intent(ray_cluster(labels={MANAGED: "true"}), Defaults(queue="shared"))
     assert (found.scheduler, found.queue, found.priority_class) == ("volcano", "shared", "")
+
+
+@pytest.mark.parametrize("managed", ["true", "required"])
+def test_in_a_namespace_that_is_not_selected_nothing_is_ours(managed: str) -> None:
+    """Whatever is written on the workload or on the namespace."""
+    workload = read(ray_cluster())
+    namespace = ObjectMeta(name="team", labels={MANAGED: managed})
+    for unselected, ours in ((False, True), (True, False)):
+        around = Surroundings(namespace=namespace, unselected=unselected)
+        assert is_managed(workload.metadata, workload.policy, around) is ours
+        assert (find_intent(workload, DEFAULTS, around) is not None) is ours

@@ -1,0 +1,122 @@
+"""From one namespace to a team's to the whole cluster, upgrade by upgrade, as docs/operations.md has it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS
+from muster.model.names import GANG, QUEUE_LABEL
+from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.scene import gates, open_scene, phase
+from tests.support.manifests import applied
+from tests.support.manifests.applied import ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from hack.testbed.muster import MusterInstall
+    from tests.e2e.conftest import InstallOnBare
+    from tests.support.cluster.scene import Scene
+
+KUEUES = "kueue.x-k8s.io/admission"
+
+
+@pytest.fixture
+def pilot(bare: Testbed) -> Iterator[Scene]:
+    with open_scene(bare, "pilot", kinds=(RAY_CLUSTERS,)) as scene:
+        yield scene
+
+
+@pytest.fixture
+def team(bare: Testbed) -> Iterator[Scene]:
+    with open_scene(bare, "team", kinds=(RAY_CLUSTERS,)) as scene:
+        yield scene
+
+
+@pytest.fixture
+def others(bare: Testbed) -> Iterator[Scene]:
+    with open_scene(bare, "others", kinds=(RAY_CLUSTERS,)) as scene:
+        yield scene
+
+
+def _selected(*stages: str) -> str:
+    selector = {"matchExpressions": [{"key": "muster", "operator": "In", "values": [*stages]}] if stages else []}
+    return f"--set-json=namespaceSelector={json.dumps(selector)}"
+
+
+def _label(scene: Scene, stage: str) -> None:
+    scene.api.merge(NAMESPACES.path(name=scene.namespace), {"metadata": {"labels": {"muster": stage}}})
+
+
+def _go_on(muster: MusterInstall, *stages: str) -> None:
+    """Upgrade the release, and have both processes run with what it says."""
+    muster.upgrade({}, _selected(*stages))
+    muster.kill_controller()
+    muster.free_lease()
+    muster.start_webhook()
+    muster.start_controller()
+    muster.wait_ready()
+
+
+def _assert_managed(scene: Scene, name: str) -> None:
+    scene.apply(ray_cluster(name).label(QUEUE_LABEL, "default").workers(1))
+    scene.await_running(f"ray-{name}-pg", 2)
+
+
+def _assert_untouched(scene: Scene, name: str) -> None:
+    """The workload asks for a gang in a queue that is missing, and runs as it would without muster."""
+    scene.apply(ray_cluster(name).label(QUEUE_LABEL, "missing").workers(1))
+
+    def runs() -> bool:
+        pods = [pod for pod in scene.pods() if pod["metadata"]["labels"].get("ray.io/cluster") == name]
+        return [phase(pod) for pod in pods] == ["Running"] * 2
+
+    scene.wait(f"{name} to run without muster", runs)
+    scene.recorder.settle()
+    mine = [pod for pod in scene.pods() if pod["metadata"]["labels"].get("ray.io/cluster") == name]
+    assert [(gates(pod), GANG in pod["metadata"]["labels"]) for pod in mine] == [([], False)] * 2
+    assert {pod["spec"]["schedulerName"] for pod in mine} == {"default-scheduler"}
+    assert not [one for one in scene.recorder.now(POD_GROUPS) if name in one["metadata"]["name"]]
+    assert not [one for one in scene.recorder.now(EVENTS) if one.get("reportingController", "").startswith("muster")]
+
+
+def test_pilot_team_and_cluster_one_after_the_other(
+    pilot: Scene, team: Scene, others: Scene, install_on_bare: InstallOnBare
+) -> None:
+    """Kueue's pods, in a namespace of the pilot, are the same at the end: nobody has written to them."""
+    kueues = applied.pod("kueues")
+    kueues["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/managed": "true"}
+    kueues["spec"]["schedulingGates"] = [{"name": KUEUES}]
+    pilot.apply(kueues)
+    before = pilot.api.get(PODS.path(pilot.namespace, "kueues"))
+
+    _label(pilot, "pilot")
+    _label(team, "team")
+    values = {
+        "namespaceSelector__matchExpressions[0]__key": "muster",
+        "namespaceSelector__matchExpressions[0]__operator": "In",
+        "namespaceSelector__matchExpressions[0]__values": "{pilot}",
+    }
+    muster = install_on_bare(**values)
+    _assert_managed(pilot, "first")
+    _assert_untouched(team, "early")
+    _assert_untouched(others, "early")
+
+    _go_on(muster, "pilot", "team")
+    _assert_managed(pilot, "second")
+    _assert_managed(team, "second")
+    _assert_untouched(others, "later")
+
+    _go_on(muster)
+    _assert_managed(team, "third")
+    _assert_managed(others, "third")
+    refused = others.try_apply(ray_cluster("lost").label(QUEUE_LABEL, "missing"))
+    assert 'queue "missing" does not exist' in refused
+    # What came before the namespace was selected runs on as it is.
+    assert [gates(pod) for pod in others.pods() if GANG not in pod["metadata"]["labels"]] == [[]] * 4
+    after = pilot.api.get(PODS.path(pilot.namespace, "kueues"))
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
