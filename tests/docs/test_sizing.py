@@ -1,4 +1,4 @@
-"""docs/operations.md, Sizing: what to reckon with covers what was measured, and the chart's values cover both."""
+"""docs/operations.md, Sizing: what to plan for covers what was measured, and the chart's values cover both."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _NUMBER = r"([\d.,]+ ?[kM]?B?)"
 
 
 def _controller() -> tuple[float, float, float]:
-    """Bytes to reckon with: of the process, of each pod of a gang, of each gang."""
+    """Bytes to plan for: of the process, of each pod of a gang, of each gang."""
     whole, each_pod, each_gang = _says(
-        rf"\*\*Controller\*\*: reckon with {_NUMBER}, {_NUMBER} for each pod of a gang and {_NUMBER} for each gang"
+        rf"\*\*Controller\*\*: plan for {_NUMBER}, {_NUMBER} for each pod of a gang and {_NUMBER} for each gang"
     )
     return whole, each_pod, each_gang
 
 
 def _webhook() -> tuple[float, float, float]:
-    """Bytes to reckon with: of the process, for giant objects, of each pod that came without muster."""
+    """Bytes to plan for: of the process, for giant objects, of each pod that came without muster."""
     whole, giant, each_pod = _says(
-        rf"\*\*Webhook\*\*: reckon with {_NUMBER}, {_NUMBER} for giant objects, and {_NUMBER} for each pod"
+        rf"\*\*Webhook\*\*: plan for {_NUMBER}, {_NUMBER} for giant objects, and {_NUMBER} for each pod"
     )
     return whole, giant, each_pod
 
 
-def test_what_to_reckon_with_covers_what_was_measured() -> None:
+def test_what_to_plan_for_covers_what_was_measured() -> None:
     """Each row of the table, with the pods and gangs that it had."""
     whole, each_pod, each_gang = _controller()
     of_webhook, giant, _ = _webhook()
@@ -70,7 +70,7 @@ def test_what_to_reckon_with_covers_what_was_measured() -> None:
     assert memory <= gangs * each_gang
 
 
-def test_the_chart_gives_what_is_reckoned_with() -> None:
+def test_the_chart_gives_what_is_planned_for() -> None:
     """The limits hold it, the requests what is just installed; `docs` and values name the same numbers."""
     whole, each_pod, _ = _controller()
     (pods,) = _says(r"So ([\d,]+) pods take a bit more than half of the limit")

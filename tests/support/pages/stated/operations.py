@@ -46,24 +46,24 @@ _PODS = (
         r"text:charts/muster/templates/deployment-webhook.yaml /--health-port=(\d+)/",
         r"text:charts/muster/templates/deployment-controller.yaml /--health-port=(\d+)/",
     ),
-    _row("it has within the last «10 seconds»", "muster.process.health:_DEAD"),
-    _row("the event loop has turned within the last «5 seconds»", "muster.process.health:_STUCK"),
+    _row("within the last «10 seconds». A separate", "muster.process.health:_DEAD"),
+    _row("within the last «5 seconds», else 503;", "muster.process.health:_STUCK"),
     _row("a process has «a minute» to start", *_probe("startup", "periodSeconds", "failureThreshold"), rule=_fails),
     _row(
-        "when it has not answered at `/healthz` for «a minute»",
+        "has failed for «a minute» (80 seconds",
         *_probe("liveness", "periodSeconds", "failureThreshold"),
         rule=_fails,
     ),
     _row(
-        "(«80 seconds» at most from when it hangs)",
+        "for a minute («80 seconds» at most",
         *_probe("liveness", "periodSeconds", "failureThreshold"),
         "muster.process.health:_DEAD",
         # A question comes just before the loop has been silent for too long.
         rule=lambda period, times, silent: silent + period * (times + 1),
     ),
-    _row("not answered at `/readyz` «three» times", "values:webhook.probes.readiness.failureThreshold"),
+    _row("after `/readyz` has failed «three» times", "values:webhook.probes.readiness.failureThreshold"),
     _row(
-        "three times («12 seconds» at most) until it does",
+        "three times («12 seconds» at most) until it succeeds",
         *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
         "muster.process.health:_STUCK",
         rule=lambda period, times, timeout, silent: period * times + timeout + silent,
@@ -81,12 +81,12 @@ _PODS = (
         "values:webhook.probes.liveness.terminationGracePeriodSeconds",
         "values:controller.probes.liveness.terminationGracePeriodSeconds",
     ),
-    _row("of the limit as installed, «1Gi».", "values:controller.resources.limits.memory"),
-    _row("The limit as installed is «512Mi».", "values:webhook.resources.limits.memory"),
-    _row("followed when its lease is over, about «20 seconds» later", *_LEASE, rule=_taken_over, about=0.02),
+    _row("of the limit, «1Gi» by default", "values:controller.resources.limits.memory"),
+    _row("default limit is «512Mi». A replica", "values:webhook.resources.limits.memory"),
+    _row("by default about «20 seconds» later. A", *_LEASE, rule=_taken_over, about=0.02),
     _row("Kubernetes**: «1.30» is the first", "muster.cli.doctor.volcano:_OLDEST_KUBERNETES"),
     _row("it respects gates since «1.11».", "muster.cli.doctor.volcano:_OLDEST_VOLCANO"),
-    _row("looked for again every «half minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
+    _row("missing CRDs every «half minute», so you", "muster.kube.reflector:Reflector.__init__.absent_retry"),
 )
 
 _BREAKS = (
@@ -96,13 +96,13 @@ _BREAKS = (
         rule=lambda period, times, timeout: period * times + timeout,
     ),
     _row(
-        "after about «a minute» the kubelet starts it anew",
+        "connections, after about «a minute» the kubelet",
         *_probe("liveness", "periodSeconds", "failureThreshold"),
         rule=_fails,
     ),
-    _row("nothing starts for about «20 seconds»; a gang", *_LEASE, rule=_taken_over, about=0.02),
+    _row("starts for about «20 seconds»; then the", *_LEASE, rule=_taken_over, about=0.02),
     _row(
-        "after about «a minute» the kubelet starts one that hangs anew",
+        "write; after about «a minute» the kubelet",
         "values:controller.probes.liveness.periodSeconds",
         "values:controller.probes.liveness.failureThreshold",
         rule=_fails,
@@ -112,7 +112,7 @@ _BREAKS = (
 )
 
 _LIMITS = (
-    _row("follows `Retry-After: «1»`", r'text:webhook/server/app.py /"Retry-After"\] = "(\d+)"/'),
+    _row("apiserver obeys `Retry-After: «1»`: it retries", r'text:webhook/server/app.py /"Retry-After"\] = "(\d+)"/'),
     _row(
         "| «four fifths» of `webhook.timeoutSeconds`",
         "webhook.__main__:_DECISION_SHARE",
@@ -157,12 +157,12 @@ _LIMITS = (
         r"text:charts/muster/files/alerts.yaml /duration_seconds_bucket.*> (\S+)/",
     ),
     _row(
-        "that ends in less than «20 days»",
+        "in less than «20 days» (see [Certificates](#certificates)).",
         r"text:charts/muster/files/alerts.yaml /time\(\) < (\d+) \* 86400/",
         rule=lambda days: days * 86400,
     ),
     _row(
-        "where yours live for less than «20 days»",
+        "for less than «20 days» | |",
         r"text:charts/muster/files/alerts.yaml /time\(\) < (\d+) \* 86400/",
         rule=lambda days: days * 86400,
     ),
@@ -219,27 +219,27 @@ _STORED = (
         about=0.01,
     ),
     _row(
-        "When it has been there for «30 seconds» (`--trust-delay`)",
+        "old one. After «30 seconds» (`--trust-delay`) the",
         "webhook.certificates.trust:RotationTiming.trust_delay",
         "flag:webhook/certificates/options.py --trust-delay",
     ),
     _row(
-        "nobody has needed it for «an hour» (`--authority-overlap`)",
+        "needed it for «an hour» (`--authority-overlap`). After",
         "webhook.certificates.trust:RotationTiming.overlap",
         "flag:webhook/certificates/options.py --authority-overlap",
     ),
-    _row("no longer trusted «an hour» and a minute later", "webhook.certificates.trust:RotationTiming.overlap"),
+    _row("the old one «an hour» and a", "webhook.certificates.trust:RotationTiming.overlap"),
     _row(
-        "no longer trusted an hour and «a minute» later",
+        "an hour and «a minute» later. When",
         "webhook.certificates.trust:RotationTiming.trust_delay",
         # The delay, and what two looks and the write of every configuration take.
         rule=lambda delay: 2 * delay,
     ),
     _row("it serves new files within «two seconds»", "webhook.certificates.mounted:_READ_SECONDS"),
-    _row("stays beside muster's own authority for «an hour»", "webhook.certificates.trust:RotationTiming.overlap"),
+    _row("stay beside its own authority for «an hour»", "webhook.certificates.trust:RotationTiming.overlap"),
     _row("each at most once «an hour»", "webhook.certificates.notices:_HOUR"),
     _row(
-        "| «a quarter» of its life is left",
+        "| `CertificateExpiring` | «a quarter» of its",
         r"text:webhook/certificates/serving.py /total_seconds\(\) \/ (\d+)/",
         rule=lambda n: 1 / n,
     ),
@@ -252,13 +252,13 @@ _STORED = (
 
 _KNOWING = (
     _row(
-        "it is read once, «2» of the apiserver's 5 seconds at most",
+        "reads it once, «2» of the",
         "webhook.__main__:_READ_SHARE",
         "values:webhook.timeoutSeconds",
         rule=lambda share, timeout: share * timeout,
     ),
     _row(
-        "it is read once, «2» of the apiserver's 5 seconds at most",
+        "reads it once, «2» of the",
         "webhook.reviews.knowledge:Knowledge.__init__.read_seconds",
     ),
     _row(
@@ -272,27 +272,27 @@ _KNOWING = (
         "values:webhook.timeoutSeconds",
         rule=lambda share, timeout: share * timeout,
     ),
-    _row("behind its Service «three» times in a second", "webhook.certificates.activation:_TIMES"),
+    _row("through its Service «three» times in", "webhook.certificates.activation:_TIMES"),
     _row(
-        "behind its Service three times in «a second»",
+        "three times in «a second», with the",
         "webhook.certificates.activation:_TIMES",
         "webhook.certificates.activation:_PAUSE_SECONDS",
         rule=lambda times, pause: times * pause,
         about=0.15,
     ),
-    _row("whose gang has lacked pods for «5 seconds» is touched", "controller.nudges:_SILENCE"),
+    _row("lacked pods for «5 seconds» (annotation `muster.dev/nudge`,", "controller.nudges:_SILENCE"),
     _row("whenever «a sixteenth» of the time", "controller.nudges:_SHARE"),
     _row("every «2 seconds» at most", "controller.nudges:_SHORTEST"),
     _row("and every «5 minutes» at least", "controller.nudges:_LONGEST"),
     _row(
-        "after an outage of a minute its pods are there within «5 seconds»",
+        "are there within «5 seconds». For JobSets",
         "controller.nudges:_SHARE",
         # The touch comes within that; the operator has the rest of the time for the pods.
         rule=lambda share: 60 * share,
         about=0.25,
     ),
     _row("«100» at most of one workload at a time", "controller.nudges:_MOST_JOBS"),
-    _row("Of all workloads together «20» a second are touched", "controller.nudges:_PER_SECOND"),
+    _row("It nudges «20» workloads a second in all", "controller.nudges:_PER_SECOND"),
     _row(
         "(`webhook.timeoutSeconds` and «a second» more)",
         r"text:charts/muster/templates/uninstall.yaml /--settle=\{\{ add .Values.webhook.timeoutSeconds (\d+)/",
@@ -304,7 +304,7 @@ _KNOWING = (
         rule=lambda settle, timeout: settle - timeout,
     ),
     _row(
-        "the latest after `webhook.timeoutSeconds` and «150 seconds»",
+        "most `webhook.timeoutSeconds` and «150 seconds». Where steps",
         r"text:charts/muster/templates/uninstall.yaml /activeDeadlineSeconds: \{\{ add \S+ (\d+)/",
     ),
 )
@@ -323,7 +323,7 @@ _ASKS = (
     _row("in pages of «500».", "muster.kube.listing:list_all.page", "muster.kube.listing:list_into.page"),
     _row("in pages of «500».", "muster.kube.client:Client.list_page.limit"),
     _row("is gentle: pages of «25»", "muster.kube.listing:_GENTLE"),
-    _row("after it, «0.1 seconds» at most", "muster.kube.listing:_LONGEST_REST"),
+    _row("the page took, «0.1 seconds» at most", "muster.kube.listing:_LONGEST_REST"),
     _row("after «5» to 10 minutes", "muster.kube.reflector:Reflector.__init__.watch_seconds.0", rule=lambda s: s / 60),
     _row("after 5 to «10 minutes»", "muster.kube.reflector:Reflector.__init__.watch_seconds.1"),
     _row(
@@ -332,29 +332,29 @@ _ASKS = (
         "muster.kube.client:Client.watch.silence",
     ),
     _row("failed | after «0.8 seconds»", r"text:muster/kube/reflector.py /Backoff\((\S+), /"),
-    _row("each time, up to «30 seconds», and by chance", r"text:muster/kube/reflector.py /Backoff\(\S+, (\S+)\)/"),
+    _row("time, up to «30 seconds», with a", r"text:muster/kube/reflector.py /Backoff\(\S+, (\S+)\)/"),
     _row("failed | after 0.8 seconds, «twice» as long each time, up", "muster.kube.backoff:Backoff.__init__.factor"),
-    _row("by chance up to «half» as long again", "muster.kube.backoff:Backoff.__init__.jitter"),
+    _row("up to one «half» | |", "muster.kube.backoff:Backoff.__init__.jitter"),
     _row("not installed | every «half minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
     _row("renews it every «2 seconds»", "values:controller.lease.retryPeriodSeconds"),
-    _row("work failed | after «5 ms»", "muster.kube.workqueue:QueueCore.__init__.base"),
-    _row("work failed | after «5 ms»", "muster.kube.workqueue:WorkQueue.__init__.base"),
-    _row("up to «30 seconds»; 100 gangs a second", "controller.__main__:_LONGEST_RETRY"),
-    _row("«100» gangs a second of those that failed", "muster.kube.workqueue:_RETRIES_PER_SECOND"),
-    _row("«100» gangs a second of those that failed", "muster.kube.workqueue:_RETRIES_AT_ONCE"),
-    _row("worked on at once | «16»;", "controller.__main__:_WORKERS"),
+    _row("failed | after «5 ms», twice as", "muster.kube.workqueue:QueueCore.__init__.base"),
+    _row("failed | after «5 ms», twice as", "muster.kube.workqueue:WorkQueue.__init__.base"),
+    _row("time, up to «30 seconds»; 100 failed", "controller.__main__:_LONGEST_RETRY"),
+    _row("to 30 seconds; «100» failed gangs", "muster.kube.workqueue:_RETRIES_PER_SECOND"),
+    _row("to 30 seconds; «100» failed gangs", "muster.kube.workqueue:_RETRIES_AT_ONCE"),
+    _row("at once | «16»; of one", "controller.__main__:_WORKERS"),
     _row("of one gang «32» gates at once", "muster.kube.burst:CONCURRENT"),
     _row("controller | «50» a second,", "controller.events:_PER_SECOND"),
     _row("50 a second, «200» at once;", "controller.events:_AT_ONCE"),
-    _row("at once; «2,000» wait for their turn", "controller.events:_PENDING"),
-    _row("Of one gang «10» in a row", "controller.events:GANG_AT_ONCE"),
+    _row("200 at once; «2,000» can wait,", "controller.events:_PENDING"),
+    _row("For one gang «10» in a", "controller.events:GANG_AT_ONCE"),
     _row("in a row, and then «one» a minute", "controller.events:GANG_PER_SECOND", rule=lambda rate: rate * 60),
     _row("each once «an hour» at most", "webhook.certificates.notices:_HOUR"),
 )
 
 _BOUNDS = (
-    _row("token anew every «minute», keeps", "muster.kube.config:_REFRESH_SECONDS"),
-    _row("is to begin within «30 seconds»,", "muster.kube.client:Client.watch.open_deadline"),
+    _row("its token every «minute», keeps 64", "muster.kube.config:_REFRESH_SECONDS"),
+    _row("| starts within «30 seconds», takes lines", "muster.kube.client:Client.watch.open_deadline"),
     _row("takes lines of «8 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
     _row(
         "configurations every «10 seconds», at once",
@@ -362,21 +362,21 @@ _BOUNDS = (
         "webhook.certificates.mounted:_CHECK_SECONDS",
     ),
     _row("never sooner than «0.2 seconds» after", "webhook.certificates.trust:_BREATH_SECONDS"),
-    _row("is good from «an hour» before", "muster.process.certificates:_SKEW"),
-    _row("lives at least «3» times as long", "webhook.certificates.options:_SHARE"),
+    _row("are valid from «an hour» before they", "muster.process.certificates:_SKEW"),
+    _row("for at least «3» times as", "webhook.certificates.options:_SHARE"),
     _row(
-        "and a certificate for «a day».", "webhook.certificates.options:_SHORTEST_DAYS", rule=lambda days: days * 86400
+        "for at least «a day». No call", "webhook.certificates.options:_SHORTEST_DAYS", rule=lambda days: days * 86400
     ),
     _row("the Secret holds «4» authorities", "webhook.certificates.rotation:_MOST_AUTHORITIES"),
     _row("and a caBundle «8» at most", "webhook.certificates.trust:_MOST_IN_BUNDLE"),
-    _row("has not fitted them for «a minute».", "webhook.certificates.mounted:_PATIENCE_SECONDS"),
-    _row("said nothing for «0.1 seconds» are closed first", "webhook.server.listener:_SILENT_SECONDS"),
+    _row("matched them for «a minute». Where your", "webhook.certificates.mounted:_PATIENCE_SECONDS"),
+    _row("sent nothing for «0.1 seconds» are closed", "webhook.server.listener:_SILENT_SECONDS"),
     _row("at most «0.75» of them", "webhook.server.listener:_UNPROVEN"),
-    _row("no review was answered for «a second»", "webhook.server.listener:_UNPROVEN_SECONDS"),
-    _row("idle for longest, «0.1 seconds» at least", "webhook.server.listener:_IDLE_SECONDS"),
-    _row("may ask once more for «a second».", "webhook.server.listener:_TELLING_SECONDS"),
-    _row("all were opened, «1» when something was not", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
-    _row("was not, «2» when it could not ask", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
+    _row("answered review for «a second», then the", "webhook.server.listener:_UNPROVEN_SECONDS"),
+    _row("the longest idle, «0.1 seconds» at least;", "webhook.server.listener:_IDLE_SECONDS"),
+    _row("more request for «a second». A second", "webhook.server.listener:_TELLING_SECONDS"),
+    _row("opened all gates, «1» when it", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
+    _row("not open some, «2» when it", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
 )
 
 _IDLE = (
@@ -386,8 +386,8 @@ _IDLE = (
         rule=lambda pause: 60 / pause,
     ),
     _row("«18» a minute of a webhook", "webhook.certificates.trust:_CHECK_SECONDS", rule=lambda pause: 3 * 60 / pause),
-    _row("and «30» of the controller", "values:controller.lease.retryPeriodSeconds", rule=lambda pause: 60 / pause),
-    _row("its watches 2 every «90 seconds», by which", "muster.kube.reflector:Reflector.__init__.silence"),
+    _row("a webhook and «30» of the", "values:controller.lease.retryPeriodSeconds", rule=lambda pause: 60 / pause),
+    _row("watch 2 every «90 seconds», which reopen", "muster.kube.reflector:Reflector.__init__.silence"),
 )
 
 ROWS = (*_PODS, *_ASKS, *_IDLE, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
