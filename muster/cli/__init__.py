@@ -1,4 +1,4 @@
-"""The `muster` command; each subcommand is imported only when it is called, for a quick start."""
+"""The `muster` command. Each subcommand is imported only when it runs, so that start-up stays short."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 when all is well, 1 when something is refused, 2 for want of answer or input."""
+    """Run the command and exit.
+
+    The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
+    read or the cluster does not answer.
+    """
     parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _plan(commands)
@@ -36,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:
-    """What runs a command; `muster version` has no use for any of them, nor one for the others."""
+    """The function that runs a command; only its module is imported."""
     match command:
         case "explain":
             from muster.cli.explain import run  # noqa: PLC0415
@@ -60,10 +64,10 @@ def _runner(command: str) -> Callable[[argparse.Namespace], int]:
 def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "plan",
-        help="show, without a cluster, what muster makes of manifests",
+        help="show what muster would do with manifests; needs no cluster",
         description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
-        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and the TrainJobs' "
-        "runtimes in the input are taken into account; without any Queue nothing is judged by room.",
+        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the "
+        "input are taken into account. Without a Queue in the input, queue limits are not checked.",
     )
     parser.add_argument(
         "-f",
@@ -71,7 +75,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         action="append",
         required=True,
         metavar="FILE",
-        help="manifest, folder of manifests, or - for standard input; may be repeated",
+        help="manifest file, directory of manifests, or - for standard input; can be repeated",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
     _installed(parser)
@@ -79,108 +83,115 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--dra",
         choices=["deny", "warn"],
         default="warn",
-        help="as the chart's value dra, for ResourceClaims",
+        help="what to do with ResourceClaims; must match the chart value `dra`",
     )
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="exit with 3 where a workload is not managed, or something looks misspelled",
+        help="exit with 3 when a workload is not managed, or something looks misspelled",
     )
-    parser.add_argument("--cluster", action="store_true", help="take these from the cluster too")
-    parser.add_argument("--kubeconfig", help="path of the kubeconfig for --cluster; else as kubectl finds it")
+    parser.add_argument(
+        "--cluster", action="store_true", help="also read queues and the other context from the cluster"
+    )
+    parser.add_argument("--kubeconfig", help="path to the kubeconfig for --cluster; default: as for kubectl")
 
 
 def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "release",
-        help="emergency: open muster's gates, whatever the queues say",
-        description="Take muster's scheduling gate off the pods of gangs, so that the scheduler may place them. "
-        "Needs nothing but the apiserver and the rights to list and patch pods, no process of muster or Volcano.",
+        help="emergency: open muster's gates regardless of the queues",
+        description="Remove muster's scheduling gate from the pods of gangs, so that the scheduler can place them. "
+        "It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.",
     )
-    parser.add_argument("gang", nargs="*", metavar="GANG", help="name of a gang's PodGroup")
-    parser.add_argument("--all", action="store_true", help="every gang, of the namespace given or of all of them")
-    parser.add_argument("-n", "--namespace", help='of the gangs; else "default", and with --all everywhere')
-    parser.add_argument("--dry-run", action="store_true", help="have everything checked and nothing changed")
-    parser.add_argument("--kubeconfig", help="path of the kubeconfig; else as kubectl finds it")
+    parser.add_argument("gang", nargs="*", metavar="GANG", help="name of the gang's PodGroup")
+    parser.add_argument("--all", action="store_true", help="every gang, in the given namespace or in all namespaces")
+    parser.add_argument(
+        "-n", "--namespace", help='namespace of the gangs; default: "default", with --all every namespace'
+    )
+    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
 
 
 def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "withdraw",
-        help="take muster out of the cluster: its webhooks first, then every gate; `helm uninstall` does",
-        description="Take muster's webhook configurations away, and its controller's rights, and open every gate until "
-        "none is left; `helm upgrade` brings the first two back. Needs nothing but the apiserver.",
+        help="remove muster from the cluster: its webhooks, then every gate; `helm uninstall` runs this",
+        description="Delete muster's webhook configurations and the permissions of its controller, then open every "
+        "gate. `helm upgrade` restores the first two. It needs only the apiserver.",
     )
     parser.add_argument(
-        "--name", default="muster", help="what the chart names everything by: the release, with muster in it"
+        "--name",
+        default="muster",
+        help="prefix of all object names of the release, as the chart computes it; default: muster",
     )
     parser.add_argument(
         "--settle",
         type=float,
         default=6.0,
         metavar="SECONDS",
-        help="how long a review may have been under way: more than the chart's value webhook.timeoutSeconds",
+        help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
     )
-    parser.add_argument("--kubeconfig", help="path of the kubeconfig; else as kubectl finds it")
+    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
 
 
 def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
-        help="say why a workload waits, runs, or is not muster's",
-        description="Say of a workload where its gang stands and why: what it needs, what its queue has free, who "
-        "holds the rest, and which of its pods are there. It only reads, with the rights that you have, and says which "
-        "are missing.",
+        help="show why a workload waits, runs, or is not managed by muster",
+        description="Show the state of a workload's gang and the reason: what the gang needs, what its queue "
+        "has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and "
+        "names the permissions that are missing.",
     )
     parser.add_argument(
-        "workload", nargs="+", metavar="KIND/NAME", help="such as raycluster/demo; or a pod, or PodGroup"
+        "workload", nargs="+", metavar="KIND/NAME", help="workload, pod or PodGroup, for example raycluster/demo"
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    _cluster(parser, "of the workload")
+    _cluster(parser, "namespace of the workload")
 
 
 def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     queues = commands.add_parser(
         "queues",
-        help="show the queues: what they may hold, what they hold, and who waits",
-        description="Show every queue in its tree, with what it may hold and holds, and how many gangs hold and wait.",
+        help="show the queues: limits, usage, and how many gangs wait",
+        description="Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold "
+        "a claim or wait.",
     )
     queues.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
     watch = commands.add_parser(
         "watch",
-        help="show queues and gangs, and every change, until Ctrl-C",
-        description="Show the queues and all gangs that hold or wait, and draw them anew when anything changes.",
+        help="show queues and gangs, updated on every change, until Ctrl-C",
+        description="Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.",
     )
     for parser in (queues, watch):
-        _cluster(parser, "to look at where you may not see all of them")
+        _cluster(parser, "namespace to read when you cannot list all namespaces")
 
 
 def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "audit",
-        help="list what is there and would be refused, or warned of",
-        description="Judge every workload, Queue and PodGroup that is there as if it were applied now, by the "
-        "webhook's own rules: before the chart is upgraded, or its value validation goes from warn to deny. It changes "
-        "nothing, and what runs goes on.",
+        help="list existing objects that admission would reject or warn about",
+        description="Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were "
+        "applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. "
+        "It changes nothing, and running workloads keep running.",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    parser.add_argument("-n", "--namespace", help="look in this namespace only; else in all of them")
+    parser.add_argument("-n", "--namespace", help="check only this namespace; default: all namespaces")
     parser.add_argument(
-        "--validation", choices=["deny", "warn", "off"], default="deny", help="as the chart's value validation will be"
+        "--validation", choices=["deny", "warn", "off"], default="deny", help="the future chart value `validation`"
     )
     parser.add_argument(
         "--validation-reason",
         action="append",
         default=[],
         metavar="REASON=SEVERITY",
-        help="as one of the chart's value validationReasons will be; may be repeated",
+        help="one entry of the future chart value `validationReasons`; can be repeated",
     )
     parser.add_argument(
         "--excluded-namespace",
         action="append",
         default=[],
         metavar="NAMESPACE",
-        help="as one of the chart's value excludedNamespaces, or its own; may be repeated",
+        help="one entry of the chart value `excludedNamespaces`, or the namespace of muster; can be repeated",
     )
     _connection(parser)
     _installed(parser)
@@ -189,33 +200,40 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="check muster and what it stands on, and say what to do",
-        description="Check a cluster: muster's pods, webhooks, certificates, rights and lease, Volcano, gangs that "
-        "have been held for long, and operators that make gangs themselves. Each finding comes with its cure. A pod "
-        "and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, else 2 "
-        "when not everything could be looked at.",
+        help="check muster and its dependencies, and suggest fixes",
+        description="Check a cluster: muster's pods, webhooks, certificates, permissions and lease, Volcano, gangs "
+        "that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A "
+        "pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 "
+        "when there is none but some checks could not run.",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    parser.add_argument("-n", "--namespace", help="of the dry runs; else that of the kubeconfig's context")
     parser.add_argument(
-        "--held-for", default="1h", metavar="DURATION", help="name gangs that are held for longer; 1h if not said"
+        "-n", "--namespace", help="namespace of the dry runs; default: the namespace of the kubeconfig context"
+    )
+    parser.add_argument(
+        "--held-for",
+        default="1h",
+        metavar="DURATION",
+        help="report gangs that are held for longer than this; default: 1h",
     )
     _connection(parser)
 
 
 def _connection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", help="path of the kubeconfig; else as kubectl finds it")
-    parser.add_argument("--context", help="the kubeconfig's context to use; else its current one")
+    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
+    parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
 
 
 def _cluster(parser: argparse.ArgumentParser, namespace: str) -> None:
-    parser.add_argument("-n", "--namespace", help=f"{namespace}; else that of the kubeconfig's context")
+    parser.add_argument("-n", "--namespace", help=f"{namespace}; default: the namespace of the kubeconfig context")
     _connection(parser)
     _installed(parser)
-    parser.add_argument("--bound", choices=["", "nodes"], default="", help="as the chart's value bound")
+    parser.add_argument("--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`")
 
 
 def _installed(parser: argparse.ArgumentParser) -> None:
-    """What the processes are told by the chart, and nobody who is no administrator can read in the cluster."""
-    parser.add_argument("--default-queue", default="default", help="as the chart's value defaultQueue")
-    parser.add_argument("--gate", choices=["queue", "assemble", "off"], default="queue", help="as the chart's value")
+    """Settings of the installation that only administrators can read from the cluster."""
+    parser.add_argument("--default-queue", default="default", help="must match the chart value `defaultQueue`")
+    parser.add_argument(
+        "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
+    )

@@ -1,4 +1,4 @@
-"""`muster audit`: what of that which is there admission would refuse today, or warn of, by its own rules."""
+"""`muster audit`: lists existing objects that admission would reject or warn about, by the rules of the webhook."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "run"]
 
 _REFUSED, _CANNOT_LOOK = 1, 2
-# Owners before what they own, for they speak for it. Plain pods are not workloads: none is ever judged again.
+# Owners come before the objects that they own, because their labels count for these. Plain pods are not checked again.
 _ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
-# Of metadata that is kept only for what it says of gang scheduling; kubectl puts the whole object there.
+# The audit drops this annotation from the metadata that it keeps: kubectl writes the whole object into it.
 _BULKY = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class _Bare(LocalObject, frozen=True):
-    """An object of which only the metadata makes sense."""
+    """The metadata of an object whose spec cannot be decoded."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -64,10 +64,10 @@ _OTHERS = {_QUEUE: "queues", _POD_GROUP: "podGroups"}
 
 @dataclass(slots=True)
 class Audit:
-    """The objects with findings, by kind, group, namespace and name, and what could not be looked at.
+    """The objects with findings, by kind, group, namespace and name, and the parts that could not be checked.
 
-    Of a workload nothing is kept but what was found, and the metadata of those that speak for others. PodGroups go
-    before queues and workloads, for they say what runs, and who is in a queue.
+    The audit keeps only the findings of a workload, and the metadata of owners whose labels count for other workloads.
+    PodGroups are read before queues and workloads: they show which gangs run, and in which queue.
     """
 
     defaults: Defaults
@@ -82,18 +82,18 @@ class Audit:
 
     @property
     def queues(self) -> QueueAudit:
-        """What is known of PodGroups and queues, when all queues have been learnt."""
+        """The checks of PodGroups and queues; complete once all queues are read."""
         if self._queues is None:
             tree = None if QUEUES in self.unlisted else self.known.queues
             self._queues = QueueAudit(tree, self.defaults.validation)
         return self._queues
 
     def read_pod_group(self, raw: bytes) -> None:
-        """Judge one PodGroup."""
+        """Check one PodGroup."""
         try:
             group = decode(raw, PodGroup)
         except InvalidObjectError as error:
-            self.note(f"one of {POD_GROUPS.full_name} cannot be read: {error}")
+            self.note(f"skipping malformed {POD_GROUPS.full_name}: {error}")
             return
         meta = group.metadata
         found = self.queues.pod_group(group, labels_of(self._context(meta).around.namespace))
@@ -103,18 +103,18 @@ class Audit:
             )
 
     def read_queue(self, raw: bytes) -> None:
-        """Judge one Queue."""
+        """Check one Queue."""
         try:
             queue = decode(raw, Queue)
         except InvalidObjectError:
-            # It was noted when the queues were learnt.
+            # Reading the queues has already noted it.
             return
         found = self.queues.queue(queue)
         if found is not None:
             self._enter(_QUEUE, QUEUES.version, queue.metadata, *found)
 
     def read(self, kind: Kind, raw: bytes) -> None:
-        """Judge one workload; the same again after a list that had to begin anew changes nothing."""
+        """Check one workload; the same workload a second time, from a restarted list, changes nothing."""
         try:
             decoded = decode(raw, kind.decoded)
         except InvalidObjectError as error:
@@ -130,7 +130,7 @@ class Audit:
                 annotations=slim,
                 owner_references=meta.owner_references,
             )
-        # A batch Job or StatefulSet is judged only when its pods join a gang, as the webhook's configuration has it.
+        # As in the webhook configuration, a batch Job or StatefulSet is checked only when its pods join a gang.
         plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
         if plain or meta.namespace in self.excluded or not is_judged(meta):
             return
@@ -138,11 +138,11 @@ class Audit:
         self._enter_workload(kind, meta, verdict.refusals, verdict.warnings)
 
     def _note_unreadable(self, kind: Kind, raw: bytes, error: InvalidObjectError) -> None:
-        """The webhook cannot read it either, and such a request fails; but it sees only what asks for something."""
+        """The webhook cannot decode it either and rejects it, if the workload asks for muster at all."""
         try:
             meta = decode(raw, _Bare).metadata
         except InvalidObjectError:
-            self.note(f"one of {resource_of(kind).full_name} cannot be read: {error}")
+            self.note(f"skipping malformed {resource_of(kind).full_name}: {error}")
             return
         if is_managed(meta, SchedulingPolicy(), self._context(meta).around):
             self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
@@ -183,14 +183,14 @@ class Audit:
     def _context(self, meta: ObjectMeta) -> Context:
         context = self.known.context(meta.namespace, self.defaults)
         if QUEUES not in self.unlisted and context.queue is None:
-            # There are none; a plan, which may have been given none, would judge nothing by them.
+            # The cluster has no queues. A plan without queues skips the queue checks; an audit must not.
             context = replace(context, queue=lambda _: None)
         if PRIORITY_CLASSES not in self.unlisted:
             context = replace(context, priorities=priority_values(self.known.classes.values()))
         return replace(context, around=replace(context.around, owners=self._owners(meta)))
 
     def _owners(self, meta: ObjectMeta) -> tuple[ObjectMeta, ...]:
-        """Who made a workload, the nearest first."""
+        """The owners of a workload, the nearest first."""
         above: list[ObjectMeta] = []
         walk = OwnerWalk(meta.controller)
         for owner in walk:
@@ -203,23 +203,23 @@ class Audit:
         return tuple(above)
 
     def note(self, text: str) -> None:
-        """Remember what is not known, once."""
+        """Add a note about missing information, once."""
         if text not in self.unknown:
             self.unknown.append(text)
 
     def cannot_list(self, resource: Resource, error: ApiError) -> None:
-        """Remember a right that is missing; raises what is no matter of rights."""
+        """Note a missing permission; any other error is raised."""
         if not error.forbidden:
             raise error
         self.unlisted.add(resource)
-        self.note(f"may not list {resource.full_name}: {error}")
+        self.note(f"cannot list {resource.full_name}: {error}")
 
     def unread(self, error: InputError) -> None:
-        """Remember an object that makes no sense: for the webhook it is not there."""
-        self.note(f"{error}; it counts as if it were not there")
+        """Note a malformed object; the webhook ignores such objects, too."""
+        self.note(f"{error}; ignoring it, as the webhook does")
 
     def report(self) -> dict[str, Any]:
-        """Everything, for people and programs."""
+        """The result, for people and programs."""
         names = ("workloads", *_OTHERS.values())
         looked = Counter(_OTHERS.get(key[:2], "workloads") for key in self.looked_at)
         entries: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -236,7 +236,7 @@ class Audit:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster audit`: 1 when something would be refused, 2 when not everything could be looked at."""
+    """The exit code of `muster audit`: 1 when an object would be rejected, 2 when something could not be checked."""
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
         defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate), validation=validation)
@@ -261,7 +261,7 @@ async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
         await learn_all(client, audit.known, audit.cannot_list, audit.unread, arguments.namespace)
         await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
         if arguments.namespace is None and QUEUES not in audit.unlisted:
-            # A second time, after who is in them.
+            # A second time: the checks need the PodGroups of each queue.
             await _each(client, QUEUES, audit.read_queue, None, audit)
         for kind in _ORDER:
 
@@ -274,7 +274,7 @@ async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
 async def _each(
     client: Client, resource: Resource, read: Callable[[bytes], None], namespace: str | None, audit: Audit
 ) -> None:
-    """Every object of the kind, read as its page comes and not kept."""
+    """Read every object of the kind page by page, and keep none."""
     try:
         await list_all(client, resource, read, namespace=namespace, deadline=PATIENCE)
     except ApiError as error:

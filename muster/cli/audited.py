@@ -1,4 +1,4 @@
-"""What `muster audit` found, for people and programs."""
+"""The output of `muster audit`, for people and programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = {Severity.DENY: ("  refused", _RED), Severity.WARN: ("  warning", _YELL
 
 
 def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
-    """Print a report: as json, as yaml, or for people with its sum at the end."""
+    """Print a report: as json, as yaml, or as text with a summary at the end."""
     if not print_data(report, form, out):
         colour = out.isatty()
         for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
@@ -32,7 +32,7 @@ def _print_entry(entry: Mapping[str, Any], out: TextIO, *, colour: bool) -> None
     goes_on = entry["running"] and entry["findings"][0]["severity"] == Severity.DENY
     place = f"{entry['namespace']}/" if entry["namespace"] else ""
     name = printable(f"{entry['kind']} {place}{entry['name']}")
-    print(name + (" (it runs, and goes on)" if goes_on else ""), file=out)
+    print(name + (" (running; it keeps running)" if goes_on else ""), file=out)
     for found in entry["findings"]:
         word, paint = _WORDS[Severity(found["severity"])]
         words = f"{word} ({found['reason']})"
@@ -55,4 +55,4 @@ def _sum(report: Mapping[str, Any]) -> str:
         if looked[key] or key == "workloads"
     ]
     words = f"{', '.join(counted[:-1])} and {counted[-1]}" if counted[1:] else counted[0]
-    return f"{words} looked at: {report['refused']} would be refused, {report['warned']} warned of"
+    return f"{words} checked: {report['refused']} would be refused, {report['warned']} with warnings"

@@ -13,7 +13,7 @@ __all__ = ["aligned"]
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """The rows below their head, every column as wide as it must be; the numbers of those in `right` end alike."""
+    """The rows below their header, each column as wide as its longest cell; columns in `right` are right-aligned."""
     table = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     return [

@@ -1,7 +1,7 @@
-"""`muster explain`: why a workload waits, runs, or is none of muster's business; it reads and never writes.
+"""`muster explain`: why a workload waits, runs, or is not managed by muster. It only reads.
 
-What the controller has written down goes before what is reckoned here from the same objects by the same code: it knows
-more (what it decided a moment ago), and a user may not see all that it sees.
+The state that the controller has recorded takes precedence over the state computed here from the same objects by the
+same code: the controller knows its latest decisions, and a user may not be allowed to read all objects.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EVENTS = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster explain`: 2 when there is no such workload, or the cluster cannot be asked."""
+    """The exit code of `muster explain`: 2 when the workload does not exist, or the cluster does not answer."""
     try:
         entries = asyncio.run(_explain(arguments))
     except (ApiError, ConfigError, UnknownSubjectError, InvalidObjectError) as error:
@@ -72,7 +72,7 @@ async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
-    """All that there is to say of one workload; None where a thing does not apply or is not known."""
+    """The entry of one workload; a field is None when it does not apply or is not known."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
     entry: dict[str, Any] = {
@@ -99,7 +99,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     if subject.kind not in GANG_KINDS and subject.kind.owns_pod_group:
         entry |= {
             "state": str(GangState.NOT_MANAGED),
-            "message": f"muster plans {subject.kind.kind}s, and holds none yet",
+            "message": f"`muster plan` shows {subject.kind.kind}s; muster does not hold their pods",
         }
         return entry
     around = picture.cluster.around(subject.kind, subject.decoded)
@@ -129,7 +129,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
 
 
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
-    """What is said where there is no queue for the gang; None where there is one, or where nobody can see whether."""
+    """The decision for a gang whose queue does not exist; None when it exists, or when queues cannot be read."""
     tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
     if intent is None or not tree or namespace is None or tree.open_to(intent.queue, view.namespace):
         return None
@@ -137,10 +137,10 @@ def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerS
 
 
 def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lost: Decision | None) -> tuple[str, str]:
-    """State and sentence: the controller's own where there are any, else why there are none.
+    """State and message: those that the controller has recorded, else the reason why there are none.
 
-    `why_not` says why the workload is none of muster's, "" where it is; `lost` what is said of a queue that is not
-    there for it, without which the gang gets no PodGroup.
+    `why_not` is the reason why muster does not manage the workload, "" when it does; `lost` is the decision for a gang
+    whose queue does not exist, and which therefore gets no PodGroup.
     """
     group = view.pod_group
     living = [pod for pod in subject.pods if pod.living]
@@ -156,17 +156,20 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     if not workload.active:
         return at_rest(workload)
     if not living:
-        return GangState.ASSEMBLING, "it has no pods yet; its operator makes them, and says in its events why not"
+        return (
+            GangState.ASSEMBLING,
+            "it has no pods yet; if its operator cannot create them, the events of the operator say why",
+        )
     if lost is not None:
         return lost.state, lost.message
     return (
         GangState.ASSEMBLING,
-        "the controller has said nothing of it yet; when that lasts, is muster-controller running?",
+        "the controller has not reported a state yet; if this lasts, check that muster-controller is running",
     )
 
 
 def _queue(view: View, intent: Intent) -> str:
-    """Where it queues: while it is admitted, as it was admitted."""
+    """The queue of the gang; for an admitted gang the queue of its PodGroup."""
     return view.pod_group.spec.queue if view.pod_group is not None and view.ours else intent.queue
 
 
@@ -197,7 +200,7 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
 
 
 def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
-    """What it needs or holds, what is free on every level above it, and who holds the rest."""
+    """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
     ledger, key = snapshot.ledger, view.key
     held = ledger.holds(key)
     position = ledger.position(key, snapshot.now)
@@ -217,7 +220,7 @@ def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: Ledger
     return {
         "needs": as_text(need),
         "holds": None if held is None else as_text(held),
-        # In a part of the cluster nobody can say who stands before whom.
+        # The position is known only when all namespaces can be read.
         "position": {"position": position[0], "waiting": position[1]} if position and picture.whole else None,
         "queues": [
             {

@@ -1,4 +1,4 @@
-"""What `muster explain` found, for people: the answer first, the numbers below it."""
+"""The text output of `muster explain`: the answer first, then the numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: float) -> None:
-    """Print every entry; `now` is the wall clock's, for the age of events."""
+    """Print every entry; `now` is the wall-clock time in seconds, for the age of events."""
     colour = out.isatty()
     for number, entry in enumerate(entries):
         if number:
@@ -51,7 +51,7 @@ def _details(entry: Mapping[str, Any], now: float) -> Iterator[str]:
         yield ""
         names = ("wanted", "minimum", "there", "gated", "bound")
         rows = [[role["name"], *(str(role[name]) for name in names)] for role in entry["roles"]]
-        yield from _indented(["ROLE", "WANTED", "MIN", "THERE", "GATED", "BOUND"], rows, right=range(1, 6))
+        yield from _indented(["ROLE", "WANTED", "MIN", "PODS", "GATED", "BOUND"], rows, right=range(1, 6))
     if entry["queues"]:
         yield ""
         rows = [
@@ -77,17 +77,17 @@ def _details(entry: Mapping[str, Any], now: float) -> Iterator[str]:
             [_age(event["time"], now), event["reason"], event["from"].removesuffix("/controller"), event["note"]]
             for event in entry["events"]
         ]
-        yield from _indented(["SEEN", "EVENT", "FROM", "NOTE"], rows)
+        yield from _indented(["LAST SEEN", "REASON", "FROM", "MESSAGE"], rows)
     if entry["unknown"]:
         yield ""
-        yield from (f"  not known: {unknown}" for unknown in entry["unknown"])
+        yield from (f"  unknown: {unknown}" for unknown in entry["unknown"])
 
 
 def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
     gang, scheduling, position = entry["gang"], entry["scheduling"], entry["position"]
     if gang is not None:
         said = f"PodGroup {gang['podGroup']}"
-        phase = f", {gang['phase']} by Volcano" if gang["phase"] else ""
+        phase = f", phase {gang['phase']}" if gang["phase"] else ""
         yield (
             f"  {'gang':<10} {said}, minMember {gang['minMember']}{phase}"
             if gang["exists"]

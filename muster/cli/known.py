@@ -1,4 +1,4 @@
-"""What a plan knows beside the workloads (queues, classes, namespaces, quotas), of the input or of a cluster."""
+"""The context of a plan: queues, priority classes, namespaces and quotas, from the input or from a cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["PlanContext", "from_cluster"]
 
 @dataclass(slots=True)
 class PlanContext:
-    """The context of a plan. Without any queue nothing is judged by queues; without any class none is unknown."""
+    """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted."""
 
     queues: QueueTree = field(default_factory=QueueTree)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class PlanContext:
     schemas: Schemas = field(default_factory=Schemas)
 
     def learn(self, document: Document) -> bool:
-        """Take in a document; False when it is of no kind that says anything here. Raises InputError."""
+        """Add a document to the context; False for a kind that is not context. Raises InputError."""
         group = document.api_version.rpartition("/")[0]
         try:
             match group, document.kind:
@@ -84,7 +84,7 @@ class PlanContext:
         return False
 
     def context(self, namespace: str, defaults: Defaults) -> Context:
-        """What the rules need to judge a workload of that namespace."""
+        """The context of the rules for a workload in that namespace."""
         around = self.namespaces.get(namespace, ObjectMeta(name=namespace))
         return Context(
             queue=partial(self.queues.place, namespace=labels_of(around)) if self.queues else None,
@@ -101,7 +101,7 @@ class PlanContext:
 
 
 def _check(limits: LimitRange) -> None:
-    """Raises InvalidObjectError for amounts that are none: later they would be taken for the pods' own."""
+    """Raises InvalidObjectError for malformed quantities, which would later look like an error of the pods."""
     for index, item in enumerate(limits.spec.limits):
         for name, amounts in (
             ("default", item.default),
@@ -113,11 +113,11 @@ def _check(limits: LimitRange) -> None:
 
 
 def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
-    """The context that a cluster gives, with the fields of these kinds, each an `apiVersion` and a `kind`.
+    """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
-    Raises InputError saying what could not be read.
+    Raises InputError for a part that cannot be read.
     """
-    # Only here: without a cluster nobody should pay for the client's start.
+    # Imported here, so that a plan without a cluster does not pay for the start of the client.
     import asyncio  # noqa: PLC0415
 
     from muster.cli.reading import learn_all, learn_fields  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""PodGroups that would go on holding pods when muster is gone, as they have to be then.
+"""Loosens PodGroups that would hold pods for ever once muster is uninstalled.
 
-A gang of which a part was made while muster was there, and the rest after it, would never be whole for its scheduler;
-and pods that were made while no controller ran are bound to a PodGroup that nobody has made. Neither would ever start.
+If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang. Pods that
+were created while no controller ran name a PodGroup that does not exist. Neither would ever start.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LOOSE = {"spec": {"minMember": 1, "minTaskMember": None, "minResources": None}}
 
 
 async def loosen(client: Client, pods: Iterable[Pod]) -> None:
-    """Let every gang with a pod that has no node start with what is there of it; says what was done, and what was not.
+    """Let each gang with an unplaced pod start with its existing pods; prints each change and each failure.
 
-    Gangs that are whole stay gangs: their scheduler starts them together, as it would have.
+    Complete gangs stay gangs: the scheduler starts them together.
     """
     gangs: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -45,7 +45,10 @@ async def loosen(client: Client, pods: Iterable[Pod]) -> None:
     try:
         listed = await list_objects(client, POD_GROUPS, PodGroup)
     except ApiError as error:
-        print(f"muster withdraw: PodGroups: {error}; the pods wait for their scheduler", file=sys.stderr)
+        print(
+            f"muster withdraw: cannot list PodGroups: {error}; incomplete gangs keep waiting for the scheduler",
+            file=sys.stderr,
+        )
         return
     groups = {(group.metadata.namespace, group.metadata.name): group for group in listed}
 
@@ -55,12 +58,12 @@ async def loosen(client: Client, pods: Iterable[Pod]) -> None:
         try:
             if group is None:
                 await client.create(POD_GROUPS, substitute(name, members), namespace)
-                print(f"{namespace}/{name}: its pods had no PodGroup, and have one now")
+                print(f"{namespace}/{name}: created the missing PodGroup of its pods")
             elif not is_whole(group, members):
                 await client.merge_patch(POD_GROUPS, name, _LOOSE, namespace)
-                print(f"{namespace}/{name}: not all of its pods are there; it starts with those that are")
+                print(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
         except ApiError as error:
-            # In a namespace that is being deleted the pods go as well.
+            # A terminating namespace deletes the pods as well.
             if not (error.already_exists or error.namespace_terminating):
                 print(f"muster withdraw: podgroup {namespace}/{name}: {error}", file=sys.stderr)
 
@@ -68,7 +71,7 @@ async def loosen(client: Client, pods: Iterable[Pod]) -> None:
 
 
 def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:
-    """Whether the scheduler finds all that the PodGroup asks for among these pods."""
+    """Whether these pods satisfy minMember and minTaskMember of the PodGroup."""
     roles = Counter(pod.metadata.annotations.get(TASK_SPEC, "") for pod in members)
     return len(members) >= group.spec.min_member and all(
         roles[role] >= count for role, count in group.spec.min_task_member.items()
@@ -76,7 +79,7 @@ def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:
 
 
 def substitute(name: str, members: Sequence[Pod]) -> dict[str, Any]:
-    """A PodGroup that holds nobody back, for pods that are bound to one of that name; it goes with their workload."""
+    """A PodGroup with minMember 1 for pods that name a missing one; their workload owns it."""
     queues = (pod.metadata.labels.get(QUEUE_LABEL) for pod in members)
     metadata: dict[str, Any] = {"name": name, "labels": {MANAGED_BY: MUSTER}}
     owners = {owner.uid: owner for pod in members for owner in _owners(pod)}

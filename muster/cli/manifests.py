@@ -1,4 +1,4 @@
-"""Reads manifests as kubectl does: files, folders, standard input, several documents, Lists, YAML or JSON."""
+"""Reads manifests as kubectl does: files, directories, standard input, several documents, Lists, YAML or JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["Document", "InputError", "read_manifests"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-# Well above what the apiserver takes of one object, and far below what would hurt.
+# In bytes: well above the limit of the apiserver for one object, and small enough to read into memory.
 _LARGEST_FILE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of the input and where it stood."""
+    """One object of the input and its position."""
 
     source: str
     manifest: dict[str, Any]
@@ -38,7 +38,7 @@ class Document:
 
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
-    """All objects of these files and folders, in order; raises InputError."""
+    """All objects of these files and directories, in order; raises InputError."""
     documents: list[Document] = []
     for name in names:
         for source, text in _texts(name):
@@ -57,7 +57,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
     if not files:
-        raise InputError(f"{name}: no manifests in this folder ({', '.join(_SUFFIXES)})")
+        raise InputError(f"{name}: no manifests in this directory ({', '.join(_SUFFIXES)})")
     for file in files:
         try:
             with file.open("rb") as opened:
@@ -82,10 +82,10 @@ def _decoded(source: str, data: bytes) -> str:
 
 def _objects(source: str, manifest: Any) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds
     if not isinstance(manifest, dict):
-        raise InputError(f"{source}: an object was expected, found {type(manifest).__name__}")
+        raise InputError(f"{source}: expected an object, found {type(manifest).__name__}")
     kind, items = manifest.get("kind"), manifest.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-        # In a list of one kind, as the apiserver gives it (RayClusterList), the items may leave out what they are.
+        # In a list of one kind from the apiserver (RayClusterList), the items may lack apiVersion and kind.
         common = {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(items):
             yield from _objects(f"{source}, item {number + 1}", {**common, **item} if isinstance(item, dict) else item)

@@ -1,4 +1,4 @@
-"""Where a command prints what it found, and for programs how: as JSON or as YAML."""
+"""Prints the result of a command as JSON or YAML, and survives a reader that stops early."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["as_long_as_read", "print_data"]
 
 @contextmanager
 def as_long_as_read() -> Iterator[None]:
-    """What the block prints may be more than the reader wants (`| head`): the exit code is that of the whole anyway."""
+    """Ignore a closed pipe (`| head`) in the block, so that it does not change the exit code."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # What Python still holds must go somewhere when it ends.
+        # Python flushes its buffer at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes what stands twice twice, as people would."""
+    """Writes a repeated value in full each time, without anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """No value gets a name of its own."""
+        """Whether to write a value without an anchor: always."""
         del data
         return True
 
 
 def print_data(said: Any, form: str, out: TextIO) -> bool:  # noqa: ANN401
-    """Print it whole and in its order, as `json` or `yaml`; False for any other form, which is the command's own."""
+    """Print the data in order as `json` or `yaml`; False for any other form, which the command prints itself."""
     if form == "json":
         print(json.dumps(said, indent=2), file=out)
     elif form == "yaml":

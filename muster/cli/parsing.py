@@ -1,8 +1,7 @@
-"""Turns text into objects: YAML as kubectl reads it, and JSON, in one pass each and with what hurts refused.
+"""Parses YAML as kubectl reads it, and JSON, in one pass each, and refuses dangerous input.
 
-Refused are depth without end, aliases that multiply, keys that stand twice (whichever is meant, the other one was not),
-numbers that JSON has not, and tags that are more than plain values. All of it costs time and memory in proportion to
-the text, and the message says on which line.
+It refuses excessive nesting, aliases that multiply, duplicate keys, numbers that JSON cannot express, and tags beyond
+plain values. Time and memory stay proportional to the text, and each message names the line.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InputError", "parse"]
 
-# Manifests are a handful of levels deep and have thousands of values, not millions.
+# Real manifests have a handful of levels and thousands of values, not millions.
 _DEEPEST = 100
 _MOST_VALUES = 2_000_000
 
@@ -28,7 +27,7 @@ _TAG = "tag:yaml.org,2002:"
 _SCALARS = {f"{_TAG}{name}" for name in ("bool", "float", "int", "null", "str")}
 _NUMBERS = (f"{_TAG}float", f"{_TAG}int")
 _LONGEST_NUMBER = 400
-_EXACT = 2.0**53  # from here on a float may stand for another integer than was written
+_EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
 _COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
 
@@ -38,11 +37,11 @@ class InputError(Exception):
 
 
 class _UnplacedError(InputError):
-    """The message does not say which line it is."""
+    """An InputError whose message does not name the line."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML in C where there is C; a time stays the text that it is, as for kubectl."""
+    """Reads YAML with libyaml when it is available; a timestamp stays text, as for kubectl."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
@@ -51,9 +50,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
-    """Every document of a text that is not empty, and where it stands; raises InputError.
+    """Every non-empty document of a text with its position; raises InputError.
 
-    A source named `.json` is JSON. Any other text that begins as JSON and is JSON is read so, which is far quicker;
+    A source named `.json` is JSON. Other text that starts like JSON is parsed as JSON first, which is far faster;
     everything else is YAML.
     """
     named = source.endswith(".json")
@@ -63,7 +62,7 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
     try:
         documents = list(_json(source, text))
     except _UnplacedError:
-        # JSON is YAML, whose parser knows the line; and it may be flow style of YAML.
+        # The YAML parser also reads JSON and knows the line; the text may also be YAML in flow style.
         documents = list(_yaml(source, text, json_only=named))
         if named:
             raise
@@ -95,18 +94,18 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[
 
 
 class _Document:
-    """One YAML document, built from the parser's events: half the time of PyYAML's nodes and constructors."""
+    """One YAML document, built from parser events: half the time of the nodes and constructors of PyYAML."""
 
     def __init__(self, loader: Any, where: str, *, json_only: bool) -> None:  # noqa: ANN401 - PyYAML has no types for C
         self._next = loader.get_event
         self._plain = _number_or_word if json_only else _plain
         self._where = where
-        # What has an anchor, and for how many values it stands; None while it is not complete.
+        # Each anchor's value and its number of values; None while the value is incomplete.
         self._named: dict[str, tuple[Any, int] | None] = {}
         self._values = 0
 
     def read(self) -> Any:  # noqa: ANN401 - whatever the document holds
-        """The document's value, after its start; raises InputError."""
+        """The value of the document, after its start event; raises InputError."""
         return self._value(self._next(), 0)
 
     def _refusal(self, event: Any, problem: str) -> InputError:  # noqa: ANN401
@@ -126,7 +125,7 @@ class _Document:
             if depth == _DEEPEST:
                 raise self._refusal(event, f"nested more than {_DEEPEST} deep")
             if event.tag not in _COLLECTIONS:
-                raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} has no place in a manifest")
+                raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} is not allowed in a manifest")
             if event.anchor is not None:
                 self._named[event.anchor] = None
             value = (self._mapping if kind is yaml.MappingStartEvent else self._sequence)(depth + 1)
@@ -137,15 +136,15 @@ class _Document:
     def _count(self, event: Any, size: int) -> None:  # noqa: ANN401
         self._values += size
         if self._values > _MOST_VALUES:
-            raise self._refusal(event, f"more than {_MOST_VALUES} values, those of aliases counted each time")
+            raise self._refusal(event, f"more than {_MOST_VALUES} values, with aliases expanded")
 
     def _alias(self, event: Any) -> tuple[Any, int]:  # noqa: ANN401
         try:
             named = self._named[event.anchor]
         except KeyError:
-            raise self._refusal(event, f'alias "{event.anchor[:80]}" stands for nothing') from None
+            raise self._refusal(event, f'unknown alias "{event.anchor[:80]}"') from None
         if named is None:
-            raise self._refusal(event, f'alias "{event.anchor[:80]}" stands for what it is part of')
+            raise self._refusal(event, f'alias "{event.anchor[:80]}" refers to a value that contains it')
         return named
 
     def _scalar(self, event: Any) -> Any:  # noqa: ANN401
@@ -157,7 +156,7 @@ class _Document:
         except ValueError as error:
             raise self._refusal(event, str(error)) from error
         if event.tag not in _UNTAGGED:
-            raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} has no place in a manifest")
+            raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} is not allowed in a manifest")
         return event.value
 
     def _sequence(self, depth: int) -> list[Any]:
@@ -172,38 +171,38 @@ class _Document:
         while type(event := self._next()) is not yaml.MappingEndEvent:
             key = self._value(event, depth)
             if key == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
-                # May stand more than once.
+                # The key << may be repeated.
                 merged += self._mappings(event, self._value(self._next(), depth))
                 continue
             if type(key) is not str:
                 key = self._key(event, key)
             if key in values:
-                raise self._refusal(event, f'key "{key[:80]}" stands twice')
+                raise self._refusal(event, f'duplicate key "{key[:80]}"')
             values[key] = self._value(self._next(), depth)
-        # Own keys go before merged ones, and of those the first.
+        # Own keys override merged keys, and earlier merges override later ones.
         base: dict[str, Any] = {}
         for one in reversed(merged):
             base |= one
         return base | values if base else values
 
     def _key(self, event: Any, key: Any) -> str:  # noqa: ANN401
-        """A key that is no text as kubectl takes it: `1` and `true` are text in JSON."""
+        """A key that is not a string, converted as kubectl does: `1` and `true` become strings."""
         if type(key) is bool:
             return "true" if key else "false"
         if type(key) in (int, float):
             return str(key)
-        raise self._refusal(event, "a key that is no text")
+        raise self._refusal(event, "a key that is not a string")
 
     def _mappings(self, event: Any, value: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         found = value if type(value) is list else [value]
         if not all(type(one) is dict for one in found):
-            raise self._refusal(event, "<< takes mappings")
+            raise self._refusal(event, "<< needs mappings")
         return found
 
 
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> Any:  # noqa: ANN401 - text, a number, true, false or nothing
-    """What a scalar without quotes stands for."""
+    """The value of a scalar without quotes."""
     for tag, pattern in _Loader.yaml_implicit_resolvers.get(text[:1], ()):
         if pattern.match(text):
             return _constructed(tag, text)
@@ -211,26 +210,26 @@ def _plain(text: str) -> Any:  # noqa: ANN401 - text, a number, true, false or n
 
 
 def _constructed(tag: str, text: str) -> Any:  # noqa: ANN401
-    # Numbers to base 60 have gone from YAML, and kubectl takes them for text as well.
+    # YAML 1.2 has no numbers to base 60, and kubectl reads them as text.
     if tag not in _SCALARS or (tag in _NUMBERS and ":" in text):
         return text
     if tag in _NUMBERS and len(text) > _LONGEST_NUMBER:
-        raise ValueError(f"{text[:20]}... is too long a number")
+        raise ValueError(f"{text[:20]}... is too long for a number")
     value = _Loader.yaml_constructors[tag](yaml.constructor.SafeConstructor(), yaml.ScalarNode(tag, text))
     if type(value) is not float:
         return value
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number that JSON has")
+        raise ValueError(f"{text} is not a JSON number")
     return _whole(value)
 
 
 def _number_or_word(text: str) -> Any:  # noqa: ANN401
-    """What a scalar without quotes stands for in JSON."""
+    """The value of a JSON scalar without quotes."""
     return json.loads(text, parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
 
 
 _BETWEEN = re.compile(r"(?:\s|^---[ \t]*(?=\r?$))*", re.MULTILINE)
-# Half of a pair stands for no character, and cannot be printed.
+# Half of a surrogate pair is not a character and cannot be printed.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -249,7 +248,7 @@ def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
         except RecursionError:
             raise _UnplacedError(f"{where}: nested more than {_DEEPEST} deep") from None
         except UnicodeEncodeError:
-            raise _UnplacedError(f"{where}: half of a surrogate pair is no text") from None
+            raise _UnplacedError(f"{where}: half of a surrogate pair is not valid text") from None
         except ValueError as error:
             raise _UnplacedError(f"{where}: {error}") from error
         _check_depth(where, value)
@@ -275,30 +274,30 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f'key "{twice[:80]}" stands twice')
+        raise ValueError(f'duplicate key "{twice[:80]}"')
     return found
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:80]} is no number that JSON has")
+        raise ValueError(f"{text[:80]} is not a JSON number")
     return _whole(value)
 
 
 def _whole(value: float) -> float:
-    """The number as kubectl hands it on: `1.0` is 1, and may stand where an integer must."""
+    """The number as kubectl sends it: `1.0` becomes 1, and is valid for an integer field."""
     return int(value) if abs(value) < _EXACT and value.is_integer() else value
 
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise ValueError(f"{text[:20]}... is too long a number")
+        raise ValueError(f"{text[:20]}... is too long for a number")
     return int(text)
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number that JSON has")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(

@@ -1,6 +1,6 @@
-"""What a user may see of the cluster, in the controller's own stores, and in words what he may not.
+"""The part of the cluster that a user may read, in the stores of the controller, and notes about the rest.
 
-The ledger is made from it as a leader makes his at the beginning of a term: the same objects, the same rules.
+The ledger is built as a new leader builds it: from the same objects, by the same rules.
 """
 
 from __future__ import annotations
@@ -33,22 +33,26 @@ if TYPE_CHECKING:
 __all__ = ["LedgerSnapshot", "Picture", "look"]
 
 _CONSEQUENCES = {
-    "queues.scheduling.volcano.sh": "limits, and what is free, are unknown",
-    "priorityclasses.scheduling.k8s.io": "priorities count as 0, so that positions may be wrong",
-    "limitranges": "what they give to containers that ask for nothing is unknown",
-    "resourcequotas": "what they still allow is unknown",
-    "runtimeclasses.node.k8s.io": "what pods take beside their containers (overhead) is unknown",
-    "namespaces": "what the namespace says of its gangs (a queue, opting in or out) is unknown",
+    "queues.scheduling.volcano.sh": "limits and free resources are unknown",
+    "priorityclasses.scheduling.k8s.io": "all priorities count as 0, and positions may be wrong",
+    "limitranges": "their default requests are unknown",
+    "resourcequotas": "their limits are unknown",
+    "runtimeclasses.node.k8s.io": "the overhead of pods is unknown",
+    "namespaces": "the settings of the namespace (its queue, opting in or out) are unknown",
 }
 
 
 @dataclass(slots=True)
 class Picture:
-    """The stores as they are now; `missing` are the rights that were missing, each with what that means.
+    """The stores as they are now, and what is unknown.
 
-    `whole` tells whether every namespace was seen: else what others hold, and who waits before whom, is unknown.
-    `scopes` gives for every store that could be read the namespace that was, None for all of them. `defaults` and
-    `by_nodes` are what muster was installed with: what holds where nobody says anything, whether the nodes bound all.
+    :ivar cluster: the stores
+    :ivar nodes: the sum of what the nodes can give; None when the nodes do not limit admission, or cannot be read
+    :ivar missing: the missing permissions, each with its consequence
+    :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
+    :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
+    :ivar defaults: the defaults of the installation, from the options of the command
+    :ivar by_nodes: whether the installation limits admission by the nodes (chart value `bound: nodes`)
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -61,18 +65,18 @@ class Picture:
 
     @classmethod
     def begun(cls, arguments: argparse.Namespace) -> Picture:
-        """A picture of nothing yet, of a cluster that has muster as the command's options say."""
+        """An empty picture, with the settings of the installation from the options of the command."""
         defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate))
         return cls(defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
-        """The ledger of all gangs in sight, at `now` in seconds of the wall clock."""
+        """The ledger of all visible gangs, at `now` in seconds of the wall clock."""
         snapshot = LedgerSnapshot(Ledger(), {}, now)
         for queue in self.cluster.queues:
             try:
                 snapshot.ledger.set_queue(read_queue(queue))
             except InvalidObjectError as error:
-                self.note(f"queue {queue.metadata.name} cannot be read, and nothing new starts there: {error}")
+                self.note(f"queue {queue.metadata.name} is malformed, and no gang starts in it: {error}")
         snapshot.ledger.bound(self.nodes)
         priorities = self.cluster.priorities()
         for key in self.cluster.gangs():
@@ -81,14 +85,14 @@ class Picture:
         return snapshot
 
     def note(self, text: str) -> None:
-        """Remember what is not known, once."""
+        """Add a note about missing information, once."""
         if text not in self.missing:
             self.missing.append(text)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSnapshot:
-    """The ledger, and every gang in it as it stands."""
+    """The ledger, and the view of every gang in it."""
 
     ledger: Ledger
     views: dict[GangKey, View]
@@ -96,7 +100,7 @@ class LedgerSnapshot:
 
 
 async def look(client: Client, namespace: str, picture: Picture) -> None:
-    """Put all into the picture that a decision rests on: from everywhere where that is allowed, else of the namespace.
+    """Read everything that a decision depends on: from all namespaces when allowed, else from `namespace`.
 
     Raises ApiError when the apiserver does not answer.
     """
@@ -109,11 +113,11 @@ async def look(client: Client, namespace: str, picture: Picture) -> None:
         picture.nodes = await _nodes(client, picture)
 
 
-_UNREADABLE = "."  # no namespace's name
+_UNREADABLE = "."  # not a valid namespace name
 
 
 async def _list(client: Client, watched: Watched, namespace: str, picture: Picture) -> str:
-    """Fill a store; gives the namespace that was read, "" for all."""
+    """Fill a store; returns the namespace that was read, "" for all namespaces."""
     resource, name = watched.resource, watched.resource.full_name
     scopes = ("", namespace) if resource.namespaced else ("",)
     for scope in scopes:
@@ -128,7 +132,7 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Pictu
             )
         except ApiError as error:
             if error.not_found:
-                # The kind is not installed: there are none.
+                # The kind is not installed.
                 watched.store.replace_all([])
                 return ""
             if not error.forbidden:
@@ -137,19 +141,19 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Pictu
         watched.store.replace_all(found)
         if scope:
             picture.whole = False
-            picture.note(f'may not list {name} in all namespaces, only in "{scope}": what is elsewhere is unknown')
+            picture.note(f'cannot list {name} in all namespaces, only in "{scope}": other namespaces are unknown')
         return scope
     watched.store.replace_all([])
     if resource == NAMESPACES and await _one_namespace(client, namespace, picture):
         return _UNREADABLE
     where = f' in "{namespace}"' if resource.namespaced else ""
     picture.whole = picture.whole and not resource.namespaced
-    picture.note(f"may not list {name}{where}: {_CONSEQUENCES.get(name, 'they are unknown')}")
+    picture.note(f"cannot list {name}{where}: {_CONSEQUENCES.get(name, 'they are unknown')}")
     return _UNREADABLE
 
 
 async def _one_namespace(client: Client, name: str, picture: Picture) -> bool:
-    """Read the namespace that is looked at; what others say of their gangs is with their gangs."""
+    """Read only this namespace; False when that is not allowed, or it does not exist."""
     try:
         found = decode(await client.get(NAMESPACES, name), Namespace)
     except ApiError as error:
@@ -168,6 +172,6 @@ async def _nodes(client: Client, picture: Picture) -> Resources | None:
     except ApiError as error:
         if not error.forbidden:
             raise
-        picture.note("may not list nodes, or pods in all namespaces: what the nodes can give is unknown")
+        picture.note("cannot list nodes, or pods in all namespaces: the capacity of the nodes is unknown")
         return None
     return room.free()

@@ -1,4 +1,4 @@
-"""`muster plan`: what the webhook would answer and the controller would write, by the same code, without a cluster."""
+"""`muster plan`: the answer of the webhook and the PodGroup of the controller, by the same code, without a cluster."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 __all__ = ["plan", "run"]
 
 _REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
-# What `--strict` takes for a slip, beside a workload that is none of muster's.
+# The findings that `--strict` counts, beside workloads that muster does not manage.
 _SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
 _WHY_NOT = "not managed: because "
-# What stands in a name where the apiserver will put five letters of its own.
+# Stands for the five letters that the apiserver appends to a generateName.
 _GENERATED = "xxxxx"
-# Of a generateName the apiserver takes no more than leaves room for them in a label.
+# The apiserver cuts a longer generateName, so that the name fits into a label.
 _LONGEST_PREFIX = 58
 
 
@@ -87,10 +87,10 @@ def _print(entries: list[dict[str, Any]], form: str) -> None:
 
 
 def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None) -> list[dict[str, Any]]:
-    """One entry per workload, and per Queue in which something is found, in the order of the input.
+    """One entry per workload, and per Queue with a finding, in input order.
 
-    Documents of other kinds are context, or noted on standard error. `known` is context from elsewhere; what the
-    documents say goes before it.
+    Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
+    cluster; the documents override it.
     """
     documents = list(documents)
     known = known or PlanContext()
@@ -105,7 +105,9 @@ def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext |
         elif meant := near_kind(document):
             entries.append(_not_managed(document, meant))
         else:
-            _note(f"{document.source}: muster has no rules for {document.api_version} {document.kind}; skipped")
+            _note(
+                f"{document.source}: skipping {document.api_version} {document.kind}: muster does not handle this kind"
+            )
     return entries
 
 
@@ -137,9 +139,9 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     queue = verdict.intent.queue if verdict.intent else ""
     where = f'namespace "{meta["namespace"]}" ({NAMESPACE_SELECTOR})'
     if context.queue and known.queues.get(queue) and context.queue(queue) is None:
-        # In a cluster such a user is told no more than the verdict; whoever has the queue's manifest may know.
+        # On a cluster the verdict does not reveal such a queue; the owner of its manifest may know.
         unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
-        why = f'is below "{unknown[0]}", which is not there' if unknown else f"is not open to {where}"
+        why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
         _note(f'{document.source}: queue "{queue}" {why}')
     if verdict.workload and verdict.intent and verdict.gang:
         entry["intent"] = _intent(verdict.intent)
@@ -152,7 +154,7 @@ def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]
     manifest = SCHEDULERS[intent.scheduler].pod_group(gang, intent, workload)
     for owner in manifest["metadata"].get("ownerReferences", ()):
         if not owner["uid"]:
-            # Nobody knows it before the workload exists.
+            # Unknown before the workload exists.
             del owner["uid"]
     return manifest
 
@@ -174,7 +176,7 @@ def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> 
 
 
 def _metadata(document: Document) -> dict[str, Any]:
-    """The metadata of a workload, with a name and a namespace that the apiserver would take; else InputError."""
+    """The metadata of a workload with a valid name and namespace; else raises InputError."""
     meta = document.manifest.get("metadata")
     meta = dict(meta) if isinstance(meta, dict) else {}
     if not meta.get("name") and meta.get("generateName"):
@@ -184,7 +186,7 @@ def _metadata(document: Document) -> dict[str, Any]:
         found = meta.get(field) or ""
         if not (isinstance(found, str) and is_object_name(found)):
             raise InputError(
-                f'{document.source}: metadata.{field}: "{str(found)[:80]}" is no name; '
+                f'{document.source}: metadata.{field}: "{str(found)[:80]}" is not a valid name; '
                 "use at most 253 lower-case letters, digits, - and ."
             )
     return meta
@@ -196,9 +198,9 @@ def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]
     if why_not:
         message = f"{_WHY_NOT}{why_not}"
     elif verdict.intent and not SCHEDULERS[verdict.intent.scheduler].queues:
-        message = message or f"{verdict.intent.scheduler} knows no queues: not judged by room"
+        message = message or f"{verdict.intent.scheduler} has no queues: queue limits are not checked"
     elif verdict.allowed and context.queue is None:
-        message = "no Queue in the input: not judged by what its queue can hold"
+        message = "no Queue in the input: queue limits are not checked"
     return {
         "allowed": verdict.allowed,
         "managed": not why_not,
@@ -261,13 +263,13 @@ def _intent(intent: Intent) -> dict[str, Any]:
 def _patch(
     spec: RoleSpec, workload: Workload, gang: Gang, intent: Intent, context: Context
 ) -> list[dict[str, Any]] | None:
-    """The patch of a pod of that role, applied once to see that it does what it should; None where it is left alone."""
+    """The patch of a pod of that role, applied once as a self-check; None when muster does not change the pod."""
     if not workload.kind.owns_gang:
         return None
     scheduler = SCHEDULERS[intent.scheduler]
     template = spec.template
     priorities = context.priorities or {}
-    # As the pod comes to the webhook: made by the operator, and defaulted by the apiserver.
+    # The pod as the webhook receives it: created by the operator, with the defaults of the apiserver.
     pod = Pod(
         metadata=ObjectMeta(
             namespace=gang.namespace,
@@ -296,11 +298,11 @@ def _patch(
     held = spec.gated and gate is not GateMode.OFF
     member = membership(spec, gang, intent, scheduler)
     operations = inject(pod, member, gate=gate)
-    # By way of JSON, as the apiserver has it: a patch appends to lists, not to tuples.
+    # Through JSON, as in the apiserver: a patch appends to lists, not to tuples.
     document = msgspec.json.decode(msgspec.json.encode(pod))
     patched = msgspec.convert(jsonpatch.apply_patch(document, operations, in_place=True), Pod)
     if patched.gated(GATE) != held or inject(patched, member, gate=gate):
         raise AssertionError(
-            f"the patch for {spec.name} does not do what it should: please report this, with the manifest"
+            f"internal error: the patch for {spec.name} has the wrong result; please report this with the manifest"
         )
     return operations

@@ -1,4 +1,4 @@
-"""The part of `muster audit` that looks at Queues and at PodGroups of others, by the webhook's rules for new ones."""
+"""The part of `muster audit` that checks Queues, and PodGroups of other creators, by the rules for new ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["QueueAudit", "queue_faults"]
 
 Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
-"""What an object would be refused for, and what it would be warned of."""
+"""The refusals and the warnings of an object."""
 
 
 @dataclass(slots=True)
 class QueueAudit:
-    """The PodGroups first, each once; then the Queues. Of PodGroups only those are kept that a queue's finding names.
+    """Checks the PodGroups first, each once, then the Queues; keeps only PodGroups that a finding of a queue names.
 
-    `tree` holds all queues that can be read; None where they may not be listed, and nothing is judged by them.
+    `tree` holds all valid queues; None when they cannot be listed, and queue checks are skipped.
     """
 
     tree: QueueTree | None
@@ -39,11 +39,11 @@ class QueueAudit:
     _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
 
     def runs(self, namespace: str, name: str) -> bool:
-        """Whether the PodGroup of that name runs."""
+        """Whether the PodGroup of that name is Running."""
         return (namespace, name) in self._running
 
     def pod_group(self, group: PodGroup, namespace: Mapping[str, str]) -> Findings | None:
-        """What is found in a PodGroup in a namespace of these labels; None for muster's own, which make no call."""
+        """The findings of a PodGroup in a namespace with these labels; None for a PodGroup of muster."""
         meta = group.metadata
         key = meta.namespace, meta.name
         if group.status.phase == "Running":
@@ -71,7 +71,7 @@ class QueueAudit:
                 self._too_large.setdefault(level, {})[key] = group
 
     def queue(self, queue: Queue) -> Findings | None:
-        """What is found in a Queue, after all PodGroups; None for one that is being deleted."""
+        """The findings of a Queue, after all PodGroups; None when it is being deleted."""
         if queue.metadata.deletion_timestamp or self.tree is None:
             return None
         name, parent = queue.metadata.name, queue.spec.parent or ROOT

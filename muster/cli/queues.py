@@ -1,4 +1,4 @@
-"""`muster queues` and `muster watch`: every queue in its tree, what it may hold, what it holds, and who waits."""
+"""`muster queues` and `muster watch`: the queue tree with limits, usage and waiting gangs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["gang_entries", "queue_entries", "queue_lines", "run", "watch"]
 
 _CANNOT_ASK = 2
-# A screen that changes more often than this, in seconds, cannot be read.
+# Seconds between two redraws; a faster screen cannot be read.
 _REDRAW = 0.5
 _CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster queues`: 2 when the cluster cannot be asked."""
+    """The exit code of `muster queues`: 2 when the cluster does not answer."""
     try:
         picture = asyncio.run(_look(arguments))
     except (ApiError, ConfigError) as error:
@@ -63,7 +63,7 @@ async def _look(arguments: argparse.Namespace) -> Picture:
 
 
 def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, Any]]:
-    """Every queue, parents before children; `used` is None where not `whole`: what is out of sight may hold more."""
+    """Every queue, parents before children; `used` is None unless `whole`: unreadable namespaces may hold more."""
     return [_entry(snapshot, name, depth, whole=whole) for name, depth in _in_tree(snapshot)]
 
 
@@ -75,7 +75,7 @@ def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
     seen: set[str] = set()
 
     def below(name: str, depth: int) -> Iterator[tuple[str, int]]:
-        # Parents that make a circle are shown once each.
+        # Queues in a cycle are shown once each.
         for child in sorted(children.get(name, ())):
             if child not in seen:
                 seen.add(child)
@@ -83,7 +83,7 @@ def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
                 yield from below(child, depth + 1)
 
     yield from below("", 0)
-    # Where root is no object, and where a parent is missing, its children stand alone; what is left is a circle.
+    # Then the children of a missing root or a missing parent; the rest are cycles.
     for parent in sorted(children, key=lambda parent: (parent != ROOT, parent in known, parent)):
         yield from below(parent, 1 if parent in seen else 0)
 
@@ -106,7 +106,7 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
 
 
 def queue_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The table for people."""
+    """The table of queues."""
     rows = [
         [
             "  " * entry["depth"] + entry["name"],
@@ -127,7 +127,7 @@ def _room(used: Mapping[str, str] | None, limit: Mapping[str, str]) -> str:
 
 
 def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
-    """Every gang that waits or holds: who waits first, in order, then who holds."""
+    """Every gang of every queue: the waiting gangs in order, then those that hold a claim."""
     ledger, entries = snapshot.ledger, []
     for queue in sorted({name for key in snapshot.views if (name := ledger.queue_of(key)) is not None}):
         for place, key in enumerate(ledger.waiting(queue), 1):
@@ -153,7 +153,7 @@ def _gang(view: View, queue: str, claim: Resources | None, place: str) -> dict[s
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster cannot be asked."""
+    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster does not answer."""
     try:
         with as_long_as_read():
             asyncio.run(_watch(arguments))
@@ -192,7 +192,7 @@ async def _watch(arguments: argparse.Namespace) -> None:
                     _draw(lines)
                     last = lines
                 await _first_of(changed, stop)
-                # Many changes make one picture.
+                # Many changes cause one redraw.
                 await _first_of(stop, timeout=_REDRAW)
         finally:
             for task in tasks:
@@ -208,7 +208,7 @@ async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> Non
 
 
 def screen(picture: Picture, now: float) -> list[str]:
-    """What `muster watch` shows."""
+    """The screen of `muster watch`."""
     snapshot = picture.ledger_snapshot(now)
     rows = [
         [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
@@ -216,11 +216,11 @@ def screen(picture: Picture, now: float) -> list[str]:
     ]
     lines = queue_lines(queue_entries(snapshot, whole=picture.whole))
     if rows:
-        lines += ["", *aligned(["QUEUE", "PLACE", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
+        lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
     return [*lines, *(f"({missing})" for missing in picture.missing)]
 
 
 def _draw(lines: Sequence[str]) -> None:
-    """On a terminal in place of the last picture; elsewhere below it."""
+    """Replace the last screen on a terminal; elsewhere append below it."""
     before = _CLEAR if sys.stdout.isatty() else "\n"
     print(before + "\n".join(map(printable, lines)), flush=True)

@@ -1,4 +1,4 @@
-"""What a plan or an audit takes from a cluster beside the workloads, a page at a time."""
+"""Reads the context of a plan or an audit (queues, classes, namespaces) from a cluster, page by page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE", "learn_all", "learn_fields"]
 
 PATIENCE = 15.0
-"""Seconds for one page of a list; somebody is waiting at a terminal."""
+"""Seconds for one page of a list; a user is waiting at a terminal."""
 
 
 async def learn_all(
@@ -42,10 +42,10 @@ async def learn_all(
     unread: Callable[[InputError], None],
     namespace: str | None = None,
 ) -> None:
-    """Fill `known` from the cluster, or of what has namespaces from one of them.
+    """Fill `known` from the cluster; with `namespace`, namespaced kinds from that namespace only.
 
-    `unlisted` hears of each kind that cannot be listed, `unread` of each object that makes no sense; what they raise
-    ends it.
+    `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
+    theirs ends the read.
     """
     sources = [resource_of_source(source) for source in SOURCES]
     for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *sources):

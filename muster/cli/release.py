@@ -1,8 +1,8 @@
-"""`muster release`: the emergency exit. It opens muster's gates with nothing but the apiserver at hand.
+"""`muster release`: the emergency exit. It opens muster's gates and needs only the apiserver.
 
-It asks for no PodGroup, queue or workload, so that it works when muster's processes and the scheduler are down, and
-when their kinds are gone. What it opens stays open: a gang with an open member is admitted by definition, and muster
-never puts a gate back.
+It reads no PodGroup, queue or workload, so that it works when muster and the scheduler are down, and when their CRDs
+are deleted. Released pods stay released: a gang with an open member counts as admitted, and muster never adds a gate to
+an existing pod.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_ALL, _CANNOT_ASK = 1, 2
 
 @dataclass(slots=True)
 class _Outcome:
-    """Of one gang: how many pods were opened, which gates of others still hold some, and what went wrong."""
+    """The outcome of one gang: the number of released pods, the gates of others that still hold some, and failures."""
 
     opened: int = 0
     others: set[str] = field(default_factory=set)
@@ -43,13 +43,13 @@ class _Outcome:
 
 
 Outcomes = dict[str, _Outcome]
-"""What became of each gang, by `namespace/name`."""
+"""The outcome of each gang, by `namespace/name`."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster release`: 1 when something could not be opened, 2 when nothing could be asked."""
+    """The exit code of `muster release`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
     if bool(arguments.gang) is arguments.all:
-        print("muster release: name gangs, or say --all, and not both", file=sys.stderr)
+        print("muster release: name gangs or use --all, not both", file=sys.stderr)
         return _CANNOT_ASK
     try:
         return asyncio.run(_release(arguments))
@@ -70,7 +70,7 @@ async def _release(arguments: argparse.Namespace) -> int:
 
 
 async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = False) -> Outcomes:
-    """Open every pod that muster holds, whatever becomes of the others; gives what became of each gang."""
+    """Open the gate of every held pod, even after failures; returns the outcome of each gang."""
     outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
 
     async def open_one(pod: Pod) -> None:
@@ -94,23 +94,23 @@ def _tell(outcomes: Outcomes, missing: Sequence[str], *, dry_run: bool) -> int:
         say_opened(outcomes, dry_run=dry_run)
     failed = say_failures(outcomes, "muster release")
     for gang in missing:
-        print(f"muster release: {gang}: no pod belongs to a gang of that name", file=sys.stderr)
+        print(f"muster release: {gang}: no pods of a gang with this name", file=sys.stderr)
     if not outcomes and not missing:
-        print("muster holds no pod there")
+        print("no pods are held by muster")
     return _NOT_ALL if failed or missing else 0
 
 
 def say_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
-    """Say what was opened, and which gates of others are left."""
+    """Print the released pods of each gang, and the gates of others that remain."""
     would = "would be " if dry_run else ""
     for gang, outcome in sorted(outcomes.items()):
         if outcome.opened:
-            others = f"; gates of others hold them still: {', '.join(sorted(outcome.others))}" if outcome.others else ""
+            others = f"; still held by other gates: {', '.join(sorted(outcome.others))}" if outcome.others else ""
             print(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
 
 
 def say_failures(outcomes: Outcomes, command: str) -> bool:
-    """Say, as this command, what could not be opened, and why; whether there is any."""
+    """Print each failure with its reason, prefixed with the command; returns whether there was one."""
     failures = [(gang, failure) for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
     for gang, failure in failures:
         print(f"{command}: {gang}: {failure}", file=sys.stderr)

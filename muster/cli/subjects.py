@@ -1,4 +1,4 @@
-"""Finds what a user asks about: the workload, those that it makes, their pods, and what was said of them."""
+"""Finds the subject of `muster explain`: the workload, the workloads that it creates, their pods and events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUPS = ("podgroup", "podgroups", POD_GROUPS.full_name)
 
 
 class UnknownSubjectError(Exception):
-    """There is nothing of that kind or name; the message says what."""
+    """No object of that kind and name exists; the message names it."""
 
 
 class _Series(LocalObject, frozen=True):
@@ -34,7 +34,7 @@ class _Series(LocalObject, frozen=True):
 
 
 class Event(LocalObject, frozen=True):
-    """An event, of either of the two APIs."""
+    """An event of events.k8s.io, or of the core API."""
 
     metadata: ObjectMeta = ObjectMeta()
     event_time: str = ""
@@ -47,7 +47,7 @@ class Event(LocalObject, frozen=True):
 
     @property
     def time(self) -> str:
-        """When it happened last (RFC 3339)."""
+        """The time of its last occurrence (RFC 3339)."""
         known = (self.series.last_observed_time, self.deprecated_last_timestamp, self.event_time)
         return next((text for text in known if text), self.metadata.creation_timestamp)
 
@@ -65,9 +65,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A workload, its pods whatever their scheduler, and its last events, the oldest first.
+    """A workload, its pods (of any scheduler), and its last events, the oldest first.
 
-    `makes_none` says of one that makes others why there is none.
+    `makes_none` is set for a workload that creates other workloads: the reason why none exists now.
     """
 
     kind: Kind
@@ -78,7 +78,7 @@ class Subject:
 
 
 def gang_name(kind: Kind, decoded: Decoded) -> str:
-    """The name of a workload's PodGroup; plain pods, and what makes them, say it themselves."""
+    """The name of the PodGroup of a workload; plain pods, Jobs and StatefulSets name it in a label."""
     if not kind.owns_pod_group:
         with suppress(InvalidObjectError):
             return kind.read(decoded).pod_group
@@ -90,13 +90,13 @@ class _Bare(LocalObject, frozen=True):
 
 
 def parse_name(words: Sequence[str]) -> tuple[str, str]:
-    """Kind and name of `KIND/NAME` or `KIND NAME`, the kind in small letters.
+    """Kind and name of `KIND/NAME` or `KIND NAME`, the kind in lower case.
 
-    Raises UnknownSubjectError, also for a kind that muster does not know.
+    Raises UnknownSubjectError, also for a kind that muster does not support.
     """
     kind, _, name = words[0].partition("/") if len(words) == 1 else (words[0], "", words[-1])
     if not kind or not name or len(words) > 2:  # noqa: PLR2004 - KIND and NAME
-        raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME, such as raycluster/demo')
+        raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME, for example raycluster/demo')
     word = kind.lower()
     if word not in _GROUPS:
         _kinds(word)
@@ -107,20 +107,20 @@ def _kinds(word: str) -> list[Kind]:
     found = [one for one in KINDS if word in (one.kind.lower(), one.plural, f"{one.plural}.{one.group}")]
     if not found:
         known = ", ".join(dict.fromkeys(one.kind for one in KINDS))
-        raise UnknownSubjectError(f'"{word}" is no kind that muster knows ({known}, PodGroup)')
+        raise UnknownSubjectError(f'muster does not support the kind "{word}"; it supports {known}, PodGroup')
     return found
 
 
 async def find(client: Client, word: str, name: str, namespace: str, picture: Picture) -> list[Subject]:
-    """The workload of that name, or those that it made; a pod or PodGroup stands for its workload.
+    """The workload of that name, or the workloads that it created; a pod or PodGroup stands for its workload.
 
-    Raises UnknownSubjectError, and ApiError when the apiserver refuses to tell of the workload itself.
+    Raises UnknownSubjectError, and ApiError when the workload itself cannot be read.
     """
     if word in _GROUPS:
         owner = decode(await _get(client, POD_GROUPS, name, namespace), _Bare).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
-            raise UnknownSubjectError(f'PodGroup "{name}" belongs to no workload that muster knows')
+            raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
         return await _subjects(client, kind, owner.name, namespace, picture)
     kinds = _kinds(word)
     for kind in kinds:
@@ -132,7 +132,7 @@ async def find(client: Client, word: str, name: str, namespace: str, picture: Pi
                     return await _subjects(client, above, owner.name, namespace, picture)
             return await _subjects(client, kind, name, namespace, picture)
         except UnknownSubjectError:
-            # Of two kinds of one name (MPIJob v1 and v2beta1) only one is installed.
+            # Two kinds may share a name (MPIJob v1 and v2beta1); only one is installed.
             if kind is kinds[-1]:
                 raise
     raise AssertionError("the last kind found something or raised")
@@ -161,12 +161,12 @@ async def _subjects(client: Client, kind: Kind, name: str, namespace: str, pictu
     if found:
         return found
     names = " or ".join(one.kind for one in _made_by(kind))
-    why = f"there is no {names} of it now: before its operator has made one, or after it has ended, nothing waits"
+    why = f"it has no {names} now: its operator has not created one yet, or it has ended"
     return [Subject(kind, decoded, events=await _events(client, decoded, picture), makes_none=why)]
 
 
 def _made_by(kind: Kind) -> list[Kind]:
-    """What workloads of a kind without a gang make: RayCronJobs make RayJobs, the others RayClusters."""
+    """The kinds that a kind without a gang creates: RayCronJobs create RayJobs, the others RayClusters."""
     wanted = "RayJob" if kind.kind == "RayCronJob" else "RayCluster"
     return [one for one in KINDS if one.kind == wanted]
 
@@ -206,7 +206,7 @@ async def _allowed(
     label_selector: str = "",
     field_selector: str = "",
 ) -> list[Any]:
-    """The objects, or none and a word about it where they may not be listed."""
+    """The objects; none, and a note, when they cannot be listed."""
     try:
         return await list_objects(
             client,
@@ -219,5 +219,5 @@ async def _allowed(
     except ApiError as error:
         if not error.forbidden:
             raise
-        picture.note(f'may not list {resource.full_name} in "{namespace}": they are unknown')
+        picture.note(f'cannot list {resource.full_name} in "{namespace}": they are unknown')
         return []

@@ -1,4 +1,4 @@
-"""The plan for people: aligned, in 80 columns where the names allow it, coloured on a terminal only."""
+"""The text output of a plan: aligned, in 80 columns where the names fit, and in colour on a terminal only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
 
 
 def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
-    """Each line: how far its further parts are indented when it is too long, a colour, what has it, and the rest."""
+    """Each line: the indent of its continuation lines, a colour, the coloured words, and the rest."""
     workload, verdict = entry["workload"], entry["verdict"]
     where = f"{workload['namespace']}/" if workload["namespace"] else ""
     yield _WIDTH, "", "", f"{workload['kind']} {where}{workload['name']}"
@@ -48,7 +48,7 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
 
 
 def wrapped(line: str, indent: int) -> Iterator[str]:
-    """The line, broken where it is too long: after a comma, else between words; its further parts are indented."""
+    """The line, wrapped after a comma, else between words; continuation lines are indented."""
     pad, start = "", 0
     while len(pad) + len(line) - start > _WIDTH > indent:
         first, end = start or indent, start + _WIDTH - len(pad) + 1
@@ -63,7 +63,7 @@ def wrapped(line: str, indent: int) -> Iterator[str]:
 
 
 def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Each line, and how far its further parts are indented when it is too long."""
+    """Each line, and the indent of its continuation lines."""
     intent, group = entry["intent"], entry["podGroup"]
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
         said = intent["from"].get(field, "default")
@@ -72,21 +72,21 @@ def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     needs = f"minMember {spec['minMember']}, minResources {amounts(spec['minResources'])}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"
     width = max([4, *(len(role["name"]) for role in entry["roles"])])
-    yield _WIDTH, f"  {'ROLE':<{width}}  PODS  MIN  EACH POD ASKS FOR"
+    yield _WIDTH, f"  {'ROLE':<{width}}  PODS  MIN  REQUESTS PER POD"
     for role in entry["roles"]:
         each = amounts(role["requests"])
         yield width + 15, f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
     for role in entry["roles"]:
-        yield 4, f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none, it is left alone")
+        yield 4, f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none")
         for operation in role["patch"]:
             value = operation.get("value")
-            # As people write it; JSON escapes the slashes within a key.
+            # Without the escapes of JSON Patch for slashes within a key.
             path = operation["path"].replace("~1", "/").replace("~0", "~")
             yield 11, f"    {operation['op']:<6} {path}" + ("" if value is None else f" = {_short(value)}")
 
 
 def amounts(resources: Mapping[str, str]) -> str:
-    """The amounts in a line."""
+    """The quantities on one line."""
     return ", ".join(f"{name} {amount}" for name, amount in resources.items()) or "nothing"
 
 
@@ -99,5 +99,5 @@ def _short(value: object) -> str:
 
 
 def painted(text: str, paint: str, *, colour: bool) -> str:
-    """The text in a colour, where there are colours."""
+    """The text in a colour, when colours are on."""
     return f"{paint}{text}{_PLAIN}" if colour and text else text

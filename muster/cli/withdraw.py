@@ -1,9 +1,8 @@
-"""`muster withdraw`: takes muster out of a cluster, such that nothing that it has held stays behind.
+"""`muster withdraw`: removes muster from a cluster and leaves no held pod behind.
 
-The chart's uninstall runs it before helm removes anything. The order is what makes it safe. First nobody calls the
-webhook any more, so that nothing new is held; then the controller has no rights, so that nobody puts back what is
-changed here; then gates are opened until none has come for as long as a review may have been under way. It needs no
-process of muster's: a broken one is no hindrance.
+The uninstall hook of the chart runs it before helm deletes anything. The order makes it safe. First it deletes the
+webhook configurations, so that no new pod is held; then the permissions of the controller, so that the controller
+cannot revert a change; then it opens gates until every review in flight has ended. It needs no running muster.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _PAUSE_SECONDS = 1.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster withdraw`: 1 when something could not be opened, 2 when it could not go on at all."""
+    """The exit code of `muster withdraw`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
     try:
         return asyncio.run(_withdraw(arguments))
     except (ApiError, ConfigError) as error:
@@ -44,22 +43,22 @@ def run(arguments: argparse.Namespace) -> int:
 async def _withdraw(arguments: argparse.Namespace) -> int:
     name = arguments.name
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent="muster-withdraw") as client:
-        # What adds gates goes first.
+        # The webhooks add gates, so they go first.
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             await client.delete(resource, name)
-        print(f"webhook configurations {name}: gone; nothing new is held")
+        print(f"webhook configurations {name}: deleted; no new pod is held")
         await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller")
-        print(f"clusterrolebinding {name}-controller: gone; the controller changes nothing any more")
+        print(f"clusterrolebinding {name}-controller: deleted; the controller can change nothing")
         pods, outcomes = await _open_until_quiet(client, arguments.settle)
         await loosen(client, pods)
     if say_failures(outcomes, "muster withdraw"):
         return _NOT_ALL
-    print("muster holds no pod any more")
+    print("no pods are held by muster")
     return 0
 
 
 async def _open_until_quiet(client: Client, settle: float) -> tuple[list[Pod], Outcomes]:
-    """Open gates for `settle` seconds, and on until none is found that could be opened; gives the last look."""
+    """Open gates for `settle` seconds, then until a round opens none; returns the pods and outcomes of that round."""
     quiet_at = time.monotonic() + settle
     while True:
         started = time.monotonic()

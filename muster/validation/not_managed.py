@@ -1,4 +1,4 @@
-"""Why a workload is none of muster's, in a sentence for people who thought that it is."""
+"""Why muster does not manage a workload, in a sentence for its user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["why_not_managed"]
 def why_not_managed(
     kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, around: Surroundings
 ) -> str:
-    """Say why muster leaves a workload alone; `workload` is what was read of it, None where nobody looked into it."""
+    """The reason why muster does not manage a workload; `workload` is the decoded one, None when it was not read."""
     namespace = around.namespace
     labels = workload.metadata.labels if workload else decoded.metadata.labels
     for where, said in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
         if said.get(MANAGED) == "false":
-            return f'{where}metadata.labels[{MANAGED}] is "false": muster leaves it alone'
+            return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
     foreign = foreign_scheduler(workload, defaults, around) if workload else None
     if foreign is not None:
         return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
@@ -35,6 +35,6 @@ def why_not_managed(
             "StatefulSet in its pod template"
         )
     return (
-        f"it says nothing of gang scheduling: name a queue (label {QUEUE_LABEL}, or "
-        f'runPolicy.schedulingPolicy where the kind has it), or label it {MANAGED}: "true"'
+        f"it does not ask for gang scheduling: name a queue (label {QUEUE_LABEL}, or "
+        f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"'
     )

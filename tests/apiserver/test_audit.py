@@ -90,7 +90,7 @@ def test_a_gang_that_runs_is_told_to_go_on(desk: Desk, bare: Testbed, workloads:
         }
     )
     done = audit(bare.kubeconfig, f"--namespace={workloads}")
-    assert f"RayCluster {workloads}/large (it runs, and goes on)\n  refused (ExceedsCapability): " in done.stdout
+    assert f"RayCluster {workloads}/large (running; it keeps running)\n  refused (ExceedsCapability): " in done.stdout
 
 
 def _pod_group(name: str, queue_: str) -> dict[str, Any]:

@@ -88,10 +88,12 @@ def test_no_webhook_that_answers_and_nobody_waits_for_it(doctor: Doctor, calls: 
     ):
         # The apiserver hears of it by a watch.
         pod, job = wait_for(
-            "nobody to wait", lambda: _starting(doctor.found()["problem answers"], "passes", "is taken"), PATIENCE
+            "nobody to wait",
+            lambda: _starting(doctor.found()["problem answers"], "is admitted unchanged", "is admitted, although"),
+            PATIENCE,
         )
-    assert pod.startswith("a pod of a gang passes untouched in namespace default")
-    assert job.endswith("is taken, although validation is deny: nobody looked at it")
+    assert pod.startswith("a pod of a gang is admitted unchanged in namespace default")
+    assert job.endswith("is admitted, although validation is deny: no webhook checked it")
 
 
 def _starting(lines: list[str], *words: str) -> list[str]:
@@ -111,7 +113,7 @@ def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Ap
     ):
         found = doctor.found()["problem certificates"]
     assert [line.partition(":")[0] for line in found] == [
-        "the caBundle holds not the authority of what is served",
+        "the caBundle holds a CA that did not sign the serving certificate",
         "the caBundle holds only certificates that are not valid now",
     ]
     with edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle="")):
@@ -129,7 +131,9 @@ def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Api) -> None:
             return doctor.found()["problem certificates"][0]
 
     ended = issue([*_NAMES, "muster-webhook"], now - dt.timedelta(days=100)).secret_data()
-    assert re.search(r"muster-webhook-tls: what is served ended 10 days ago, on \d{4}-\d\d-\d\d$", saying(ended))
+    assert re.search(
+        r"muster-webhook-tls: the serving certificate expired 10 days ago, on \d{4}-\d\d-\d\d$", saying(ended)
+    )
     broken = saying({**ended, "tls.crt": base64.b64encode(b"?").decode()})
     assert "muster-webhook-tls cannot be served: tls.crt holds no certificate: " in broken
     assert saying({}).endswith("cannot be served: it is empty")
@@ -158,12 +162,12 @@ def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
     wait_for("RBAC to have heard of it", lambda: "problem rights" in doctor.found(), PATIENCE)
     found = doctor.found()
     assert found["problem rights"] == [
-        "ServiceAccount muster-system/muster-controller may not patch pods, update rayclusters/finalizers.ray.io"
+        "ServiceAccount muster-system/muster-controller cannot patch pods, update rayclusters/finalizers.ray.io"
     ]
     assert found["problem webhooks"] == [
-        "MutatingWebhookConfiguration muster is missing: what it is for passes without muster",
+        "MutatingWebhookConfiguration muster is missing: objects are admitted without muster",
         (
-            "ValidatingWebhookConfiguration muster: workloads.muster.dev is not asked about CREATE and UPDATE of "
+            "ValidatingWebhookConfiguration muster: workloads.muster.dev is not called for CREATE and UPDATE of "
             "pytorchjobs, entry jobs.workloads.muster.dev is missing"
         ),
     ]
@@ -209,7 +213,7 @@ def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls
     """And what it leaves: a PodGroup whose workload was deleted with `--cascade=orphan` is nobody's."""
     stand_down(webhook)
     assert doctor.found() == {
-        "problem lease": ["Lease muster-system/muster-controller is held by nobody: gangs that wait go on waiting"]
+        "problem lease": ["Lease muster-system/muster-controller has no holder: waiting gangs keep waiting"]
     }
 
     orphan = {
@@ -220,7 +224,7 @@ def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls
     }
     calls.done("POST", POD_GROUPS.path("default"), orphan)
     (line,) = doctor.found()["warning podgroups"]
-    assert line.startswith("PodGroup default/orphan (muster's, no phase) has no owner and no pods, for ")
+    assert line.startswith("PodGroup default/orphan (muster's, no phase) has had no owner and no pods for ")
     calls.done("DELETE", POD_GROUPS.path("default", "orphan"))
 
     def crashed(lease: dict[str, Any]) -> None:
@@ -232,10 +236,12 @@ def test_a_controller_that_is_gone(doctor: Doctor, webhook: MusterInstall, calls
 
     with edited(calls, LEASE, crashed):
         (line,) = doctor.found()["problem lease"]
-    assert re.search(r"is held by ghost, renewed \d+ days ago, for 15 seconds: nobody leads any more$", line)
+    assert re.search(
+        r"is held by ghost, renewed \d+ days ago, with a lease duration of 15 seconds: there is no leader$", line
+    )
     calls.done("DELETE", LEASE)
     assert doctor.found()["problem lease"] == [
-        "Lease muster-system/muster-controller is missing: no controller has ever led"
+        "Lease muster-system/muster-controller is missing: no controller has ever been the leader"
     ]
     lead(webhook, calls)
 
@@ -256,7 +262,7 @@ def test_deployments_without_pods(doctor: Doctor, calls: Api) -> None:
         )
         found = doctor.found()
     assert found["problem installation"] == [
-        "Deployment muster-system/muster-controller is scaled to 0: gangs that wait go on waiting"
+        "Deployment muster-system/muster-controller is scaled to 0: waiting gangs keep waiting"
     ]
     assert found["problem volcano"] == [
         "Deployment volcano-system/volcano-scheduler (vc-scheduler v1.14.0): 0 of 0 pods Ready: no gang is placed"
@@ -283,7 +289,7 @@ def test_a_gang_that_is_held(doctor: Doctor, desk: Desk, calls: Api) -> None:
     found = doctor.found("--held-for=0s")
     assert set(found) == {"warning gates"}
     (line,) = found["warning gates"]
-    held = rf"1 pods of PodGroup {desk.namespace}/pair have been held for \d+ (seconds|minutes); Assembling: .*1 of 2"
+    held = rf"PodGroup {desk.namespace}/pair: 1 pod held for \d+ (seconds|minutes); Assembling: .*1 of 2"
     assert re.match(held, line)
 
 
@@ -353,7 +359,7 @@ def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> No
     assert {level.partition(" ")[0] for level in found} == {"unknown"}
     lines = [line for several in found.values() for line in several]
     assert all(line.startswith("could not check ") for line in lines)
-    assert "could not check whether muster's pods run: you may not list deployments.apps" in lines
+    assert "could not check the pods of muster: you cannot list deployments.apps" in lines
     viewer = f"{desk.namespace}-viewer"
     bind(desk.api, viewer, "view", account(desk.namespace))
     wait_for(
@@ -365,16 +371,18 @@ def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> No
     revoke(desk.api, viewer)
     assert found["unknown certificates"] == [
         (
-            "could not check what Secret muster-system/muster-webhook-tls holds: you may not get secrets "
+            "could not check the contents of Secret muster-system/muster-webhook-tls: you cannot get secrets "
             "muster-webhook-tls in namespace muster-system"
         )
     ]
     assert found["unknown rights"] == [
-        "could not check rights of muster and Volcano: you may not create subjectaccessreviews.authorization.k8s.io"
+        (
+            "could not check the permissions of muster and Volcano: you cannot create "
+            "subjectaccessreviews.authorization.k8s.io"
+        )
     ]
     assert found["unknown answers"][0] == (
-        "could not check what a pod would be made into: you may not create pods in namespace default (on trial, as a "
-        "dry run)"
+        "could not check how muster changes a pod: you cannot create pods in namespace default (as a dry run)"
     )
 
 
@@ -383,5 +391,5 @@ def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> No
 def test_a_trial_where_muster_looks_away_proves_nothing(doctor: Doctor, namespace: str) -> None:
     found = doctor.found(f"--namespace={namespace}")
     assert found["unknown answers"][0] == (
-        f"could not check what a pod would be made into: muster leaves namespace {namespace} alone"
+        f"could not check how muster changes a pod: muster is not active in namespace {namespace}"
     )

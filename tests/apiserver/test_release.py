@@ -77,7 +77,7 @@ def test_the_named_gangs_are_opened_and_no_others(desk: Desk) -> None:
 def test_all_means_every_gang_everywhere_or_in_the_namespace(desk: Desk) -> None:
     held(desk, "one", "one-0")
     held(desk, "two", "two-0")
-    assert release(desk, "--all", "-n", "default").stdout == "muster holds no pod there\n"
+    assert release(desk, "--all", "-n", "default").stdout == "no pods are held by muster\n"
     assert gates(desk) == {"one-0": [GATE], "two-0": [GATE]}
     done = release(desk, "--all")
     assert done.returncode == 0
@@ -96,7 +96,7 @@ def test_a_gang_with_a_long_name_is_found_by_it(desk: Desk) -> None:
 def test_gates_of_others_stay_and_are_named(desk: Desk) -> None:
     held(desk, "one", "one-0", gates=(OTHERS, GATE))
     done = release(desk, "-n", desk.namespace, "one")
-    assert done.stdout == f"{desk.namespace}/one: 1 pod opened; gates of others hold them still: {OTHERS}\n"
+    assert done.stdout == f"{desk.namespace}/one: 1 pod opened; still held by other gates: {OTHERS}\n"
     assert gates(desk) == {"one-0": [OTHERS]}
 
 
@@ -111,14 +111,14 @@ def test_what_is_open_already_is_no_failure(desk: Desk) -> None:
     held(desk, "one", "one-0")
     release(desk, "-n", desk.namespace, "one")
     done = release(desk, "-n", desk.namespace, "one")
-    assert (done.returncode, done.stdout) == (0, "muster holds no pod there\n")
+    assert (done.returncode, done.stdout) == (0, "no pods are held by muster\n")
 
 
 def test_a_misspelt_gang_is_said(desk: Desk) -> None:
     held(desk, "one", "one-0")
     done = release(desk, "-n", desk.namespace, "one", "oen")
     assert done.returncode == 1
-    assert done.stderr == f"muster release: {desk.namespace}/oen: no pod belongs to a gang of that name\n"
+    assert done.stderr == f"muster release: {desk.namespace}/oen: no pods of a gang with this name\n"
     assert gates(desk) == {"one-0": []}
 
 
@@ -199,4 +199,4 @@ def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
 @pytest.mark.parametrize("arguments", [[], ["one", "--all"]], ids=["neither gangs nor --all", "both"])
 def test_it_is_said_what_is_to_be_released(desk: Desk, arguments: list[str]) -> None:
     done = release(desk, *arguments)
-    assert (done.returncode, done.stderr) == (2, "muster release: name gangs, or say --all, and not both\n")
+    assert (done.returncode, done.stderr) == (2, "muster release: name gangs or use --all, not both\n")

@@ -67,7 +67,7 @@ def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk) -> Non
     done = withdraw(desk)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{desk.namespace}/one: 2 pods opened\n" in done.stdout
-    assert done.stdout.endswith("muster holds no pod any more\n")
+    assert done.stdout.endswith("no pods are held by muster\n")
     assert gates(desk) == {"one-0": [], "one-1": []}
 
 
@@ -86,7 +86,7 @@ def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk) -> None:
         "queue": "research",
     }
     assert spec(desk, "half") == {"minMember": 1, "queue": "research"}
-    assert f"{desk.namespace}/half: not all of its pods are there; it starts with those that are\n" in done.stdout
+    assert f"{desk.namespace}/half: some of its pods are missing; it starts with the existing ones\n" in done.stdout
 
 
 def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:

@@ -64,11 +64,11 @@ def test_who_is_not_reached_is_named(chart: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "line", "said"),
     [
-        ([], "With 1 webhook.replicas", False),
-        (["webhook.replicas=1"], "With 1 webhook.replicas", True),
-        (["webhook.replicas=1", "webhook.failurePolicy=Ignore"], "With 1 webhook.replicas", False),
-        ([], "pass without muster", False),
-        (["webhook.failurePolicy=Ignore"], "pass without muster", True),
+        ([], "With webhook.replicas 1", False),
+        (["webhook.replicas=1"], "With webhook.replicas 1", True),
+        (["webhook.replicas=1", "webhook.failurePolicy=Ignore"], "With webhook.replicas 1", False),
+        ([], "are admitted without muster", False),
+        (["webhook.failurePolicy=Ignore"], "are admitted without muster", True),
     ],
 )
 def test_the_notes_say_what_counts_here(helm: Program, chart: Path, values: list[str], line: str, said: bool) -> None:  # noqa: FBT001

@@ -135,19 +135,19 @@ def test_a_tenant_hears_what_he_may_know_and_which_rights_are_missing(
     assert [role["gated"] for role in waiting["roles"]] == [1, 2]
     assert waiting["position"] is None
     unknown = "\n".join(waiting["unknown"])
-    assert "may not list queues.scheduling.volcano.sh: limits, and what is free, are unknown" in unknown
+    assert "cannot list queues.scheduling.volcano.sh: limits and free resources are unknown" in unknown
     assert (
-        f'may not list podgroups.scheduling.volcano.sh in all namespaces, only in "{scene.namespace}": '
-        "what is elsewhere is unknown"
+        f'cannot list podgroups.scheduling.volcano.sh in all namespaces, only in "{scene.namespace}": '
+        "other namespaces are unknown"
     ) in unknown
-    assert f'may not list pytorchjobs.kubeflow.org in "{scene.namespace}": they are unknown' in unknown
+    assert f'cannot list pytorchjobs.kubeflow.org in "{scene.namespace}": they are unknown' in unknown
     refused = muster_command("explain", "pytorchjob/any", kubeconfig=kubeconfig)
     assert refused.returncode == 2
     assert "Forbidden" in refused.stderr
     assert "Traceback" not in refused.stderr
     queues = muster_command("queues", kubeconfig=kubeconfig)
     assert (queues.returncode, two in queues.stdout) == (0, False)
-    assert "may not list queues.scheduling.volcano.sh" in queues.stderr
+    assert "cannot list queues.scheduling.volcano.sh" in queues.stderr
 
 
 def tenant(scene: Scene) -> Path:
@@ -176,7 +176,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     scene.wait("its cluster's pods", lambda: len(scene.pods()) >= 3)
     plain = explained(muster_command, "rayjob/train")
     assert (plain["workload"]["kind"], plain["state"]) == ("RayCluster", "NotManaged")
-    assert "says nothing of gang scheduling" in plain["message"]
+    assert "does not ask for gang scheduling" in plain["message"]
     scene.delete(resource_of(RAY_JOB), "train")
     gone = muster_command("explain", "rayjob/train")
     assert (gone.returncode, gone.stderr) == (

@@ -73,9 +73,9 @@ def test_everything_that_was_held_runs_and_nothing_is_held_again(
     assert creations.failures() == []
     for gang, pods in (("ray-waiting-pg", 2), ("ray-orphan-pg", 2), ("half", 1)):
         assert f"{scene.namespace}/{gang}: {pods} pod{'s' * (pods > 1)} opened\n" in said
-    assert f"{scene.namespace}/ray-orphan-pg: its pods had no PodGroup, and have one now\n" in said
-    assert f"{scene.namespace}/half: not all of its pods are there; it starts with those that are\n" in said
-    assert said.endswith("muster holds no pod any more\n")
+    assert f"{scene.namespace}/ray-orphan-pg: created the missing PodGroup of its pods\n" in said
+    assert f"{scene.namespace}/half: some of its pods are missing; it starts with the existing ones\n" in said
+    assert said.endswith("no pods are held by muster\n")
 
     scene.recorder.settle()
     assert [pod["metadata"]["name"] for pod in scene.pods() if GATE in gates(pod)] == []

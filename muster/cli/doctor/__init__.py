@@ -1,5 +1,5 @@
-"""`muster doctor`: whether muster, and what it stands on, is in order in a cluster, and what to do where it is not.
+"""`muster doctor`: checks muster and its dependencies in a cluster, and suggests a fix for each problem.
 
-`reading` looks at the cluster, once and with the rights of whoever asks; what it saw is a `Sight`. The checks are
-functions from that to diagnoses, each with its cure. What could not be seen is a diagnosis, too, and no all-clear.
+`reading` reads the cluster once, with the permissions of the caller; the result is a `Sight`. The checks are functions
+from a `Sight` to diagnoses, each with a fix. A check that could not run is a diagnosis too, never a pass.
 """

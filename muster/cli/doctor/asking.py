@@ -1,4 +1,4 @@
-"""What the apiserver is asked rather than read from: rights, the kinds that it serves, and what it would answer."""
+"""Questions to the apiserver: permissions, the kinds that it serves, and the answer to a dry run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Review(LocalObject, frozen=True):
 async def accounts_of(
     client: Client, installed: Installation | None, deployments: tuple[Deployment, ...] | Unseen
 ) -> tuple[Account, ...] | Unseen:
-    """Which of their rights the ServiceAccounts lack, by the apiserver's own authorizers."""
+    """Which permissions the ServiceAccounts lack, according to the authorizers of the apiserver."""
     asked: list[tuple[Account, list[Right]]] = []
     if installed is not None:
         asked += [
@@ -111,7 +111,7 @@ def _review(account: Account, right: Right) -> dict[str, Any]:
 
 
 async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
-    """What is served of the groups that matter: the resources of each `group/version`."""
+    """The resources of each served `group/version`, for the groups that muster uses."""
     wanted = {kind.group for kind in WATCHED_KINDS} | {QUEUES.group}
 
     async def ask() -> dict[str, frozenset[str]]:
@@ -124,7 +124,7 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
             found = decode(await client.get_path(f"/apis/{version}", deadline=PATIENCE), _ApiResources)
         except ApiError as error:
             if error.not_found:
-                return version, frozenset()  # gone since
+                return version, frozenset()  # removed in the meantime
             raise
         return version, frozenset(one.name for one in found.resources)
 
@@ -134,27 +134,25 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
 async def try_out(
     client: Client, resource: Resource, manifest: dict[str, Any], namespace: str, left_out: Collection[str]
 ) -> ProbeAnswer | Unseen:
-    """Create it as a dry run; what the apiserver says of it is the answer, whatever it is."""
-    elsewhere = "name another namespace with -n"
+    """Create it as a dry run; a refusal by the apiserver is an answer, too."""
+    elsewhere = "choose another namespace with -n"
     if namespace in left_out:
-        return Unseen(f"muster leaves namespace {namespace} alone", elsewhere)
+        return Unseen(f"muster is not active in namespace {namespace}", elsewhere)
 
     async def managed() -> str:
         body = await client.get(NAMESPACES, namespace, deadline=PATIENCE)
         return decode(body, Namespace).metadata.labels.get(MANAGED, "")
 
-    # Who may not read namespaces may create pods in them all the same.
+    # A user without permission to read namespaces may still create pods in them.
     if await seen(managed(), "get", f"namespaces {namespace}", "") == "false":
-        return Unseen(f"namespace {namespace} is taken out of muster's hands ({MANAGED})", elsewhere)
+        return Unseen(f'namespace {namespace} opts out of muster (label {MANAGED}: "false")', elsewhere)
     try:
         return answer_of(await client.create(resource, manifest, namespace, dry_run=True, deadline=PATIENCE))
     except Unreachable as error:
-        return Unseen(f"creating {resource.full_name} on trial: {error}", "try again")
+        return Unseen(f"dry run of {resource.full_name}: {error}", "try again")
     except InvalidObjectError as error:
-        return Unseen(f"what {resource.full_name} are made into cannot be read: {error}", elsewhere)
+        return Unseen(f"the result of the dry run of {resource.full_name} cannot be decoded: {error}", elsewhere)
     except ApiError as error:
         if error.forbidden and _RBAC in error.message:
-            return Unseen(
-                f"you may not create {resource.full_name} in namespace {namespace} (on trial, as a dry run)", elsewhere
-            )
+            return Unseen(f"you cannot create {resource.full_name} in namespace {namespace} (as a dry run)", elsewhere)
         return ProbeAnswer(refusal=error.message or str(error))

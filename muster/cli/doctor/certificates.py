@@ -1,4 +1,4 @@
-"""Checks of what the webhook serves, how long yet, and of whom the apiserver trusts."""
+"""Checks of the serving certificate of the webhook, its expiry, and the caBundles that the apiserver trusts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["certificates"]
 
 
 def certificates(sight: Sight) -> Iterator[Diagnosis]:
-    """The Secret holds a certificate that is good now, and every caBundle its authority."""
+    """The Secret holds a valid certificate, and every caBundle holds the CA that signed it."""
     installed = sight.installation
     if installed is None:
         return
@@ -37,9 +37,9 @@ def certificates(sight: Sight) -> Iterator[Diagnosis]:
     where = f"Secret {installed.namespace}/{installed.secret}"
     pair = None
     if isinstance(sight.secret, Unseen):
-        yield unknown(Check.CERTIFICATES, sight.secret, f"what {where} holds")
+        yield unknown(Check.CERTIFICATES, sight.secret, f"the contents of {where}")
     elif sight.secret is None:
-        cure = installed.upgrade if installed.own_certificates else "make it: docs/operations.md, Certificates"
+        cure = installed.upgrade if installed.own_certificates else "create it: docs/operations.md, Certificates"
         yield problem(Check.CERTIFICATES, f"{where} is missing", cure)
     else:
         try:
@@ -52,18 +52,18 @@ def certificates(sight: Sight) -> Iterator[Diagnosis]:
             yield from _ages(served, where, installed, now)
             name = f"{installed.service}.{installed.namespace}.svc"
             if not pair.serves([name]):
-                yield problem(Check.CERTIFICATES, f"{where}: tls.crt is not good for {name}", _renew(installed))
+                yield problem(Check.CERTIFICATES, f"{where}: tls.crt is not valid for {name}", _renew(installed))
     yield from _trust(sight, pair, installed, now)
 
 
 def _pair(data: Mapping[str, str], *, own: bool) -> KeyPair:
-    """What is served. Raises InvalidCertificateError."""
+    """The serving certificate and its key. Raises InvalidCertificateError."""
     if own:
         return Certificates.from_secret(data).pair
     try:
         return KeyPair(*(base64.b64decode(data.get(name, "")) for name in ("tls.crt", "tls.key")))
     except ValueError as error:
-        raise InvalidCertificateError(f"no base64: {error}") from error
+        raise InvalidCertificateError(f"not base64: {error}") from error
 
 
 def _ages(served: Certificate, where: str, installed: Installation, now: dt.datetime) -> Iterator[Diagnosis]:
@@ -74,45 +74,48 @@ def _ages(served: Certificate, where: str, installed: Installation, now: dt.date
     until = f"{served.not_valid_after_utc:%Y-%m-%d}"
     if left <= 0:
         yield problem(
-            Check.CERTIFICATES, f"{where}: what is served ended {lasting(left)} ago, on {until}", _renew(installed)
+            Check.CERTIFICATES,
+            f"{where}: the serving certificate expired {lasting(left)} ago, on {until}",
+            _renew(installed),
         )
     elif early > 0:
         yield problem(
-            Check.CERTIFICATES, f"{where}: what is served is not good yet, {lasting(early)} long", _renew(installed)
+            Check.CERTIFICATES, f"{where}: the serving certificate becomes valid in {lasting(early)}", _renew(installed)
         )
     elif installed.own_certificates and renewal_due(served, now):
         yield warning(
             Check.CERTIFICATES,
-            f"{where}: what is served ends in {lasting(left)}, on {until}, and nobody has renewed it",
-            f"kubectl -n {installed.namespace} events --for secret/{installed.secret} says why",
+            f"{where}: the serving certificate expires in {lasting(left)}, on {until}, and was not renewed",
+            f"see why: kubectl -n {installed.namespace} events --for secret/{installed.secret}",
         )
     else:
         yield fine(
-            Check.CERTIFICATES, f"{where}: what is served is {lasting(age)} old and ends {ago(-left)}, on {until}"
+            Check.CERTIFICATES,
+            f"{where}: the serving certificate is {lasting(age)} old and expires {ago(-left)}, on {until}",
         )
 
 
 def _trust(sight: Sight, pair: KeyPair | None, installed: Installation, now: dt.datetime) -> Iterator[Diagnosis]:
-    """Which entries of the configurations do not trust what is served."""
+    """Which webhook entries do not trust the serving certificate."""
     faults: dict[str, list[str]] = {}
     entries = list(_entries(sight, installed))
     for name, bundle in entries:
         if fault := _fault(bundle, pair, now):
             faults.setdefault(fault, []).append(name)
     cure = (
-        f"a webhook that runs puts it back within seconds; else kubectl -n {installed.namespace} events "
-        f"--for secret/{installed.secret} says who forbids it"
+        "a running webhook restores it within seconds; if it does not, see why: kubectl -n "
+        f"{installed.namespace} events --for secret/{installed.secret}"
         if installed.own_certificates
-        else "correct webhook.caBundle, or look at cert-manager's cainjector"
+        else "correct the chart value webhook.caBundle, or check the cainjector of cert-manager"
     )
     for fault, names in faults.items():
         yield problem(Check.CERTIFICATES, f"the caBundle holds {fault}: {listed(names)}", cure)
     if entries and not faults and pair is not None:
-        yield fine(Check.CERTIFICATES, f"the caBundles of all {len(entries)} entries hold its authority")
+        yield fine(Check.CERTIFICATES, f"the caBundles of all {len(entries)} entries hold its CA")
 
 
 def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]:
-    """Name and caBundle of every entry; that a configuration is missing is said by the check of the webhooks."""
+    """Name and caBundle of every entry; the check `webhooks` reports a missing configuration."""
     for several in (sight.mutating, sight.validating):
         for configuration in () if isinstance(several, Unseen) else several:
             if configuration.metadata.name == installed.name:
@@ -121,14 +124,14 @@ def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]
 
 
 def _fault(bundle: str, pair: KeyPair | None, now: dt.datetime) -> str:
-    """What it holds instead of an authority that signed what is served; "" where it holds that."""
+    """What a caBundle holds instead of the CA of the serving certificate; "" when it holds that CA."""
     trusted = _authorities(bundle)
     good = [one for one in trusted if one.not_valid_before_utc <= now < one.not_valid_after_utc]
     if not trusted:
         return "no certificate"
     if not good:
         return "only certificates that are not valid now"
-    return "not the authority of what is served" if pair is not None and pair.signed_by(good) is None else ""
+    return "a CA that did not sign the serving certificate" if pair is not None and pair.signed_by(good) is None else ""
 
 
 def _authorities(bundle: str) -> frozenset[Certificate]:
@@ -140,8 +143,8 @@ def _authorities(bundle: str) -> frozenset[Certificate]:
 
 def _renew(installed: Installation) -> str:
     if not installed.own_certificates:
-        return "renew it: it is cert-manager's or your own (docs/operations.md, Certificates)"
+        return "renew it: cert-manager or you manage this certificate (docs/operations.md, Certificates)"
     return (
-        "a webhook that runs makes it anew by itself; ask for it with "
+        "a running webhook renews it by itself; to request a renewal: "
         f"kubectl -n {installed.namespace} annotate secret {installed.secret} muster.dev/rotate=serving"
     )

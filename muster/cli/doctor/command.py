@@ -1,4 +1,4 @@
-"""`muster doctor`: looks at the cluster, says what it found, and ends with an exit code for scripts."""
+"""`muster doctor`: reads the cluster, prints the findings, and returns an exit code for scripts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ _PROBLEM, _CANNOT_LOOK = 1, 2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster doctor`: 1 for a problem, else 2 when not everything could be looked at."""
+    """The exit code of `muster doctor`: 1 for a problem, else 2 when a check could not run."""
     long = duration_of(arguments.held_for)
     if long is None:
-        print(f'muster doctor: --held-for "{arguments.held_for}": use a duration such as 30m or 1h', file=sys.stderr)
+        print(
+            f'muster doctor: --held-for "{arguments.held_for}": not a duration; use for example 30m or 1h',
+            file=sys.stderr,
+        )
         return _CANNOT_LOOK
     if arguments.namespace and not is_object_name(arguments.namespace):
-        print(f'muster doctor: "{printable(arguments.namespace)}" is no name of a namespace', file=sys.stderr)
+        print(f'muster doctor: "{printable(arguments.namespace)}" is not a valid namespace name', file=sys.stderr)
         return _CANNOT_LOOK
     try:
         sight = asyncio.run(_look(arguments))

@@ -1,4 +1,4 @@
-"""What a check says: how bad it is, what was found where, and what to do about it."""
+"""The result of a check: the severity, the finding, and the fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Check", "Diagnosis", "Severity", "Unseen", "fine", "problem", "unkno
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """The severity of a diagnosis."""
 
     OK = "ok"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Check(StrEnum):
-    """What is looked at, in the order in which it is told; docs/cli.md has a line for each."""
+    """The checks, in the order of the report; docs/cli.md has a line for each."""
 
     INSTALLATION = "installation"
     LEASE = "lease"
@@ -37,7 +37,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that was found; `cure` is empty where there is nothing to do."""
+    """One finding; `cure` is empty when there is nothing to do."""
 
     check: Check
     level: Severity
@@ -47,10 +47,10 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Stands for what could not be read: the reason, and what to do so that it can."""
+    """Stands for something that could not be read: the reason, and how to make it readable."""
 
     why: str
-    cure: str = "ask with the rights of an administrator"
+    cure: str = "run muster doctor with the permissions of an administrator"
 
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def fine(check: Check, message: str) -> Diagnosis:
 
 
 def warning(check: Check, message: str, cure: str) -> Diagnosis:
-    """It works, but somebody should look."""
+    """It works, but an administrator should look at it."""
     return Diagnosis(check, Severity.WARNING, message, cure)
 
 
@@ -72,5 +72,5 @@ def problem(check: Check, message: str, cure: str) -> Diagnosis:
 
 
 def unknown(check: Check, unseen: Unseen, what: str = "") -> Diagnosis:
-    """It could not be looked at; `what` names it where the check has several parts."""
+    """It could not be checked; `what` names it when the check has several parts."""
     return Diagnosis(check, Severity.UNKNOWN, f"could not check {what or check}: {unseen.why}", unseen.cure)

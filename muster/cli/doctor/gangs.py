@@ -1,11 +1,11 @@
-"""Checks of what is in the cluster for gangs: pods that are held for long, and PodGroups that belong to nobody."""
+"""Checks of the gangs in the cluster: pods that are held for a long time, and orphaned PodGroups."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.doctor.words import lasting, listed
+from muster.cli.doctor.words import counted, lasting, listed
 from muster.model.gang_states import GangState
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["GROUP_DELAY", "LONG", "MOST", "gates", "pod_groups"]
 
 LONG = 3600.0
-"""Seconds after which a gang that is held is told of, unless the caller says otherwise."""
+"""Seconds after which a held gang is reported, unless the caller sets another limit."""
 MOST = 20
-"""How many gangs are told of, those that have been held for longest; of the others only the number is."""
+"""How many gangs are reported, those held longest; of the others only the number."""
 GROUP_DELAY = 60.0
-"""Seconds within which the controller has made the PodGroup of a pod, or else never will."""
+"""Seconds within which a healthy controller creates the PodGroup of a pod."""
 
 _Key = tuple[str, str]
 
@@ -32,7 +32,7 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
         return
     groups: Mapping[_Key, Group] = {}
     if isinstance(sight.groups, Unseen):
-        yield unknown(Check.GATES, sight.groups, "why pods are held")
+        yield unknown(Check.GATES, sight.groups, "the reason why pods are held")
     else:
         groups = {(one.namespace, one.name): one for one in sight.groups}
     gangs = _gangs(sight.members)
@@ -51,16 +51,16 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
         waiting = [one.name for one in gangs[namespace, name] if not one.placed]
         yield problem(
             Check.GATES,
-            f"PodGroup {namespace}/{name} of {len(waiting)} pods that wait does not exist: nobody places them "
-            f"({listed(waiting, 3)})",
-            "where the controller runs, its log says why it does not make it; where muster is gone, delete the pods, "
-            "and their operators make them again",
+            f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; Volcano cannot "
+            f"place them ({listed(waiting, 3)})",
+            "if the controller runs, see its log; if muster is uninstalled, delete the pods: their operators recreate "
+            "them",
         )
     if len(orphans) > MOST:
         yield problem(Check.GATES, f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
     if not late and not orphans:
         total = sum(map(bool, held.values()))
-        yield fine(Check.GATES, f"{total} gangs are held, none of them for more than {lasting(long)}")
+        yield fine(Check.GATES, f"{counted(total, 'held gang')}, none held for more than {lasting(long)}")
 
 
 def _gangs(members: Sequence[GangMember]) -> dict[_Key, list[GangMember]]:
@@ -77,12 +77,12 @@ def _waits(members: Sequence[GangMember], now: float) -> bool:
 
 def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
     namespace, name = key
-    said = "muster says nothing of it"
+    said = "muster reports no state for it"
     if group is None:
-        said = "why could not be seen"
+        said = "its state could not be read"
     elif group.state:
         said = f"{group.state}: {group.message}"
-    told = f"{pods} pods of PodGroup {namespace}/{name} have been held for {lasting(age)}; {said}"
+    told = f"PodGroup {namespace}/{name}: {counted(pods, 'pod')} held for {lasting(age)}; {said}"
     if group is not None and not group.state:
         return problem(
             Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
@@ -90,27 +90,27 @@ def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
     if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING}:
         return problem(
             Check.GATES,
-            f"{told}, but gates are still on",
-            f"the controller's log says why it cannot open them; to do it now: muster release -n {namespace} {name}",
+            f"{told}, but its gates are still closed",
+            f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
         )
     return warning(
         Check.GATES,
         told,
-        f"muster explain -n {namespace} podgroup/{name}; docs/reasons.md says what to do about each state",
+        f"muster explain -n {namespace} podgroup/{name}; docs/reasons.md explains each state",
     )
 
 
 def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
-    """No PodGroup is left that no workload owns and that no pod names: Volcano keeps room for it."""
+    """No PodGroup exists without an owner and without pods: Volcano may reserve resources for it."""
     for unseen in (sight.groups, sight.members):
         if isinstance(unseen, Unseen):
-            yield unknown(Check.POD_GROUPS, unseen, "PodGroups without owner")
+            yield unknown(Check.POD_GROUPS, unseen, "PodGroups without an owner")
             return
     groups = () if isinstance(sight.groups, Unseen) else sight.groups
     members = () if isinstance(sight.members, Unseen) else sight.members
     named = {(one.namespace, one.group) for one in members}
-    # Those of plain pods are owned by nobody, and there for as long as a pod of theirs is. Somebody else may have made
-    # a PodGroup before its pods.
+    # PodGroups of plain pods have no owner, and exist as long as their pods. Another tool may create a PodGroup before
+    # its pods.
     left = [
         one
         for one in groups
@@ -120,8 +120,8 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
         maker = "muster's" if one.ours else "not muster's"
         yield warning(
             Check.POD_GROUPS,
-            f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has no owner and no pods, for "
-            f"{lasting(sight.now - one.created)}; Volcano may keep room of its queue for it",
+            f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has had no owner and no pods "
+            f"for {lasting(sight.now - one.created)}; Volcano may reserve resources of its queue for it",
             f"kubectl -n {one.namespace} delete podgroups.scheduling.volcano.sh {one.name}",
         )
     if len(left) > MOST:

@@ -1,4 +1,4 @@
-"""Checks of muster itself: is it there once, does it run, who leads, are its policies in force, has it its rights."""
+"""Checks of muster itself: one installation, Ready pods, a leader, its policies in force, its permissions granted."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SKEW = 30.0
 
 
 def installation(sight: Sight) -> Iterator[Diagnosis]:
-    """There is one muster, of this command's version, and all of its pods are Ready."""
+    """Muster is installed once, in the version of this command, and all of its pods are Ready."""
     if isinstance(sight.deployments, Unseen):
-        yield unknown(Check.INSTALLATION, sight.deployments, "whether muster's pods run")
+        yield unknown(Check.INSTALLATION, sight.deployments, "the pods of muster")
     if not sight.installations:
         seen = not any(isinstance(one, Unseen) for one in (sight.deployments, sight.mutating, sight.validating))
         if seen:
             yield problem(
                 Check.INSTALLATION,
-                "muster is not installed: no Deployment and no webhook configuration has its label",
+                "muster is not installed: no Deployment and no webhook configuration has its labels",
                 "helm install muster charts/muster --namespace muster-system --create-namespace",
             )
         return
@@ -43,9 +43,9 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
         last = sight.installations[-1]
         yield problem(
             Check.INSTALLATION,
-            f"muster is there {len(sight.installations)} times ({names}), and all decide about the same gangs",
+            f"muster is installed {len(sight.installations)} times ({names}); all installations act on the same gangs",
             f"uninstall all but one: helm uninstall {last.release} --namespace {last.namespace}; delete webhook "
-            "configurations that no release has any more",
+            "configurations that belong to no release",
         )
     if not isinstance(sight.deployments, Unseen):
         yield from processes(sight.installations[0])
@@ -54,8 +54,8 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
 def processes(installed: Installation) -> Iterator[Diagnosis]:
     """Both Deployments are there, with Ready pods of this command's version."""
     consequence = {
-        "webhook": "nobody answers the apiserver",
-        "controller": "gangs that wait go on waiting",
+        "webhook": "the apiserver gets no answer",
+        "controller": "waiting gangs keep waiting",
     }
     for component, deployment in (("webhook", installed.webhook), ("controller", installed.controller)):
         if deployment is None:
@@ -70,9 +70,9 @@ def processes(installed: Installation) -> Iterator[Diagnosis]:
         if runs != muster.__version__:
             yield warning(
                 Check.INSTALLATION,
-                f"{deployment.title} is of version {runs or 'unknown'}, and this command of {muster.__version__}: "
-                "what it expects may differ",
-                "use the command of the version that is installed",
+                f"{deployment.title} runs version {runs or 'unknown'}, this command is version {muster.__version__}: "
+                "some checks may not apply",
+                "use the command of the installed version",
             )
 
 
@@ -91,34 +91,36 @@ def _ready(deployment: Deployment, consequence: str) -> Diagnosis:
 
 
 def lease(sight: Sight) -> Iterator[Diagnosis]:
-    """Somebody leads, and has said so lately."""
+    """A controller holds the Lease and renews it."""
     installed, found = sight.installation, sight.lease
     if installed is None:
         return
     where = f"Lease {installed.namespace}/{installed.lease}"
     logs = f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=controller --tail=50"
     if isinstance(found, Unseen):
-        yield unknown(Check.LEASE, found, "who leads")
+        yield unknown(Check.LEASE, found, "the leader")
     elif found is None:
-        yield problem(Check.LEASE, f"{where} is missing: no controller has ever led", logs)
+        yield problem(Check.LEASE, f"{where} is missing: no controller has ever been the leader", logs)
     elif not found.spec.holder_identity:
-        yield problem(Check.LEASE, f"{where} is held by nobody: gangs that wait go on waiting", logs)
+        yield problem(Check.LEASE, f"{where} has no holder: waiting gangs keep waiting", logs)
     else:
         spec = found.spec
         age = sight.now - (seconds_of(spec.renew_time) or 0.0)
         held = f"{where} is held by {spec.holder_identity}, renewed {ago(age)}"
         if age > spec.lease_duration_seconds + _SKEW:
             yield problem(
-                Check.LEASE, f"{held}, for {spec.lease_duration_seconds} seconds: nobody leads any more", logs
+                Check.LEASE,
+                f"{held}, with a lease duration of {spec.lease_duration_seconds} seconds: there is no leader",
+                logs,
             )
         elif age < -_SKEW:
-            yield warning(Check.LEASE, f"{held}, by a clock that is ahead", "synchronise the clocks of the nodes (NTP)")
+            yield warning(Check.LEASE, f"{held}: its clock is ahead", "synchronise the clocks of the nodes (NTP)")
         else:
             yield fine(Check.LEASE, held)
 
 
 def policies(sight: Sight) -> Iterator[Diagnosis]:
-    """All of the chart's admission policies are in force, or the chart was told to have none."""
+    """All admission policies of the chart are in force, or the chart installed none."""
     installed = sight.installation
     if installed is None:
         return
@@ -132,7 +134,9 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
     there = {policy.metadata.name for policy in sight.policies} & expected
     bound = {one.spec.policy_name for one in sight.bindings if "Deny" in one.spec.validation_actions} & expected
     if not there and not bound:
-        yield fine(Check.POLICIES, "none is installed (chart value policies): who may update pods may open gates")
+        yield fine(
+            Check.POLICIES, "none is installed (chart value `policies`): anyone who can update pods can open gates"
+        )
     elif expected <= there & bound:
         yield fine(Check.POLICIES, f"{len(expected)} policies are in force")
     else:
@@ -145,18 +149,18 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def rights(sight: Sight) -> Iterator[Diagnosis]:
-    """No ServiceAccount of muster's or Volcano's lacks a right that gangs need."""
+    """No ServiceAccount of muster or Volcano lacks a permission that gangs need."""
     if isinstance(sight.accounts, Unseen):
-        yield unknown(Check.RIGHTS, sight.accounts, "rights of muster and Volcano")
+        yield unknown(Check.RIGHTS, sight.accounts, "the permissions of muster and Volcano")
         return
     for account in sight.accounts:
         if not account.lacks:
-            yield fine(Check.RIGHTS, f"{account.title} may do all that gangs need")
+            yield fine(Check.RIGHTS, f"{account.title} has all permissions that gangs need")
             continue
-        cure = "install Volcano's roles and bindings again, as its own chart or manifest has them"
+        cure = "reinstall the roles and bindings of Volcano from its own chart or manifest"
         if account.ours and sight.installation is not None:
             cure = sight.installation.overwrite
-        yield problem(Check.RIGHTS, f"{account.title} may not {listed(list(_lacking(account.lacks)))}", cure)
+        yield problem(Check.RIGHTS, f"{account.title} cannot {listed(list(_lacking(account.lacks)))}", cure)
 
 
 def _lacking(lacks: Iterable[Right]) -> Iterator[str]:

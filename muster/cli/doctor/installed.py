@@ -1,4 +1,4 @@
-"""Which muster is installed, from its Deployments and webhook configurations: names, and what the chart told them."""
+"""The installation of muster, from its Deployments and webhook configurations: names and settings of the chart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LABELS", "Installation", "installations"]
 
 LABELS = "app.kubernetes.io/name=muster"
-"""The selector of everything that the chart makes."""
+"""The label selector of all objects of the chart."""
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ _COMPONENT, _RELEASE = "app.kubernetes.io/component", "app.kubernetes.io/instanc
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One release: `name` is that of its webhook configurations, and what all its other names begin with."""
+    """One release; `name` is the name of its webhook configurations, and the prefix of all its other names."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Installation:
 
     @property
     def secret(self) -> str:
-        """The Secret that the webhook's certificate is in."""
+        """The Secret with the certificate of the webhook."""
         return self._told(self.webhook, "secret") or f"{self.name}-webhook-tls"
 
     @property
@@ -48,34 +48,34 @@ class Installation:
 
     @property
     def lease(self) -> str:
-        """The Lease that decides which controller works."""
+        """The Lease that elects the leader among the controllers."""
         return self._told(self.controller, "lease") or f"{self.name}-controller"
 
     @property
     def own_certificates(self) -> bool:
-        """Whether the webhook makes its certificates itself."""
+        """Whether the webhook issues its own certificates."""
         return self._told(self.webhook, "certificate-directory") is None
 
     @property
     def validation(self) -> str:
-        """The chart's value, "" where the Deployment was not seen."""
+        """The chart value `validation`, "" when the Deployment could not be read."""
         return self._told(self.webhook, "validation") or ""
 
     @property
     def refuses_lost_queues(self) -> bool:
-        """Whether a workload in a queue that is not there is refused, as far as the Deployment says."""
+        """Whether a workload in a queue that does not exist is refused, according to the Deployment."""
         if not self.validation:
             return False
         reasons = [word.split("=", 1)[1] for word in _words(self.webhook) if word.startswith("--validation-reason=")]
         try:
             validation = read_validation(self.validation, reasons)
         except ValueError:
-            return False  # of a version that this command does not know
+            return False  # from a newer version of muster
         return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
 
     @property
     def default_queue(self) -> str:
-        """The queue of workloads that name none."""
+        """The queue of workloads that name no queue."""
         return self._told(self.controller, "default-queue") or "default"
 
     def account(self, component: str) -> str:
@@ -85,12 +85,12 @@ class Installation:
 
     @property
     def upgrade(self) -> str:
-        """The command that makes again what is missing of the chart's."""
+        """The command that recreates missing objects of the chart."""
         return f"helm upgrade {self.release} CHART --namespace {self.namespace} --reuse-values"
 
     @property
     def overwrite(self) -> str:
-        """The command that puts back what was edited: Helm 4 leaves that alone where it is not told."""
+        """The command that restores edited objects: Helm 4 needs a flag for that."""
         return f"{self.upgrade} --force-conflicts (Helm 3 needs no --force-conflicts)"
 
     @staticmethod
@@ -105,7 +105,7 @@ def _words(deployment: Deployment | None) -> tuple[str, ...]:
 def installations(
     deployments: tuple[Deployment, ...] | Unseen, *configurations: tuple[WebhookConfiguration, ...] | Unseen
 ) -> tuple[Installation, ...]:
-    """All that are there or of which something is left, those that run first."""
+    """All installations, also incomplete ones; complete ones first."""
     parts: dict[tuple[str, str], dict[str, Deployment]] = {}
     releases: dict[tuple[str, str], str] = {}
     for deployment in _seen(deployments):
@@ -120,7 +120,7 @@ def installations(
             meta = configuration.metadata
             called = Counter(webhook.client_config.service.namespace for webhook in configuration.webhooks)
             del called[""]
-            # Whom it calls may have been edited; its name is the release's, once in the cluster.
+            # The Service in it may have been edited; its name is unique to the release.
             if called and all(name != meta.name for _, name in parts):
                 key = called.most_common(1)[0][0], meta.name
                 parts[key] = {}

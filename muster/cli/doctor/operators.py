@@ -1,6 +1,6 @@
-"""Checks of who else acts on the workloads: operators with gang flags of their own, and Kueue.
+"""Checks of other components that act on workloads: operators with gang flags of their own, and Kueue.
 
-Flags are read from the Deployments' command lines; what an operator is told by a file cannot be seen there.
+Flags are read from the command lines of the Deployments; settings in a configuration file are not visible there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FALSE = ("false", "0", "f")
 
 
 class _Operator(NamedTuple):
-    """An operator: the word by which its image, name or labels are known, and its flags for gangs."""
+    """An operator: the word that identifies its image, name or labels, and its flags for gangs."""
 
     title: str
     word: str
@@ -40,9 +40,9 @@ _OPERATORS = (
 
 
 def operators(sight: Sight) -> Iterator[Diagnosis]:
-    """No operator makes gangs itself, and Kueue holds no workload that is muster's."""
+    """No operator creates gangs itself, and Kueue holds no workload that muster manages."""
     if isinstance(sight.deployments, Unseen):
-        yield unknown(Check.OPERATORS, sight.deployments, "operators' own gang flags")
+        yield unknown(Check.OPERATORS, sight.deployments, "the gang flags of the operators")
         return
     seen, found = [], []
     for deployment in sight.deployments:
@@ -55,7 +55,7 @@ def operators(sight: Sight) -> Iterator[Diagnosis]:
     if not found:
         yield fine(
             Check.OPERATORS,
-            f"no gang flag is on: {listed(sorted(set(seen)))}" if seen else "no operator with a gang flag is seen",
+            f"no gang flag is set: {listed(sorted(set(seen)))}" if seen else "no operator with a gang flag found",
         )
 
 
@@ -76,18 +76,18 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
                 said = f"--{name}={value}" if value else f"--{name}"
                 yield warning(
                     Check.OPERATORS,
-                    f"{operator.title} ({deployment.title}) has {said}: it makes the gangs of {operator.workloads} "
-                    "itself; muster adds no gate and no PodGroup to them (state External), and only refuses what "
-                    "cannot fit",
-                    f"take {said} out of the Deployment, and make workloads that run anew when it suits "
+                    f"{operator.title} ({deployment.title}) has {said}: it creates the gangs of "
+                    f"{operator.workloads} itself; muster adds no gate and no PodGroup (state External), and only "
+                    "refuses workloads that cannot fit",
+                    f"remove {said} from the Deployment, and recreate running workloads when convenient "
                     "(docs/operations.md, Workloads that run already)",
                 )
         if operator.word == "kuberay" and flag(container.words, "config") is not None:
             yield warning(
                 Check.OPERATORS,
-                f"{operator.title} ({deployment.title}) takes its settings from a file (--config), where its "
-                "batchScheduler cannot be seen",
-                "look into its ConfigMap: batchScheduler should be empty and enableBatchScheduler false",
+                f"{operator.title} ({deployment.title}) reads its settings from a file (--config); its "
+                "batchScheduler is not visible here",
+                "check its ConfigMap: batchScheduler should be empty and enableBatchScheduler false",
             )
 
 
@@ -100,11 +100,11 @@ def is_kueue(deployment: Deployment) -> bool:
 
 
 def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
-    """Kueue takes workloads that have no label of its own only where it is told so."""
+    """Kueue manages workloads without its label only when it is configured to."""
     if not any(map(is_kueue, deployments)):
         return
     if isinstance(sight.kueue, Unseen):
-        yield unknown(Check.OPERATORS, sight.kueue, "what Kueue manages")
+        yield unknown(Check.OPERATORS, sight.kueue, "which workloads Kueue manages")
         return
     for name, text in sight.kueue.items():
         try:
@@ -114,8 +114,8 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
         if isinstance(configuration, dict) and configuration.get("manageJobsWithoutQueueName") is True:
             yield warning(
                 Check.OPERATORS,
-                f"Kueue takes workloads without its label too (manageJobsWithoutQueueName in {name}): what asks for "
-                "muster as well starts when both let it go",
-                "give each namespace to one of them: Kueue's managedJobsNamespaceSelector, and muster's label "
+                f"Kueue also manages workloads without its label (manageJobsWithoutQueueName in {name}): a workload "
+                "that both manage starts only when both admit it",
+                "assign each namespace to one of them: Kueue's managedJobsNamespaceSelector, and muster's label "
                 'muster.dev/managed: "false"',
             )

@@ -1,4 +1,4 @@
-"""Looks at the cluster, every request with its deadline; what may not be read becomes an `Unseen` and stops nothing."""
+"""Reads the cluster, each request with a deadline; a failed read becomes an `Unseen` and never ends the command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["look"]
 
-# Seconds in which an apiserver that is there says its version.
+# Seconds within which a reachable apiserver returns its version.
 _FIRST = 5.0
 
 
@@ -56,7 +56,7 @@ class _Version(LocalObject, frozen=True):
 
 
 async def look(client: Client, namespace: str) -> Sight:
-    """See everything; trials are made in the namespace. Raises ApiError when the cluster does not say its version."""
+    """Read everything; the dry runs go to `namespace`. Raises ApiError when the cluster does not return its version."""
     version = decode(await client.get_path("/version", deadline=_FIRST), _Version)
     async with asyncio.TaskGroup() as first:
         deploying = first.create_task(listed(client, DEPLOYMENTS, Deployment))
@@ -65,7 +65,7 @@ async def look(client: Client, namespace: str) -> Sight:
     deployments = deploying.result()
     found = installations(deployments, mutating.result(), judging.result())
     installed = found[0] if found else None
-    # Nobody would answer where there is no muster.
+    # Without muster there is no webhook to test.
     left_out = _left_out(installed, mutating.result()) if installed is not None else {namespace}
     async with asyncio.TaskGroup() as tasks:
         secret = tasks.create_task(_secret(client, installed))
@@ -104,7 +104,7 @@ async def look(client: Client, namespace: str) -> Sight:
 
 
 def _left_out(installed: Installation, mutating: tuple[WebhookConfiguration, ...] | Unseen) -> set[str]:
-    """The namespaces of which no webhook sees anything."""
+    """The namespaces that the webhooks exclude."""
     names = {"kube-system", installed.namespace}
     for configuration in () if isinstance(mutating, Unseen) else mutating:
         for webhook in configuration.webhooks:
@@ -132,7 +132,7 @@ async def _lease(client: Client, installed: Installation | None) -> Lease | Unse
 
 
 async def _members(client: Client) -> tuple[GangMember, ...] | Unseen:
-    """The scheduler's pods, slim: there may be many."""
+    """The pods of the scheduler, with few fields each: there may be many."""
 
     def read(raw: bytes) -> GangMember:
         pod = decode(raw, Pod)

@@ -1,4 +1,4 @@
-"""All diagnoses of a sight, in order; as data for programs, and in lines for people."""
+"""All diagnoses of a sight, in order; as data for programs, and as a table for people."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
+from muster.cli.doctor.words import counted
 from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
 from muster.model.texts import printable
@@ -31,7 +32,7 @@ _INDENT = sum(_COLUMNS)
 
 
 def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
-    """Everything that the checks say, check by check, the gravest of each first."""
+    """All diagnoses, check by check, the most severe of each check first."""
     checks = (
         installation,
         lease,
@@ -51,7 +52,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
 
 
 def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
-    """The same for programs."""
+    """The diagnoses as data for programs."""
     entries = [
         {"check": str(one.check), "level": str(one.level), "message": one.message, "cure": one.cure} for one in found
     ]
@@ -69,7 +70,7 @@ def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
 
 
 def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
-    """Print it: as json, as yaml, or for people with its sum at the end."""
+    """Print the report: as json, as yaml, or as a table with a summary at the end."""
     if not print_data(said, form, out):
         _print_table(said["diagnoses"], out)
         level = (
@@ -98,8 +99,7 @@ def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
 
 
 def _sum(said: Mapping[str, Any]) -> str:
-    counted = ((said["problems"], "problem"), (said["warnings"], "warning"))
-    words = [f"{number} {word}{'s' * (number != 1)}" for number, word in counted]
+    words = [counted(said["problems"], "problem"), counted(said["warnings"], "warning")]
     if said["unknown"]:
         words.append(f"{said['unknown']} could not be checked")
     return ", ".join(words)

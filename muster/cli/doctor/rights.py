@@ -1,7 +1,7 @@
-"""The rights that muster's and Volcano's ServiceAccounts need.
+"""The permissions that the ServiceAccounts of muster and Volcano need.
 
-Those of muster are compared with the chart's own rules in tests/chart/test_rights.py, both ways; those of Volcano are
-what gangs need of what its installer grants.
+tests/chart/test_rights.py compares those of muster with the rules of the chart, both ways. Those of Volcano are the
+part of its installer's permissions that gangs need.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VOLCANO = "scheduling.volcano.sh"
 
 
 class Right(NamedTuple):
-    """A verb on a resource (`pods/binding` for a part of one), on one object or all; namespace "" is everywhere."""
+    """A verb on a resource or subresource (`pods/binding`), on one object or all; namespace "" means all namespaces."""
 
     verb: str
     group: str
@@ -33,13 +33,13 @@ class Right(NamedTuple):
 
     @property
     def thing(self) -> str:
-        """What it is a right on, as kubectl has it."""
+        """The resource and the object, as kubectl writes them."""
         full = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{full} {self.name}" if self.name else full
 
     @property
     def attributes(self) -> dict[str, str]:
-        """It as the `resourceAttributes` of an access review."""
+        """The `resourceAttributes` of an access review for this permission."""
         resource, _, part = self.resource.partition("/")
         return {
             "verb": self.verb,
@@ -52,7 +52,7 @@ class Right(NamedTuple):
 
 
 def needed(component: str, installation: Installation) -> list[Right]:
-    """All rights of the `webhook` or the `controller`, as the chart gives them."""
+    """All permissions of the `webhook` or the `controller`, as the chart grants them."""
     return list(_webhook(installation) if component == "webhook" else _controller(installation))
 
 
@@ -130,4 +130,4 @@ VOLCANO: dict[str, tuple[Right, ...]] = {
         *_rights(("update",), _VOLCANO, "queues/status"),
     ),
 }
-"""What gangs need of Volcano's programs, by the last part of their images' names."""
+"""The permissions that gangs need, by the last part of the image name of each Volcano component."""

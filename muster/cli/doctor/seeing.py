@@ -1,4 +1,4 @@
-"""Requests that stop nothing: each with its deadline, and an `Unseen` for an answer that was not given."""
+"""Requests that never end the command: each has a deadline, and a failure becomes an `Unseen`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class _Data(LocalObject, frozen=True):
 
 
 async def seen(ask: Awaitable[T], verb: str, thing: str, missing: T | None) -> T | Unseen | None:
-    """The answer; `missing` where there is no such thing."""
+    """The answer; `missing` when the object or the kind does not exist."""
     try:
         return await ask
     except ApiError as error:
         if error.not_found:
             return missing
         if error.forbidden:
-            return Unseen(f"you may not {verb} {thing}")
-        return Unseen(f"{thing}: {error}", "try again; the apiserver's log may say more")
+            return Unseen(f"you cannot {verb} {thing}")
+        return Unseen(f"{thing}: {error}", "try again, or see the log of the apiserver")
     except InvalidObjectError as error:
-        return Unseen(f"{thing} cannot be read: {error}", "look at it")
+        return Unseen(f"{thing} cannot be decoded: {error}", "correct the object")
 
 
 async def listed(
@@ -60,7 +60,7 @@ async def read_all(
     """The same, each decoded by `read`."""
 
     def lenient(raw: bytes) -> T | None:
-        # What cannot be read is left out, as in muster's own processes.
+        # Malformed objects are skipped, as in the webhook and the controller.
         with suppress(InvalidObjectError):
             return read(raw)
         return None

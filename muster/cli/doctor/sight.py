@@ -1,4 +1,4 @@
-"""What was seen of a cluster, as values: the only thing that the checks know."""
+"""The state of a cluster as values: the only input of the checks."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
 
 
 CLOSED = "muster-has-been-reached"
-"""The condition by which a webhook is not called before muster has been reached (`webhook.certificates.bundles`)."""
+"""The matchCondition that keeps a webhook inactive until the apiserver reaches it (`webhook.certificates.bundles`)."""
 
 
 class Container(LocalObject, frozen=True):
-    """A container of a Deployment: which program, told what."""
+    """A container of a Deployment: its image and its command line."""
 
     name: str = ""
     image: str = ""
@@ -80,7 +80,7 @@ class _DeploymentStatus(LocalObject, frozen=True):
 
 
 class Deployment(LocalObject, frozen=True):
-    """A Deployment: how many of its pods are wanted and Ready, and what they run."""
+    """A Deployment: its desired and Ready pods, and what they run."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _DeploymentSpec = _DeploymentSpec()
@@ -120,7 +120,7 @@ class _ClientConfig(LocalObject, frozen=True):
 
 
 class Rule(LocalObject, frozen=True):
-    """Which requests a webhook is asked about."""
+    """A rule of a webhook: the requests that it is called for."""
 
     api_groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class Webhook(LocalObject, frozen=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the apiserver does not call it yet, in a first installation."""
+        """Whether the apiserver does not call it yet, as during a first installation."""
         return any(condition.name == CLOSED for condition in self.match_conditions)
 
 
@@ -176,7 +176,7 @@ class _BindingSpec(LocalObject, frozen=True):
 
 
 class Binding(LocalObject, frozen=True):
-    """What puts a ValidatingAdmissionPolicy in force."""
+    """A ValidatingAdmissionPolicyBinding, which puts a policy in force."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _BindingSpec = _BindingSpec()
@@ -190,7 +190,7 @@ class _LeaseSpec(LocalObject, frozen=True):
 
 
 class Lease(LocalObject, frozen=True):
-    """Who leads, and when he last said so."""
+    """The Lease of the controller: its holder and its last renewal."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _LeaseSpec = _LeaseSpec()
@@ -201,7 +201,7 @@ class _QueueStatus(LocalObject, frozen=True):
 
 
 class QueueSeen(LocalObject, frozen=True):
-    """A queue: whether Volcano's controllers have said anything of it."""
+    """A queue: the state that Volcano has set on it, if any."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: _QueueStatus = _QueueStatus()
@@ -222,7 +222,7 @@ class GangMember:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A PodGroup; `state` and `message` are muster's own words."""
+    """A PodGroup; `state` and `message` are the annotations of muster."""
 
     namespace: str
     name: str
@@ -236,7 +236,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A ServiceAccount, of muster's (`ours`) or of Volcano's, and the rights that it should have and has not."""
+    """A ServiceAccount of muster (`ours`) or of Volcano, and the permissions that it lacks."""
 
     namespace: str
     name: str
@@ -251,7 +251,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What became of something that was made on trial: `refusal` is the apiserver's word, "" when it was taken."""
+    """The answer to a dry run: `refusal` is the error of the apiserver, "" when it admitted the object."""
 
     refusal: str = ""
     gated: bool = False
@@ -263,7 +263,7 @@ class ProbeAnswer:
 class Sight:
     """The cluster at one moment, `now` in seconds since 1970 by the apiserver's clock.
 
-    Where a right was missing an `Unseen` stands instead; what is not there is None, or missing from a tuple or mapping.
+    An `Unseen` replaces what the caller may not read; what does not exist is None, or absent from a tuple or mapping.
     """
 
     now: float
@@ -288,7 +288,7 @@ class Sight:
 
     @property
     def installation(self) -> Installation | None:
-        """The muster that is looked at: the first, where there are several."""
+        """The installation that is checked: the first, when there are several."""
         return self.installations[0] if self.installations else None
 
 

@@ -1,6 +1,6 @@
-"""What is created on trial, as dry runs: a pod of a gang, and a Job of one in a queue that does not exist.
+"""The dry runs of `muster doctor`: a pod of a gang, and a Job of a gang in a queue that does not exist.
 
-A dry run passes all of admission, the webhooks too, and nothing is stored. So what comes back is what a user would get.
+A dry run goes through all of admission, webhooks included, and stores nothing. Its answer is what a user would get.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from muster.model.objects import Pod, decode
 __all__ = ["JOB", "NAME", "POD", "answer_of"]
 
 NAME = "muster-doctor"
-"""Of the gang, and of the queue that nobody has made."""
+"""The name of the gang, and of the queue that does not exist."""
 
 _META: dict[str, Any] = {"labels": {GANG: NAME}, "annotations": {GANG_SIZE: "1"}}
-# As Pod Security's restricted standard and quotas demand it.
+# Satisfies the restricted Pod Security Standard and ResourceQuotas.
 _SPEC: dict[str, Any] = {
     "restartPolicy": "Never",
     "automountServiceAccountToken": False,
@@ -50,7 +50,7 @@ JOB: dict[str, Any] = {
 
 
 def answer_of(body: bytes) -> ProbeAnswer:
-    """What a pod was made into; of a Job nothing of this is to be seen."""
+    """The changes to a pod; a Job shows none of them."""
     pod = decode(body, Pod)
     meta = pod.metadata
     return ProbeAnswer(

@@ -1,4 +1,4 @@
-"""Checks of what muster stands on: Kubernetes, the kinds that are served, Volcano's programs and queues."""
+"""Checks of the dependencies of muster: Kubernetes, the served kinds, the components and queues of Volcano."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OLDEST_VOLCANO = (1, 11)
 _API = "scheduling.volcano.sh/v1beta1"
 _KINDS = ("podgroups", "queues")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
-# Volcano's controllers say something of a new queue within moments, in seconds.
+# Seconds after which Volcano has set the state of a new queue.
 _QUEUE_AGE = 60.0
-_DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, so that no gang is placed"}
+_DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, and no gang is placed"}
 
 
 def kinds(sight: Sight) -> Iterator[Diagnosis]:
-    """Kubernetes is new enough, and Volcano's kinds and those of workloads are served in versions that muster reads."""
+    """Kubernetes is new enough, and the kinds of Volcano and of workloads are served in supported versions."""
     version = version_of(sight.kubernetes)
     if version is not None and version < _OLDEST_KUBERNETES:
         yield problem(
@@ -47,8 +47,8 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
     if missing:
         yield problem(
             Check.KINDS,
-            f"{_API} is not served: no {listed(missing)}; no gang can be made",
-            "install Volcano's CRDs (its chart's folder crds, or `kubectl apply --server-side`)",
+            f"{_API} is not served: no {listed(missing)}; no gang can be created",
+            "install the CRDs of Volcano (directory crds of its chart, or `kubectl apply --server-side`)",
         )
     else:
         yield fine(Check.KINDS, f"{_API}: {listed(list(_KINDS))}")
@@ -68,8 +68,8 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
             others = listed(sorted(one for one in served if one.rpartition("/")[0] == group))
             yield warning(
                 Check.KINDS,
-                f"{others} is served, of which muster knows no version: its workloads are no gangs",
-                "upgrade the operator, or muster",
+                f"{others} is served, a version that muster does not support: its workloads are not gangs",
+                "upgrade the operator or muster",
             )
     for api_version, plurals in sorted(found.items()):
         yield fine(Check.KINDS, f"{api_version}: {listed(plurals)}")
@@ -96,7 +96,7 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
     if not runs:
         yield warning(
             Check.VOLCANO,
-            f"no Deployment runs {program}: unless it runs somewhere else, {_DUTY[program]}",
+            f"no Deployment runs {program}; unless it runs elsewhere, {_DUTY[program]}",
             "install Volcano 1.11 or newer",
         )
     for deployment, container in runs:
@@ -107,7 +107,9 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
         look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
         if version is not None and version < _OLDEST_VOLCANO:
             yield problem(
-                Check.VOLCANO, f"{title} is too old: it knows no scheduling gates", "upgrade Volcano to 1.11 or newer"
+                Check.VOLCANO,
+                f"{title} is too old: it does not support scheduling gates",
+                "upgrade Volcano to 1.11 or newer",
             )
         elif ready == 0:
             yield problem(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready: {_DUTY[program]}", look)
@@ -122,22 +124,22 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
         yield unknown(Check.VOLCANO, sight.queues, "queues")
         return
     if not isinstance(sight.served, Unseen) and "queues" not in sight.served.get(_API, ()):
-        return  # said by the check of the kinds
+        return  # the check `kinds` reports it
     stateless = [one for one in sight.queues if not one.status.state and _age(one, sight.now) > _QUEUE_AGE]
     if stateless:
         yield problem(
             Check.VOLCANO,
-            f"Volcano's controllers have said nothing of queue {listed([one.metadata.name for one in stateless])} for "
-            f"{lasting(max(_age(one, sight.now) for one in stateless))}: gangs there are not placed",
-            "look at the log of vc-controller-manager; it needs all CRDs of Volcano, those of jobflow too",
+            f"Volcano has set no state on queue {listed([one.metadata.name for one in stateless])} for "
+            f"{lasting(max(_age(one, sight.now) for one in stateless))}: gangs in it are not placed",
+            "see the log of vc-controller-manager; it needs all CRDs of Volcano, including those of jobflow",
         )
     name = sight.installation.default_queue if sight.installation is not None else "default"
     default = next((one for one in sight.queues if one.metadata.name == name), None)
     if default is None:
         yield warning(
             Check.VOLCANO,
-            f"queue {name}, for workloads that name none, does not exist: they are refused",
-            "make it, or name another one with the chart's value defaultQueue",
+            f"the default queue {name} does not exist: workloads that name no queue are refused",
+            "create it, or set the chart value `defaultQueue` to another queue",
         )
     elif not stateless:
         yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {default.status.state or 'new'}")

@@ -1,4 +1,4 @@
-"""Checks of the webhook configurations, and of what the apiserver makes of something that is created on trial."""
+"""Checks of the webhook configurations, and of the answers of the apiserver to dry runs."""
 
 from __future__ import annotations
 
@@ -44,41 +44,41 @@ ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
         "queues.pods.muster.dev": ("/validate/pods", _PODS, _CREATE),
     },
 }
-"""Every webhook of the chart: its path, the (group, resource) pairs and the operations that it is asked about."""
+"""Every webhook of the chart: its path, and the (group, resource) pairs and operations of its rules."""
 
 JUDGING = frozenset(
     name
     for name in ENTRIES["ValidatingWebhookConfiguration"]
     if name == "queues.muster.dev" or name.endswith("workloads.muster.dev")
 )
-"""Those that are there only where the chart's value `validation` is not off."""
+"""The webhooks that exist only when the chart value `validation` is not off."""
 
 _STRICT = {*ENTRIES["MutatingWebhookConfiguration"], *JUDGING} - {"queues.muster.dev"}
-"""Those whose failurePolicy is a value of the chart."""
+"""The webhooks whose failurePolicy is a chart value."""
 
 _OWN = re.compile(r'webhook "([a-z.]+\.muster\.dev)"')
 _DENIED = "denied the request"
-# What stands in the apiserver's words when a call failed, and what to do about it.
+# Words in the error of the apiserver when a call fails, and the fix.
 _CAUSES = (
     (
         re.compile(r"x509|certificate"),
-        "the certificates do not fit: see the check `certificates`, and the events of the webhook's Secret",
+        "the certificates do not match: see the check `certificates`, and the events of the webhook's Secret",
     ),
     (
         re.compile(r"no endpoints available|connection refused|no service port"),
-        "no webhook pod takes calls: kubectl -n {namespace} get pods -l app.kubernetes.io/component=webhook",
+        "no webhook pod accepts connections: kubectl -n {namespace} get pods -l app.kubernetes.io/component=webhook",
     ),
     (re.compile(r'service "[^"]*" not found'), "the Service is missing: {upgrade}"),
     (
         re.compile(r"deadline exceeded|imeout|no route to host|unreachable"),
-        "the apiserver does not reach port 9443 of the pods in time: look for a NetworkPolicy, a firewall, busy pods",
+        "the apiserver does not reach port 9443 of the pods in time: check NetworkPolicies, firewalls, and busy pods",
     ),
 )
 _OTHER_CAUSE = "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
 
 
 def webhooks(sight: Sight) -> Iterator[Diagnosis]:
-    """Both configurations are there, and ask muster about all that the chart has them ask about."""
+    """Both configurations exist, with all webhooks and rules of the chart."""
     installed = sight.installation
     if installed is None:
         return
@@ -93,8 +93,8 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         if found is None:
             yield problem(
                 Check.WEBHOOKS,
-                f"{kind} {installed.name} is missing: what it is for passes without muster",
-                f"{installed.upgrade}, unless somebody took it away on purpose (docs/operations.md, Emergency)",
+                f"{kind} {installed.name} is missing: objects are admitted without muster",
+                f"{installed.upgrade}, unless it was removed on purpose (docs/operations.md, Emergency)",
             )
             continue
         faults = list(_faults(kind, found, installed))
@@ -102,22 +102,22 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         if closed:
             yield problem(
                 Check.WEBHOOKS,
-                f"{kind} {installed.name}: the apiserver has not reached a webhook since the installation, and calls "
-                f"none of {listed(closed)} before; what they are for passes without muster",
+                f"{kind} {installed.name}: the apiserver has not reached a webhook since the installation, and does "
+                f"not call {listed(closed)} yet; objects are admitted without muster",
                 f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=webhook --tail=50",
             )
         if faults:
             yield problem(Check.WEBHOOKS, f"{kind} {installed.name}: {listed(faults)}", installed.overwrite)
         elif not closed:
             lax = [one.name for one in found.webhooks if one.name in _STRICT and one.failure_policy == "Ignore"]
-            note = f"; while no webhook answers these pass without muster: {listed(lax)}" if lax else ""
+            note = f"; failurePolicy Ignore, skipped while no webhook answers: {listed(lax)}" if lax else ""
             yield fine(Check.WEBHOOKS, f"{kind} {installed.name}: {len(found.webhooks)} entries are as installed{note}")
 
 
 def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> Iterator[str]:
-    """What differs from the chart's so that something is not seen."""
+    """Differences from the chart that keep requests from muster."""
     there = {one.name: one for one in found.webhooks}
-    # Without the Deployment's word: all of them are gone where nobody is to judge.
+    # When the Deployment cannot be read: validation is off if none of its webhooks exist.
     off = installed.validation == "off" or (not installed.validation and JUDGING.isdisjoint(there))
     for name, (path, things, operations) in ENTRIES[kind].items():
         if name in JUDGING and off:
@@ -128,7 +128,7 @@ def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> 
             continue
         unasked = [plural for group, plural in things if not _asked(entry.rules, group, plural, operations)]
         if unasked:
-            yield f"{name} is not asked about {' and '.join(sorted(operations))} of {listed(unasked)}"
+            yield f"{name} is not called for {' and '.join(sorted(operations))} of {listed(unasked)}"
         if elsewhere := _elsewhere(entry, path, installed):
             yield f"{name} calls {elsewhere}"
 
@@ -142,7 +142,7 @@ def _asked(rules: Iterable[Rule], group: str, plural: str, operations: frozenset
 
 
 def _elsewhere(entry: Webhook, path: str, installed: Installation) -> str:
-    """Where the calls go, when not to muster's Service and the path of these."""
+    """Where the calls go, when they do not go to the expected Service and path; else ""."""
     service = entry.client_config.service
     if entry.client_config.url:
         return entry.client_config.url
@@ -152,44 +152,44 @@ def _elsewhere(entry: Webhook, path: str, installed: Installation) -> str:
 
 
 def answers(sight: Sight) -> Iterator[Diagnosis]:
-    """A pod of a gang comes back held and bound, and a Job in a queue that is not there is refused."""
+    """A dry run returns a gated pod with its PodGroup, and refuses a Job in a queue that does not exist."""
     installed = sight.installation
     if installed is None:
         return
     if isinstance(sight.pod_answer, Unseen):
-        yield unknown(Check.ANSWERS, sight.pod_answer, "what a pod would be made into")
+        yield unknown(Check.ANSWERS, sight.pod_answer, "how muster changes a pod")
     elif sight.pod_answer.refusal:
         yield _refused(sight.pod_answer.refusal, "a pod of a gang", installed)
     else:
         yield _of_pod(sight.pod_answer, installed, sight.namespace)
     if isinstance(sight.job_answer, Unseen):
-        yield unknown(Check.ANSWERS, sight.job_answer, "what a workload would be told")
+        yield unknown(Check.ANSWERS, sight.job_answer, "how muster answers a workload")
     elif not sight.job_answer.refusal:
         mode = f" (validation {installed.validation})" if installed.validation else ""
-        asked = "a Job of a gang in a queue that is not there"
+        asked = "a Job of a gang in a queue that does not exist"
         if installed.refuses_lost_queues:
             yield problem(
                 Check.ANSWERS,
-                f"{asked} is taken, although validation is deny: nobody looked at it",
+                f"{asked} is admitted, although validation is deny: no webhook checked it",
                 "see the check `webhooks`: the entry jobs.workloads.muster.dev, its conditions and failurePolicy",
             )
         else:
-            yield fine(Check.ANSWERS, f"{asked} would be taken{mode}")
+            yield fine(Check.ANSWERS, f"{asked} would be admitted{mode}")
     elif (said := _OWN.search(sight.job_answer.refusal)) and _DENIED in sight.job_answer.refusal:
-        yield fine(Check.ANSWERS, f"a Job of a gang in a queue that is not there would be refused by {said[1]}")
+        yield fine(Check.ANSWERS, f"a Job of a gang in a queue that does not exist would be refused by {said[1]}")
     else:
         yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
 
 
 def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Diagnosis:
-    bound = f"bound to PodGroup {answer.group}, pointed at queue {answer.queue or '-'}"
+    bound = f"bound to PodGroup {answer.group} in queue {answer.queue or '-'}"
     if answer.gated:
         return fine(Check.ANSWERS, f"a pod of a gang would be held by muster's gate, {bound}")
     if answer.group:
         return fine(Check.ANSWERS, f"a pod of a gang would be {bound}, and not held (gate off)")
     return problem(
         Check.ANSWERS,
-        f"a pod of a gang passes untouched in namespace {namespace}: muster was not asked, or nobody answered and "
+        f"a pod of a gang is admitted unchanged in namespace {namespace}: muster was not called, or did not answer and "
         "failurePolicy is Ignore",
         f"see the check `webhooks`; kubectl -n {installed.namespace} get pods -l app.kubernetes.io/component=webhook",
     )
@@ -198,10 +198,10 @@ def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Dia
 def _refused(said: str, what: str, installed: Installation) -> Diagnosis:
     own = _OWN.search(said)
     if own is None:
-        why = f"something else refuses what is made on trial: {said}"
-        return unknown(Check.ANSWERS, Unseen(why, "name another namespace with -n"), f"what becomes of {what}")
+        why = f"another component refuses the dry run: {said}"
+        return unknown(Check.ANSWERS, Unseen(why, "choose another namespace with -n"), f"the answer to {what}")
     if _DENIED in said:
-        return problem(Check.ANSWERS, f"{what} is refused by {own[1]}: {said}", "see docs/denials.md for what it says")
+        return problem(Check.ANSWERS, f"{what} is refused by {own[1]}: {said}", "docs/denials.md explains the refusal")
     cure = next((cure for cause, cure in _CAUSES if cause.search(said)), _OTHER_CAUSE)
     return problem(
         Check.ANSWERS,

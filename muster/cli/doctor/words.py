@@ -1,4 +1,4 @@
-"""Times and lists as people say them."""
+"""Durations and lists in plain words."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ago", "lasting", "listed"]
+__all__ = ["ago", "counted", "lasting", "listed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-# Two of a unit are needed before it is the one to count in.
+# A unit is used from two of it on: `90 minutes`, then `2 hours`.
 _FEW = 2
 
 
 def lasting(seconds: float) -> str:
-    """How long it is, in one unit: `3 days`."""
+    """A duration in one unit: `3 days`."""
     for length, unit in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
         if abs(seconds) >= _FEW * length:
             return f"{abs(seconds) / length:.0f} {unit}"
@@ -23,11 +23,16 @@ def lasting(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long ago it was; a negative time is to come."""
+    """`3 days ago`; `in 3 days` for a negative number."""
     return f"in {lasting(seconds)}" if seconds < 0 else f"{lasting(seconds)} ago"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def listed(words: Sequence[str], most: int = 10) -> str:
-    """The words behind each other, and how many more there are."""
+    """The first words, separated by commas, and how many more there are."""
     rest = len(words) - most
     return ", ".join(words[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -44,10 +44,10 @@ _STATES = (
 )
 
 _WAITING = (
-    Row(_QUEUES, "it is passed for «ten minutes» at most", ("muster.queueing.queue_tree:_PATIENCE",)),
+    Row(_QUEUES, "it is bypassed for «ten minutes» at most", ("muster.queueing.queue_tree:_PATIENCE",)),
     Row(
         _QUEUES,
-        "was passed once. Default `«10»m`",
+        "bypassed once at most. Default `«10»m`",
         ("muster.queueing.queue_tree:_PATIENCE",),
         lambda seconds: seconds / 60,
     ),
@@ -66,14 +66,14 @@ _WAITING = (
 _COMMANDS = (
     Row(_CLI, "more than «an hour» (`--held-for`)", ("muster.cli.doctor.gangs:LONG",)),
     Row(_CLI, "more than «an hour» (`--held-for`)", ("flag:muster/cli/__init__.py --held-for",)),
-    Row(_CLI, "the «20» that have been held for longest", ("muster.cli.doctor.gangs:MOST",)),
+    Row(_CLI, "the «20» that are held longest", ("muster.cli.doctor.gangs:MOST",)),
     Row(_CLI, "and pods older than «a minute» whose PodGroup", ("muster.cli.doctor.gangs:GROUP_DELAY",)),
     Row(_CLI, "Ready, from «1.11» on;", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
     Row(_CLI, "queues older than «a minute» that have no state", ("muster.cli.doctor.volcano:_QUEUE_AGE",)),
-    Row(_CLI, "when he last said so («30 seconds» are", ("muster.cli.doctor.installation:_SKEW",)),
+    Row(_CLI, "the last renewal of its lease («30 seconds» are", ("muster.cli.doctor.installation:_SKEW",)),
     Row(_CLI, "Every request has a deadline, of «15 seconds» at most", ("muster.cli.reading:PATIENCE",)),
-    Row(_CLI, "events the last «8».", ("muster.cli.explain:_EVENTS",)),
-    Row(_CLI, "that hold the queue it shows «10»,", ("muster.cli.explained:_HOLDERS",)),
+    Row(_CLI, "events of the workload the last «8».", ("muster.cli.explain:_EVENTS",)),
+    Row(_CLI, "that hold the queue, `explain` shows «10»,", ("muster.cli.explained:_HOLDERS",)),
     Row(_CLI, "at every change, «twice» a second at most", ("muster.cli.queues:_REDRAW",), lambda pause: 1 / pause),
     Row(
         _CLI,
@@ -82,18 +82,18 @@ _COMMANDS = (
     ),
     Row(
         _CLI,
-        "or «2» when there is no such workload",
+        "or «2» when the workload does not exist",
         ("muster.cli.explain:_CANNOT_ASK", "muster.cli.queues:_CANNOT_ASK"),
     ),
     Row(
         _CLI,
-        "`audit` end with «1» when something is refused",
+        "`audit` exit with «1» when something is refused",
         ("muster.cli.plan:_REFUSED", "muster.cli.audit:_REFUSED"),
     ),
     Row(_CLI, "| «3» | with `--strict`: a workload", ("muster.cli.plan:_NOT_MANAGED",)),
     Row(_CLI, "| «2» | the input, or the cluster,", ("muster.cli.plan:_UNREADABLE",)),
     Row(_CLI, "| «1» | something is refused, or the input", ("muster.cli.plan:_REFUSED",)),
-    Row(_CLI, "| «2» | not everything could be looked at;", ("muster.cli.audit:_CANNOT_LOOK",)),
+    Row(_CLI, "| «2» | something could not be checked;", ("muster.cli.audit:_CANNOT_LOOK",)),
     Row(_CLI, "| «1» | there is a problem,", ("muster.cli.doctor.command:_PROBLEM",)),
     Row(_CLI, "| «2» | no problem was found, but", ("muster.cli.doctor.command:_CANNOT_LOOK",)),
     Row(_CLI, "nested deeper than «100» levels", ("muster.cli.parsing:_DEEPEST",)),

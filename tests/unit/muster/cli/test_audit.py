@@ -219,7 +219,7 @@ def test_where_queues_may_not_be_listed_nothing_is_judged_by_them_and_that_is_sa
     assert kind is not None
     audit.read(kind, as_json(ray_cluster(labels=LOST)).encode())
     assert found(audit) == []
-    assert audit.unknown == ["may not list queues.scheduling.volcano.sh: 403 Forbidden: no"]
+    assert audit.unknown == ["cannot list queues.scheduling.volcano.sh: 403 Forbidden: no"]
 
 
 def test_an_apiserver_that_fails_is_no_matter_of_rights() -> None:
@@ -298,7 +298,7 @@ def test_pod_groups_that_the_webhook_does_not_see_are_no_finding() -> None:
 def test_a_pod_group_that_cannot_be_read_is_no_all_clear() -> None:
     audit = audit_of(groups=({"metadata": "none"},))
     assert found(audit) == []
-    assert audit.unknown[0].startswith("one of podgroups.scheduling.volcano.sh cannot be read: ")
+    assert audit.unknown[0].startswith("skipping malformed podgroups.scheduling.volcano.sh: ")
 
 
 def test_people_read_what_would_happen_and_the_sum() -> None:
@@ -316,7 +316,7 @@ def test_people_read_what_would_happen_and_the_sum() -> None:
         '  refused (QueueNotFound): spec.queue: queue "lost" does not exist; name an\n'
         "    existing queue or create it first\n"
         "\n"
-        "PyTorchJob team/train (it runs, and goes on)\n"
+        "PyTorchJob team/train (running; it keeps running)\n"
         '  refused (QueueNotFound): spec.runPolicy.schedulingPolicy.queue: queue "lost"\n'
         "    does not exist; name an existing queue or create it first\n"
         "  warning (TimeLimitWhileWaiting): spec.runPolicy.activeDeadlineSeconds: 60 s\n"
@@ -327,7 +327,7 @@ def test_people_read_what_would_happen_and_the_sum() -> None:
         '  refused (QueueNotFound): metadata.labels[volcano.sh/queue-name]: queue "lost"\n'
         "    does not exist; name an existing queue or create it first\n"
         "\n"
-        "2 workloads, 1 Queue and 1 PodGroup looked at: 4 would be refused, 0 warned of\n"
+        "2 workloads, 1 Queue and 1 PodGroup checked: 4 would be refused, 0 with warnings\n"
     )
 
 

@@ -36,14 +36,15 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param(["demo"], '"demo" is not KIND/NAME, such as raycluster/demo', id="no kind"),
+        pytest.param(["demo"], '"demo" is not KIND/NAME, for example raycluster/demo', id="no kind"),
         pytest.param(
             ["deployment/web"],
-            '"deployment" is no kind that muster knows (RayCluster, RayJob, RayService, RayCronJob, PyTorchJob, TFJob, '
-            "XGBoostJob, PaddleJob, JAXJob, MPIJob, JobSet, TrainJob, Job, StatefulSet, Pod, PodGroup)",
+            'muster does not support the kind "deployment"; it supports RayCluster, RayJob, RayService, RayCronJob, '
+            "PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob, JobSet, TrainJob, Job, StatefulSet, Pod, "
+            "PodGroup",
             id="another kind",
         ),
-        pytest.param(["a", "b", "c"], '"a b c" is not KIND/NAME, such as raycluster/demo', id="too many words"),
+        pytest.param(["a", "b", "c"], '"a b c" is not KIND/NAME, for example raycluster/demo', id="too many words"),
     ],
 )
 def test_what_names_no_workload_is_refused_before_anything_is_asked(

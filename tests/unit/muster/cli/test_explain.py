@@ -88,16 +88,16 @@ def test_who_waits_hears_what_it_needs_what_is_free_and_who_holds_the_rest() -> 
 RayCluster team/demo
   WaitingForQuota: needs cpu 3 and memory 3Gi; queue "q" has cpu 1 free of cpu
     4; position 1 of 1 waiting
-  gang       PodGroup ray-demo-pg, minMember 3, Pending by Volcano
+  gang       PodGroup ray-demo-pg, minMember 3, phase Pending
   scheduler  volcano  (default)
   queue      q  (metadata.labels[volcano.sh/queue-name])
   priority   -
   position   1 of 1 waiting
   needs      cpu 3, memory 3Gi
 
-  ROLE       WANTED  MIN  THERE  GATED  BOUND
-  headgroup       1    1      1      1      0
-  workers         2    2      2      2      0
+  ROLE       WANTED  MIN  PODS  GATED  BOUND
+  headgroup       1    1     1      1      0
+  workers         2    2     2      2      0
 
   QUEUE  LIMIT        USED               FREE
   q      cpu 4        cpu 3, memory 3Gi  cpu 1
@@ -106,8 +106,8 @@ RayCluster team/demo
   HELD BY            QUEUE  CLAIM
   team/ray-other-pg  q      cpu 3, memory 3Gi
 
-  SEEN  EVENT            FROM        NOTE
-  2m    WaitingForQuota  muster.dev  needs cpu 3
+  LAST SEEN  REASON           FROM        MESSAGE
+  2m         WaitingForQuota  muster.dev  needs cpu 3
 """
     )
 
@@ -131,14 +131,14 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
 
 def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
     """What others hold elsewhere is unknown, and so is who stands before whom; the controller's word stays."""
-    entry = two_in_a_queue(whole=False, missing=["may not list pods in all namespaces"])
+    entry = two_in_a_queue(whole=False, missing=["cannot list pods in all namespaces"])
     assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
     assert entry["position"] is None
     assert entry["queues"][0] == {"name": "q", "limit": {"cpu": "4"}, "used": None, "free": None}
     out = io.StringIO()
     print_explained([entry], out, NOW)
     assert "  q      cpu 4        ?     ?\n" in out.getvalue()
-    assert out.getvalue().endswith("\n  not known: may not list pods in all namespaces\n")
+    assert out.getvalue().endswith("\n  unknown: cannot list pods in all namespaces\n")
 
 
 def test_who_runs_hears_what_it_holds() -> None:
@@ -176,7 +176,7 @@ def bound_by_their_operator() -> list[JSON]:
     ("workload", "pods", "groups", "state", "words"),
     [
         pytest.param(
-            ray_cluster(labels={}), [], [], "NotManaged", "says nothing of gang scheduling", id="nothing is said"
+            ray_cluster(labels={}), [], [], "NotManaged", "does not ask for gang scheduling", id="nothing is said"
         ),
         pytest.param(
             ray_cluster(labels={"volcano.sh/queue-name": "q", MANAGED: "false"}),
@@ -224,7 +224,7 @@ def bound_by_their_operator() -> list[JSON]:
             gang("demo", held=True),
             [],
             "Assembling",
-            "is muster-controller running?",
+            "check that muster-controller is running",
             id="no controller",
         ),
         pytest.param(ray_cluster(suspend=True), [], [], "Suspended", "is suspended", id="suspended"),
@@ -257,14 +257,17 @@ def test_what_the_namespace_says_counts() -> None:
     entry = said(plain, [], Picture(filled(workloads=[plain], namespaces=[opted_out])))
     assert (entry["state"], entry["message"]) == (
         "NotManaged",
-        'namespace team: metadata.labels[muster.dev/managed] is "false": muster leaves it alone',
+        'namespace team: metadata.labels[muster.dev/managed] is "false": muster does not manage it',
     )
 
 
 def test_a_kind_that_is_only_planned_says_so() -> None:
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a", "namespace": "team"}}
     entry = said(job, [], Picture(filled()))
-    assert (entry["state"], entry["message"]) == ("NotManaged", "muster plans Jobs, and holds none yet")
+    assert (entry["state"], entry["message"]) == (
+        "NotManaged",
+        "`muster plan` shows Jobs; muster does not hold their pods",
+    )
 
 
 def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
@@ -307,7 +310,7 @@ def test_names_are_written_as_for_kubectl(words: list[str], found: tuple[str, st
 
 @pytest.mark.parametrize("words", [["demo"], ["raycluster/"], ["a", "b", "c"], ["/demo"]])
 def test_what_is_no_name_is_refused(words: list[str]) -> None:
-    with pytest.raises(UnknownSubjectError, match="is not KIND/NAME, such as raycluster/demo"):
+    with pytest.raises(UnknownSubjectError, match="is not KIND/NAME, for example raycluster/demo"):
         parse_name(words)
 
 

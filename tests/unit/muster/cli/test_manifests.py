@@ -59,12 +59,12 @@ def test_a_time_stays_text(tmp_path: Path) -> None:
     ("text", "message"),
     [
         pytest.param("a: [", ", line 2: did not find expected node content", id="broken YAML"),
-        pytest.param("just text", ", document 1: an object was expected, found str", id="no object"),
+        pytest.param("just text", ", document 1: expected an object, found str", id="no object"),
         pytest.param("a: 1", ", document 1: no apiVersion and kind; is this a Kubernetes manifest?", id="no kind"),
-        pytest.param(f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: key "a" stands twice', id="a key twice"),
+        pytest.param(f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: duplicate key "a"', id="a key twice"),
         pytest.param(f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep", id="deep"),
         pytest.param(
-            f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" stands for what it is part of', id="in itself"
+            f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" refers to a value that contains it', id="in itself"
         ),
         pytest.param(f"{POD}a: !!python/object/apply:os.system [id]", None, id="a tag that runs code"),
     ],
@@ -79,7 +79,7 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     said = refusal(tmp_path, POD + "\n".join(lines))
-    assert said == ", document 1, line 9: more than 2000000 values, those of aliases counted each time"
+    assert said == ", document 1, line 9: more than 2000000 values, with aliases expanded"
 
 
 def test_aliases_in_their_everyday_use_are_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.support.cli.plan_entries import ENTRIES
 if TYPE_CHECKING:
     from tests.support.cli.command import Command
 
-UNJUDGED = "no Queue in the input: not judged by what its queue can hold"
+UNJUDGED = "no Queue in the input: queue limits are not checked"
 
 
 def ray(name: str = "demo", cpu: str = "1") -> str:
@@ -83,7 +83,7 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     ("text", "line"),
     [
         pytest.param(f"{ray()}---\na: [\n", ", line 7: did not find expected node content", id="no YAML"),
-        pytest.param(f"{ray()}---\na: 1\na: 2\n", ', document 2, line 7: key "a" stands twice', id="a key twice"),
+        pytest.param(f"{ray()}---\na: 1\na: 2\n", ', document 2, line 7: duplicate key "a"', id="a key twice"),
         pytest.param(
             ray().replace("queue-name: q", "queue-name: 7"),
             ", document 1: metadata.labels[...]: expected `str`, got `int`",
@@ -96,7 +96,8 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
         ),
         pytest.param(
             ray("Demo"),
-            ', document 1: metadata.name: "Demo" is no name; use at most 253 lower-case letters, digits, - and .',
+            ', document 1: metadata.name: "Demo" is not a valid name; '
+            "use at most 253 lower-case letters, digits, - and .",
             id="no name",
         ),
     ],
@@ -115,7 +116,8 @@ def test_documents_of_other_kinds_are_skipped_with_a_note(command: Command) -> N
     said = command.plan(f"apiVersion: v1\nkind: ConfigMap\n---\n{ray()}")
     assert (said.code, len(said.entries)) == (0, 1)
     assert said.err == (
-        f"muster plan: {command.folder / '0.yaml'}, document 1: muster has no rules for v1 ConfigMap; skipped\n"
+        f"muster plan: {command.folder / '0.yaml'}, document 1: "
+        "skipping v1 ConfigMap: muster does not handle this kind\n"
     )
 
 
@@ -159,7 +161,7 @@ def test_a_scheduler_without_queues_is_not_judged_by_queues(command: Command) ->
     manifest = ray().replace("labels: {", "labels: {ray.io/scheduler-name: scheduler-plugins-scheduler, ")
     verdicts = [command.plan(*texts).entries[0]["verdict"] for texts in ((manifest,), (queue(cpu="0.1"), manifest))]
     assert [(one["allowed"], one["message"]) for one in verdicts] == [
-        (True, "scheduler-plugins-scheduler knows no queues: not judged by room")
+        (True, "scheduler-plugins-scheduler has no queues: queue limits are not checked")
     ] * 2
 
 

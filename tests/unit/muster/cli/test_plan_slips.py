@@ -76,13 +76,13 @@ def test_the_kinds_of_others_are_skipped_with_a_note_also_where_it_is_strict(
 ) -> None:
     said = command.plan(document({"apiVersion": version, "kind": kind}), options=["--strict"])
     assert (said.code, said.entries) == (0, [])
-    assert f"muster has no rules for {version} {kind}; skipped" in said.err
+    assert f"skipping {version} {kind}: muster does not handle this kind" in said.err
 
 
 @pytest.mark.parametrize(
     ("labels", "why"),
     [
-        ({}, "it says nothing of gang scheduling: name a queue"),
+        ({}, "it does not ask for gang scheduling: name a queue"),
         (
             {"volcano.sh/queuename": "q"},
             "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?",
@@ -216,5 +216,5 @@ def test_a_sound_queue_has_no_entry(command: Command) -> None:
 def test_a_workload_in_an_orphan_queue_is_refused_and_the_note_says_what_is_missing(command: Command) -> None:
     said = command.plan(queue("q", parent="team"), document(ray_cluster(labels={"volcano.sh/queue-name": "q"})))
     assert [entry["verdict"]["reason"] for entry in said.entries] == ["QueueHierarchy", "QueueNotFound"]
-    assert 'queue "q" is below "team", which is not there' in said.err
+    assert 'queue "q" is below "team", which does not exist' in said.err
     assert yaml.safe_load(command.plan(queue("q", parent="team"), output="yaml").out)[0]["workload"]["name"] == "q"

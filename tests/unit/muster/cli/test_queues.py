@@ -78,15 +78,15 @@ def test_a_queue_that_cannot_be_read_is_said_once() -> None:
     picture.ledger_snapshot(NOW)
     picture.ledger_snapshot(NOW)
     (said,) = picture.missing
-    assert said.startswith("queue broken cannot be read, and nothing new starts there: spec.capability.cpu")
+    assert said.startswith("queue broken is malformed, and no gang starts in it: spec.capability.cpu")
 
 
 def test_the_screen_has_who_waits_before_who_holds() -> None:
     lines = screen(tree(), NOW)
     assert lines[6:] == [
-        "QUEUE  PLACE  GANG               STATE            MESSAGE",
-        "q          1  team/ray-other-pg  WaitingForQuota  about other",
-        "q          -  team/ray-demo-pg   Running          about demo",
+        "QUEUE  POSITION  GANG               STATE            MESSAGE",
+        "q             1  team/ray-other-pg  WaitingForQuota  about other",
+        "q             -  team/ray-demo-pg   Running          about demo",
     ]
 
 

@@ -35,13 +35,13 @@ def test_the_table_keeps_to_80_columns_where_names_allow_it(command: Command) ->
     assert [line for line in lines if len(line) > 80] == []
     assert lines[:9] == [
         "RayCluster default/demo",
-        "  allowed: no Queue in the input: not judged by what its queue can hold",
+        "  allowed: no Queue in the input: queue limits are not checked",
         "  scheduler  volcano  (default)",
         "  queue      team-a  (metadata.labels[volcano.sh/queue-name])",
         "  priority   -",
         "  PodGroup   ray-demo-pg: minMember 13, minResources cpu 19, memory 14Gi,",
         "             nvidia.com/gpu 12",
-        "  ROLE       PODS  MIN  EACH POD ASKS FOR",
+        "  ROLE       PODS  MIN  REQUESTS PER POD",
         "  headgroup     1    1  cpu 1, memory 2Gi",
     ]
 
@@ -63,7 +63,7 @@ def test_columns_are_aligned_whatever_the_names(command: Command) -> None:
     wide = NARROW.replace("groupName: w", "groupName: a-group-with-a-rather-long-name")
     lines = command.plan(wide, output="table").out.splitlines()
     start = lines.index(next(line for line in lines if line.startswith("  ROLE")))
-    assert len({line.index("cpu") for line in lines[start + 1 : start + 3]} | {lines[start].index("EACH")}) == 1
+    assert len({line.index("cpu") for line in lines[start + 1 : start + 3]} | {lines[start].index("REQUESTS")}) == 1
 
 
 def test_every_entry_is_printed_with_a_line_between(command: Command) -> None:

@@ -19,22 +19,22 @@ WHERE = "Secret muster-system/muster-webhook-tls"
 @pytest.mark.parametrize(
     ("days", "level", "said"),
     [
-        pytest.param(10, Severity.OK, "is 10 days old and ends in 80 days, on 2027-02-20", id="young"),
-        pytest.param(61, Severity.WARNING, "ends in 29 days, on 2027-02-20, and nobody has renewed it", id="due"),
-        pytest.param(90, Severity.PROBLEM, "ended 0 seconds ago, on 2027-02-20", id="over"),
-        pytest.param(-1, Severity.PROBLEM, "is not good yet, 23 hours long", id="of a clock that was ahead"),
+        pytest.param(10, Severity.OK, "is 10 days old and expires in 80 days, on 2027-02-20", id="young"),
+        pytest.param(61, Severity.WARNING, "expires in 29 days, on 2027-02-20, and was not renewed", id="due"),
+        pytest.param(90, Severity.PROBLEM, "expired 0 seconds ago, on 2027-02-20", id="over"),
+        pytest.param(-1, Severity.PROBLEM, "becomes valid in 23 hours", id="of a clock that was ahead"),
     ],
 )
 def test_an_own_certificate_through_its_life(days: int, level: Severity, said: str) -> None:
     first, *_ = found(certificates, now=NOW + days * DAY)
-    assert (first.level, first.message) == (level, f"{WHERE}: what is served {said}")
+    assert (first.level, first.message) == (level, f"{WHERE}: the serving certificate {said}")
 
 
 def test_one_of_somebody_elses_is_nobodys_to_renew_early() -> None:
     deployments = (ours("webhook", "--certificate-directory=/c"), ours("controller"))
     assert levels(found(certificates, now=NOW + 61 * DAY, deployments=deployments)) == {Severity.OK}
     over = found(certificates, now=NOW + 91 * DAY, deployments=deployments)
-    assert over[0].cure.startswith("renew it: it is cert-manager's or your own")
+    assert over[0].cure.startswith("renew it: cert-manager or you manage this certificate")
 
 
 def test_only_the_served_part_of_such_a_secret_is_read() -> None:
@@ -53,7 +53,7 @@ def test_in_a_rotation_the_old_authority_beside_the_new_one_is_enough() -> None:
     assert levels(found(certificates, mutating=(trusted,))) == {Severity.OK}
     assert messages(found(certificates, mutating=(strange,))) == [
         (
-            "the caBundle holds not the authority of what is served: ray.pods.muster.dev, "
+            "the caBundle holds a CA that did not sign the serving certificate: ray.pods.muster.dev, "
             "cleanup.pods.muster.dev, kubeflow.pods.muster.dev, jobset.pods.muster.dev, plain.pods.muster.dev"
         )
     ]

@@ -30,13 +30,13 @@ def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
 def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Severity) -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state=state, message="why"),))
     assert said.level is level
-    words = f"{state}: why" if state else "muster says nothing of it"
-    assert said.message.startswith(f"1 pods of PodGroup ns/g have been held for 2 hours; {words}")
+    words = f"{state}: why" if state else "muster reports no state for it"
+    assert said.message.startswith(f"PodGroup ns/g: 1 pod held for 2 hours; {words}")
 
 
 def test_younger_gates_are_counted_only() -> None:
     (said,) = found(gates, members=(held(age=HOUR - 1),), groups=(group(state="WaitingForQuota"),))
-    assert said.message == "1 gangs are held, none of them for more than 60 minutes"
+    assert said.message == "1 held gang, none held for more than 60 minutes"
     assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Severity.WARNING}
 
 
@@ -63,7 +63,7 @@ def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
     groups = tuple(group(f"g{n}", state="WaitingForQuota") for n in range(MOST + 5))
     said = messages(found(gates, members=members, groups=groups))
     assert len(said) == MOST + 1
-    assert f"ns/g{MOST + 4} " in said[0]
+    assert f"ns/g{MOST + 4}: " in said[0]
     assert said[-1] == "5 more gangs are held for more than 60 minutes"
     lost = messages(found(gates, members=members))
     assert (len(lost), lost[-1]) == (MOST + 1, "5 more gangs have no PodGroup")
@@ -72,7 +72,7 @@ def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
 def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None:
     said = found(gates, members=(held(),), groups=Unseen("you may not list them"))
     assert levels(said) == {Severity.UNKNOWN, Severity.WARNING}
-    assert messages(said)[1].endswith("held for 2 hours; why could not be seen")
+    assert messages(said)[1].endswith("held for 2 hours; its state could not be read")
 
 
 @pytest.mark.parametrize(

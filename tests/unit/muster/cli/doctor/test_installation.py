@@ -30,7 +30,7 @@ UNSEEN = Unseen("you may not look")
 
 def test_without_anything_of_muster_it_is_not_installed() -> None:
     said = found(installation, deployments=(), mutating=(), validating=())
-    assert messages(said) == ["muster is not installed: no Deployment and no webhook configuration has its label"]
+    assert messages(said) == ["muster is not installed: no Deployment and no webhook configuration has its labels"]
     assert levels(said) == {Severity.PROBLEM}
 
 
@@ -42,8 +42,8 @@ def test_who_may_not_look_is_not_told_that_it_is_not_installed() -> None:
 def test_webhook_configurations_without_deployments_are_a_rest() -> None:
     """As `helm uninstall --no-hooks` of a broken release may leave them."""
     assert messages(found(installation, deployments=())) == [
-        "Deployment muster-system/muster-webhook is missing: nobody answers the apiserver",
-        "Deployment muster-system/muster-controller is missing: gangs that wait go on waiting",
+        "Deployment muster-system/muster-webhook is missing: the apiserver gets no answer",
+        "Deployment muster-system/muster-controller is missing: waiting gangs keep waiting",
     ]
 
 
@@ -53,8 +53,8 @@ def test_two_installations_decide_about_the_same_gangs() -> None:
     said = found(installation, deployments=(*healthy().deployments, second))  # type: ignore[misc]
     assert messages(said) == [
         (
-            "muster is there 2 times (muster in namespace muster-system, other in namespace elsewhere), and all decide "
-            "about the same gangs"
+            "muster is installed 2 times (muster in namespace muster-system, other in namespace elsewhere); all "
+            "installations act on the same gangs"
         )
     ]
 
@@ -71,14 +71,14 @@ def test_two_installations_decide_about_the_same_gangs() -> None:
         pytest.param(
             {"ready": 0},
             Severity.PROBLEM,
-            "Deployment muster-system/muster-webhook: 0 of 1 pods Ready: nobody answers the apiserver",
+            "Deployment muster-system/muster-webhook: 0 of 1 pods Ready: the apiserver gets no answer",
             id="none",
         ),
         pytest.param(
             {"labels": {"app.kubernetes.io/version": "9.9"}},
             Severity.WARNING,
-            "Deployment muster-system/muster-webhook is of version 9.9, and this command of 0.1.0: what it expects "
-            "may differ",
+            "Deployment muster-system/muster-webhook runs version 9.9, this command is version 0.1.0: some checks may "
+            "not apply",
             id="another version",
         ),
     ],
@@ -126,7 +126,7 @@ def test_what_an_account_lacks_is_told_by_resource() -> None:
     lacks = (Right("patch", "", "pods"), Right("get", "ray.io", "rayclusters"), Right("delete", "", "pods"))
     accounts = (Account(NAMESPACE, "muster-controller", ours=True, lacks=lacks),)
     assert messages(found(rights, accounts=accounts)) == [
-        "ServiceAccount muster-system/muster-controller may not patch, delete pods, get rayclusters.ray.io"
+        "ServiceAccount muster-system/muster-controller cannot patch, delete pods, get rayclusters.ray.io"
     ]
 
 

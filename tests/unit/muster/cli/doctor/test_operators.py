@@ -71,4 +71,6 @@ def test_kueues_settings_that_may_not_be_read_are_said() -> None:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.15.2")
     unseen = Unseen("you may not get configmaps c in namespace k")
     said = found(operators, deployments=(kueue,), kueue=unseen)
-    assert "could not check what Kueue manages: you may not get configmaps c in namespace k" in messages(said)
+    assert "could not check which workloads Kueue manages: you may not get configmaps c in namespace k" in messages(
+        said
+    )

@@ -91,12 +91,12 @@ def test_who_may_nothing_hears_of_every_check_and_no_traceback() -> None:
 def test_a_duration_that_is_none_is_refused_before_anything_is_asked(command: Command) -> None:
     done = command.run("doctor", "--held-for=long", "--kubeconfig=none")
     assert (done.code, done.out) == (2, "")
-    assert done.err == 'muster doctor: --held-for "long": use a duration such as 30m or 1h\n'
+    assert done.err == 'muster doctor: --held-for "long": not a duration; use for example 30m or 1h\n'
 
 
 def test_a_namespace_that_can_be_none_is_refused_before_anything_is_asked(command: Command) -> None:
     done = command.run("doctor", "--namespace=..", "--kubeconfig=none")
-    assert (done.code, done.out, done.err) == (2, "", 'muster doctor: ".." is no name of a namespace\n')
+    assert (done.code, done.out, done.err) == (2, "", 'muster doctor: ".." is not a valid namespace name\n')
 
 
 def test_words_for_times_and_lists() -> None:

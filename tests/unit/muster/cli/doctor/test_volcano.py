@@ -53,7 +53,7 @@ def test_volcano_must_know_gates(tag: str, level: Severity) -> None:
 def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
     said = found(volcano, deployments=())
     assert levels(said) == {Severity.WARNING, Severity.OK}
-    assert messages(said)[0] == "no Deployment runs vc-scheduler: unless it runs somewhere else, no gang is placed"
+    assert messages(said)[0] == "no Deployment runs vc-scheduler; unless it runs elsewhere, no gang is placed"
 
 
 @pytest.mark.parametrize(("age", "level"), [(10.0, Severity.OK), (3600.0, Severity.PROBLEM)])
@@ -64,7 +64,7 @@ def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Severity) 
 
 def test_the_queue_of_those_that_name_none_must_be_there() -> None:
     assert messages(found(volcano, queues=())) == [
-        "queue default, for workloads that name none, does not exist: they are refused"
+        "the default queue default does not exist: workloads that name no queue are refused"
     ]
 
 
@@ -77,7 +77,7 @@ def test_versions_of_workloads_that_muster_does_not_know_are_named() -> None:
     assert not isinstance(served, Unseen)
     old = {**{key: value for key, value in served.items() if key != "ray.io/v1"}, "ray.io/v1alpha1": frozenset({"x"})}
     assert messages(found(kinds, served=old)) == [
-        "ray.io/v1alpha1 is served, of which muster knows no version: its workloads are no gangs"
+        "ray.io/v1alpha1 is served, a version that muster does not support: its workloads are not gangs"
     ]
 
 
@@ -90,5 +90,7 @@ def test_without_any_operator_only_plain_pods_are_gangs() -> None:
 
 def test_without_volcanos_kinds_its_queues_are_not_missed_a_second_time() -> None:
     said = [*found(kinds, served={}, queues=()), *found(volcano, served={}, queues=())]
-    assert messages(said)[0] == "scheduling.volcano.sh/v1beta1 is not served: no podgroups, queues; no gang can be made"
+    assert (
+        messages(said)[0] == "scheduling.volcano.sh/v1beta1 is not served: no podgroups, queues; no gang can be created"
+    )
     assert not [line for line in messages(said) if line.startswith("queue ")]

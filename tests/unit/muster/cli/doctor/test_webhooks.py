@@ -23,14 +23,14 @@ def test_entries_that_call_somebody_else_are_named() -> None:
 def test_operations_that_nobody_is_asked_about_are_named() -> None:
     rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["UPDATE"]}]
     (line,) = messages(found(webhooks, mutating=(configuration("MutatingWebhookConfiguration", rules=rules),)))
-    assert "ray.pods.muster.dev is not asked about CREATE of pods" in line
+    assert "ray.pods.muster.dev is not called for CREATE of pods" in line
 
 
 def test_webhooks_that_are_not_called_yet_are_named() -> None:
     """As in a first installation whose pods do not start."""
     closed = configuration("MutatingWebhookConfiguration", matchConditions=[{"name": CLOSED, "expression": "false"}])
     (line,) = messages(found(webhooks, mutating=(closed,)))
-    assert "the apiserver has not reached a webhook since the installation, and calls none of ray.pods." in line
+    assert "the apiserver has not reached a webhook since the installation, and does not call ray.pods." in line
     assert CLOSED == bundles.CLOSED
 
 
@@ -79,8 +79,12 @@ def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("cause", "cure"),
     [
-        pytest.param("dial tcp 127.96.0.1:443: connect: connection refused", "no webhook pod takes calls", id="down"),
-        pytest.param('no endpoints available for service "muster-webhook"', "no webhook pod takes calls", id="unready"),
+        pytest.param(
+            "dial tcp 127.96.0.1:443: connect: connection refused", "no webhook pod accepts connections", id="down"
+        ),
+        pytest.param(
+            'no endpoints available for service "muster-webhook"', "no webhook pod accepts connections", id="unready"
+        ),
         pytest.param("tls: failed to verify certificate: x509: signed by unknown", "the certificates", id="x509"),
         pytest.param("context deadline exceeded", "the apiserver does not reach port 9443", id="timeout"),
         pytest.param('service "muster-webhook" not found', "the Service is missing: helm upgrade", id="no Service"),
@@ -97,7 +101,7 @@ def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> No
 def test_what_others_refuse_says_nothing_of_muster() -> None:
     refusal = 'pods "x" is forbidden: exceeded quota: team'
     pod, _ = found(answers, pod_answer=ProbeAnswer(refusal=refusal))
-    assert (pod.level, pod.cure) == (Severity.UNKNOWN, "name another namespace with -n")
+    assert (pod.level, pod.cure) == (Severity.UNKNOWN, "choose another namespace with -n")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_with_gates_off_a_pod_is_bound_and_not_held() -> None:
     pod, _ = found(answers, pod_answer=ProbeAnswer(group="muster-doctor", queue="default"))
     assert (pod.level, pod.message) == (
         Severity.OK,
-        "a pod of a gang would be bound to PodGroup muster-doctor, pointed at queue default, and not held (gate off)",
+        "a pod of a gang would be bound to PodGroup muster-doctor in queue default, and not held (gate off)",
     )
 
 
