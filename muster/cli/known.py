@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.manifests import Document, InputError
 from muster.cli.schemas import Schemas
@@ -20,13 +20,7 @@ from muster.resources.resource_quotas import limits as limits_of
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, Reference
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.kube.errors import ApiError
-    from muster.kube.resource import Resource
-
-__all__ = ["PlanContext", "from_cluster"]
+__all__ = ["PlanContext"]
 
 
 @dataclass(slots=True)
@@ -110,34 +104,3 @@ def _check(limits: LimitRange) -> None:
             ("min", item.min),
         ):
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
-
-
-def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
-    """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
-
-    Raises InputError for a part that cannot be read.
-    """
-    # Imported here, so that a plan without a cluster does not pay for the start of the client.
-    import asyncio  # noqa: PLC0415
-
-    from muster.cli.reading import learn_all, learn_fields  # noqa: PLC0415
-    from muster.kube.client import Client  # noqa: PLC0415
-    from muster.kube.config import ConfigError  # noqa: PLC0415
-
-    async def read() -> PlanContext:
-        known = PlanContext()
-        async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
-            await learn_all(client, known, unlisted, unread)
-            await learn_fields(client, known.schemas, kinds)
-        return known
-
-    def unlisted(resource: Resource, error: ApiError) -> None:
-        raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
-
-    def unread(error: InputError) -> None:
-        raise error
-
-    try:
-        return asyncio.run(read())
-    except ConfigError as error:
-        raise InputError(f"cluster: {error}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import msgspec
 
-from muster.cli.known import PlanContext, from_cluster
+from muster.cli.known import PlanContext
 from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.near_kinds import near_kind
 from muster.cli.output import as_long_as_read, print_data
@@ -63,8 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             gate=GateMode(arguments.gate),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
-        kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
-        known = from_cluster(arguments.kubeconfig, kinds) if arguments.cluster else PlanContext()
+        known = _known(arguments, documents)
         entries = plan(documents, defaults, known)
     except InputError as error:
         _note(str(error))
@@ -76,6 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
         return _REFUSED
     slips = any(not verdict["managed"] or verdict["misspelled"] for verdict in verdicts)
     return _NOT_MANAGED if arguments.strict and slips else 0
+
+
+def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> PlanContext:
+    if not arguments.cluster:
+        return PlanContext()
+    # Imported here, so that a plan without a cluster does not pay for the start of the client.
+    from muster.cli.reading import from_cluster  # noqa: PLC0415
+
+    kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
+    return from_cluster(arguments.kubeconfig, kinds)
 
 
 def _print(entries: list[dict[str, Any]], form: str) -> None:

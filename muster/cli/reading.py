@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
 
+from muster.cli.known import PlanContext
 from muster.cli.manifests import Document, InputError
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import (
@@ -24,12 +28,10 @@ from muster.workloads import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from muster.cli.known import PlanContext
     from muster.cli.schemas import Schemas
-    from muster.kube.client import Client
     from muster.kube.resource import Resource
 
-__all__ = ["PATIENCE", "learn_all", "learn_fields"]
+__all__ = ["PATIENCE", "from_cluster", "learn_all", "learn_fields"]
 
 PATIENCE = 15.0
 """Seconds for one page of a list; a user is waiting at a terminal."""
@@ -67,7 +69,7 @@ async def learn_all(
 
 
 async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[str, str]]) -> None:
-    """Learn what fields these kinds have, each an `apiVersion` and a `kind`; of one that is not served, nothing."""
+    """Read the fields of these kinds, each an `apiVersion` and a `kind`, from the apiserver, if it serves them."""
     for api_version, kind in sorted(set(kinds)):
         path = f"/openapi/v3/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
         try:
@@ -75,3 +77,28 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
         except ApiError as error:
             if not (error.not_found or error.forbidden):
                 raise InputError(f"cannot read the fields of {api_version} {kind} in the cluster: {error}") from error
+
+
+def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
+    """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
+
+    Raises InputError for a part that cannot be read.
+    """
+
+    async def read() -> PlanContext:
+        known = PlanContext()
+        async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
+            await learn_all(client, known, unlisted, unread)
+            await learn_fields(client, known.schemas, kinds)
+        return known
+
+    def unlisted(resource: Resource, error: ApiError) -> None:
+        raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
+
+    def unread(error: InputError) -> None:
+        raise error
+
+    try:
+        return asyncio.run(read())
+    except ConfigError as error:
+        raise InputError(f"cluster: {error}") from error

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.cli.known import from_cluster
 from muster.cli.manifests import Document
 from muster.cli.plan import plan
+from muster.cli.reading import from_cluster
 from muster.gangs.intent import Defaults
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 

@@ -9,8 +9,8 @@ import yaml
 
 from hack.testbed.modules import module_dir
 from muster.cli.doctor.installed import Installation, installations
+from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 from muster.cli.doctor.rights import VOLCANO, needed
-from muster.cli.doctor.sight import Deployment, WebhookConfiguration
 from muster.cli.doctor.volcano import program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING
 from muster.model.objects import convert

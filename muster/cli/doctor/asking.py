@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import Deployment
+    from muster.cli.doctor.objects import Deployment
     from muster.kube.client import Client
     from muster.kube.resource import Resource
 

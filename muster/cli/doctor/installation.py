@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from muster.cli.doctor.installed import Installation
+    from muster.cli.doctor.objects import Deployment
     from muster.cli.doctor.rights import Right
-    from muster.cli.doctor.sight import Deployment, Sight
+    from muster.cli.doctor.sight import Sight
 
 __all__ = ["installation", "lease", "policies", "processes", "rights"]
 

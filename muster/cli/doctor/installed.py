@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.sight import flag
+from muster.cli.doctor.objects import flag
 from muster.model.findings import Reason, Severity
 from muster.model.strictness import read_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from muster.cli.doctor.sight import Deployment, WebhookConfiguration
+    from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 
 __all__ = ["LABELS", "Installation", "installations"]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
-from muster.cli.doctor.sight import flag
+from muster.cli.doctor.objects import flag
 from muster.cli.doctor.words import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.cli.doctor.sight import Deployment, Sight
+    from muster.cli.doctor.objects import Deployment
+    from muster.cli.doctor.sight import Sight
 
 __all__ = ["is_kueue", "operators"]
 

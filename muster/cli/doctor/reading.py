@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING
 from muster.cli.doctor.asking import accounts_of, served_kinds, try_out
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.installed import LABELS, Installation, installations
+from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
 from muster.cli.doctor.operators import is_kueue
 from muster.cli.doctor.seeing import data_of, listed, read_all, seen
-from muster.cli.doctor.sight import (
-    Binding,
-    Deployment,
-    GangMember,
-    Group,
-    Lease,
-    Policy,
-    QueueSeen,
-    Sight,
-    WebhookConfiguration,
-)
+from muster.cli.doctor.sight import GangMember, Group, Sight
 from muster.cli.doctor.trial import JOB, POD
 from muster.cli.reading import PATIENCE
 from muster.gangs.intent import Defaults

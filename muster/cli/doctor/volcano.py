@@ -14,7 +14,8 @@ from muster.workloads import WATCHED_KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from muster.cli.doctor.sight import Container, Deployment, QueueSeen, Sight
+    from muster.cli.doctor.objects import Container, Deployment, QueueSeen
+    from muster.cli.doctor.sight import Sight
 
 __all__ = ["kinds", "program_of", "version_of", "volcano"]
 

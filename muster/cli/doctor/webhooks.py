@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import ProbeAnswer, Rule, Sight, Webhook, WebhookConfiguration
+    from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
+    from muster.cli.doctor.sight import ProbeAnswer, Sight
 
 __all__ = ["ENTRIES", "JUDGING", "answers", "webhooks"]
 

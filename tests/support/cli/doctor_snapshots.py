@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from muster import __version__
 from muster.cli.doctor.installed import installations
-from muster.cli.doctor.sight import (
-    Account,
-    Binding,
-    Deployment,
-    Lease,
-    Policy,
-    ProbeAnswer,
-    QueueSeen,
-    Sight,
-    WebhookConfiguration,
-)
+from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
+from muster.cli.doctor.sight import Account, ProbeAnswer, Sight
 from muster.cli.doctor.webhooks import ENTRIES
 from muster.model.objects import convert
 from muster.model.times import text_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
+from muster.cli.doctor.objects import flag
 from muster.cli.doctor.operators import operators
-from muster.cli.doctor.sight import flag
 from tests.support.cli.doctor_snapshots import deployment, found, levels, messages
 
 KUBERAY = "quay.io/kuberay/operator:v1.6.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
-from muster.cli.doctor.sight import Container, QueueSeen
+from muster.cli.doctor.objects import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
-from muster.cli.doctor.sight import CLOSED, ProbeAnswer
+from muster.cli.doctor.objects import CLOSED
+from muster.cli.doctor.sight import ProbeAnswer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
 from muster.model.objects import convert
 from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
