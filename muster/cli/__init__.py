@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,12 @@ import muster
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["main"]
+__all__ = ["CONNECT_TIMEOUT", "main"]
+
+CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
+"""The environment variable with the default of --connect-timeout."""
+# Together with the start of the command less than 2 seconds; enough for six round trips of 200 ms.
+_CONNECT_SECONDS = 1.2
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -93,7 +99,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--cluster", action="store_true", help="also read queues and the other context from the cluster"
     )
-    parser.add_argument("--kubeconfig", help="path to the kubeconfig for --cluster; default: as for kubectl")
+    _connection(parser)
 
 
 def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -109,7 +115,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "-n", "--namespace", help='namespace of the gangs; default: "default", with --all every namespace'
     )
     parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
-    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
+    _connection(parser)
 
 
 def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -131,7 +137,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="SECONDS",
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
     )
-    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
+    _connection(parser)
 
 
 def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -222,6 +228,14 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _connection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
+    parser.add_argument(
+        "--connect-timeout",
+        type=float,
+        default=os.environ.get(CONNECT_TIMEOUT, _CONNECT_SECONDS),
+        metavar="SECONDS",
+        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else "
+        f"{_CONNECT_SECONDS}",
+    )
 
 
 def _cluster(parser: argparse.ArgumentParser, namespace: str) -> None:

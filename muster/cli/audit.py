@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.audited import print_audit
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.known import PlanContext
 from muster.cli.output import as_long_as_read
 from muster.cli.queue_audit import QueueAudit
 from muster.cli.reading import PATIENCE, learn_all
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, is_managed
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from muster.cli.manifests import InputError
+    from muster.kube.client import Client
     from muster.kube.resource import Resource
     from muster.validation.workload import Context
     from muster.workloads import Kind
@@ -242,7 +242,7 @@ def run(arguments: argparse.Namespace) -> int:
         defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate), validation=validation)
         audit = Audit(defaults, frozenset({"kube-system", *arguments.excluded_namespace}))
         asyncio.run(_look(arguments, audit))
-    except (ApiError, ConfigError, ValueError) as error:
+    except (*NO_ANSWER, ValueError) as error:
         print(f"muster audit: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
     report = audit.report()
@@ -256,8 +256,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
-    client = await Client.connect(kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-audit")
-    async with client:
+    async with connected(arguments) as client:
         await learn_all(client, audit.known, audit.cannot_list, audit.unread, arguments.namespace)
         await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
         if arguments.namespace is None and QUEUES not in audit.unlisted:

@@ -11,15 +11,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.explained import print_explained
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.cli.subjects import Subject, UnknownSubjectError, find, gang_name, parse_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
-from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
@@ -49,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster explain`: 2 when the workload does not exist, or the cluster does not answer."""
     try:
         entries = asyncio.run(_explain(arguments))
-    except (ApiError, ConfigError, UnknownSubjectError, InvalidObjectError) as error:
+    except (*NO_ANSWER, UnknownSubjectError, InvalidObjectError) as error:
         print(f"muster explain: {error}", file=sys.stderr)
         return _CANNOT_ASK
     with as_long_as_read():
@@ -60,9 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     word, name = parse_name(arguments.workload)
-    async with await Client.connect(
-        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-explain"
-    ) as client:
+    async with connected(arguments) as client:
         namespace = arguments.namespace or client.namespace
         picture = Picture.begun(arguments)
         subjects = await find(client, word, name, namespace, picture)

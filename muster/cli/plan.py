@@ -84,7 +84,7 @@ def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> Plan
     from muster.cli.reading import from_cluster  # noqa: PLC0415
 
     kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
-    return from_cluster(arguments.kubeconfig, kinds)
+    return from_cluster(arguments, kinds)
 
 
 def _print(entries: list[dict[str, Any]], form: str) -> None:

@@ -8,11 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.columns import aligned
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
-from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
@@ -39,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster queues`: 2 when the cluster does not answer."""
     try:
         picture = asyncio.run(_look(arguments))
-    except (ApiError, ConfigError) as error:
+    except NO_ANSWER as error:
         print(f"muster queues: {error}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
@@ -54,9 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace) -> Picture:
-    async with await Client.connect(
-        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-queues"
-    ) as client:
+    async with connected(arguments) as client:
         picture = Picture.begun(arguments)
         await look(client, arguments.namespace or client.namespace, picture)
         return picture
@@ -157,7 +153,7 @@ def watch(arguments: argparse.Namespace) -> int:
     try:
         with as_long_as_read():
             asyncio.run(_watch(arguments))
-    except (ApiError, ConfigError) as error:
+    except NO_ANSWER as error:
         print(f"muster watch: {error}", file=sys.stderr)
         return _CANNOT_ASK
     return 0
@@ -165,9 +161,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 async def _watch(arguments: argparse.Namespace) -> None:
     stop, changed = stop_signal(), asyncio.Event()
-    async with await Client.connect(
-        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-watch"
-    ) as client:
+    async with connected(arguments) as client:
         picture = Picture.begun(arguments)
         await look(client, arguments.namespace or client.namespace, picture)
         tasks = []

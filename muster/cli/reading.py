@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from muster.cli.connecting import NoClusterError, connected
 from muster.cli.known import PlanContext
 from muster.cli.manifests import Document, InputError
-from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -26,9 +26,11 @@ from muster.observe.resources import resource_of_source
 from muster.workloads import SOURCES
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable
 
     from muster.cli.schemas import Schemas
+    from muster.kube.client import Client
     from muster.kube.resource import Resource
 
 __all__ = ["PATIENCE", "from_cluster", "learn_all", "learn_fields"]
@@ -79,7 +81,7 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
                 raise InputError(f"cannot read the fields of {api_version} {kind} in the cluster: {error}") from error
 
 
-def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
+def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
     """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
     Raises InputError for a part that cannot be read.
@@ -87,7 +89,7 @@ def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) 
 
     async def read() -> PlanContext:
         known = PlanContext()
-        async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-plan") as client:
+        async with connected(arguments) as client:
             await learn_all(client, known, unlisted, unread)
             await learn_fields(client, known.schemas, kinds)
         return known
@@ -100,5 +102,7 @@ def from_cluster(kubeconfig: str | None, kinds: Iterable[tuple[str, str]] = ()) 
 
     try:
         return asyncio.run(read())
+    except NoClusterError as error:
+        raise InputError(str(error)) from error
     except ConfigError as error:
         raise InputError(f"cluster: {error}") from error

@@ -13,11 +13,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
@@ -27,6 +26,8 @@ from muster.model.objects import Pod
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from muster.kube.client import Client
 
 __all__ = ["Outcomes", "open_gates", "run", "say_failures", "say_opened"]
 
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _CANNOT_ASK
     try:
         return asyncio.run(_release(arguments))
-    except (ApiError, ConfigError) as error:
+    except NO_ANSWER as error:
         print(f"muster release: {error}", file=sys.stderr)
         return _CANNOT_ASK
 
@@ -62,7 +63,7 @@ async def _release(arguments: argparse.Namespace) -> int:
     namespace = arguments.namespace if arguments.all else arguments.namespace or "default"
     names = sorted({label_value(name) for name in arguments.gang})
     selector = f"{GANG} in ({','.join(names)})" if names else GANG
-    async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent="muster-release") as client:
+    async with connected(arguments) as client:
         pods = await list_objects(client, PODS, Pod, namespace=namespace, label_selector=selector)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
     missing = [name for name in names if not any(pod.metadata.labels[GANG] == name for pod in pods)]

@@ -12,11 +12,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.loosening import loosen
 from muster.cli.release import Outcomes, open_gates, say_failures, say_opened
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
-from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG
@@ -24,6 +22,8 @@ from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     import argparse
+
+    from muster.kube.client import Client
 
 __all__ = ["run"]
 
@@ -35,14 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster withdraw`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
     try:
         return asyncio.run(_withdraw(arguments))
-    except (ApiError, ConfigError) as error:
+    except NO_ANSWER as error:
         print(f"muster withdraw: {error}", file=sys.stderr)
         return _CANNOT
 
 
 async def _withdraw(arguments: argparse.Namespace) -> int:
     name = arguments.name
-    async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent="muster-withdraw") as client:
+    async with connected(arguments) as client:
         # The webhooks add gates, so they go first.
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             await client.delete(resource, name)

@@ -84,6 +84,11 @@ class Client:
         """The namespace that people mean who name none."""
         return self._transport.connection.namespace
 
+    @property
+    def in_cluster(self) -> bool:
+        """Whether this is the connection of a pod, with the credentials of its own ServiceAccount."""
+        return self._transport.connection.in_cluster
+
     def now(self) -> datetime:
         """The apiserver's clock, as of its last answer; this machine's before the first."""
         return self._transport.clock.now()
@@ -97,6 +102,10 @@ class Client:
     async def get_path(self, path: str, *, deadline: float = 10.0) -> bytes:
         """Read a path that is no object, such as `/version`; the answer must be JSON."""
         return await self._transport.request(Call("GET", path, {}), deadline)
+
+    async def probe(self, *, deadline: float) -> None:
+        """Ask for the version of the apiserver in a single attempt of `deadline` seconds; raises ApiError."""
+        await self._transport.once(Call("GET", "/version", {}), deadline)
 
     async def list_page(
         self,

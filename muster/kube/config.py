@@ -41,7 +41,7 @@ class Connection:
     """An apiserver's address, trust and credentials.
 
     `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL,
-    `namespace` the one that people mean who name none.
+    `namespace` the one that people mean who name none, `in_cluster` whether it is the connection of a pod.
     `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`,
     when it is told that the last one was rejected.
     """
@@ -61,6 +61,7 @@ class Connection:
         self.server_hostname = server_hostname
         self.proxy = proxy
         self.namespace = "default"
+        self.in_cluster = False
         self._ca_file = ca_file
         self._login = login
         self._lock = asyncio.Lock()
@@ -143,7 +144,9 @@ async def _in_cluster() -> Connection:
             raise ConfigError(str(error)) from error
         return header
 
-    return _connection(configuration, login)
+    connection = _connection(configuration, login)
+    connection.in_cluster = True
+    return connection
 
 
 async def _from_kubeconfig(path: str, context: str | None) -> Connection:

@@ -89,11 +89,12 @@ class ApiError(Exception):
 class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the word that callers use for it
     """No usable answer: refused, reset, timed out, or silent past the deadline. `status` is 0.
 
-    Whether the request took effect is unknown, unless the connection was refused.
+    Whether the request took effect is unknown, unless the connection was refused (`connection_refused`).
     """
 
-    def __init__(self, message: str, *, reason: str = "Unreachable") -> None:
+    def __init__(self, message: str, *, reason: str = "Unreachable", connection_refused: bool = False) -> None:
         super().__init__(0, reason, message)
+        self.connection_refused = connection_refused
 
 
 class Silence(Unreachable):

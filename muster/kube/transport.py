@@ -104,6 +104,20 @@ class Transport:
             message = f"{call} at {self.connection.server}: no answer in {deadline:g} s{before}"
             raise Unreachable(message, reason="Timeout") from error
 
+    async def once(self, call: Call, deadline: float) -> bytes:
+        """Give the body of a successful answer to a single attempt, within `deadline` seconds.
+
+        Credentials are loaded before the time starts. Raises ApiError, and Unreachable at the deadline.
+        """
+        authorization = await self._authorization()
+        until = asyncio.get_running_loop().time() + deadline
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._attempt(call, authorization, until)
+        except TimeoutError as error:
+            message = f"{call} at {self.connection.server}: no answer in {deadline:g} s"
+            raise Unreachable(message, reason="Timeout") from error
+
     @asynccontextmanager
     async def stream(
         self, call: Call, *, open_deadline: float, silence: float, max_line: int
@@ -207,7 +221,7 @@ class Transport:
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
                 self.connection.reload_trust()
-            return _NeverSent(text)
+            return _NeverSent(text, connection_refused=isinstance(error.os_error, ConnectionRefusedError))
         return Unreachable(text, reason="Timeout" if isinstance(error, TimeoutError) else "Unreachable")
 
 

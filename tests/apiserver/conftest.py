@@ -11,7 +11,6 @@ from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GANG, GANG_SIZE, GATE
-from tests.support.cli.nobody_there import asking
 from tests.support.cluster.desk import PATIENCE, Desk, make_namespace, open_desk
 from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (
@@ -30,8 +29,7 @@ from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from hack.testbed.api import Api
 
@@ -55,18 +53,6 @@ def bare() -> Iterator[Testbed]:
     with Testbed.start(parts=(), progress=print) as running:
         serve(running, [running.module_dir(module) / path for module, path in _CRDS])
         yield running
-
-
-@pytest.fixture(scope="session", autouse=True)
-def asked_in_vain(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, subprocess.Popen[str]]]:
-    """Commands that ask a cluster which is not there: where they are tested, they begin with the session."""
-    if any(item.path.name == "test_unreachable.py" for item in request.session.items):
-        with asking(tmp_path_factory.mktemp("unreachable")) as processes:
-            yield processes
-    else:
-        yield {}
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,7 @@ def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Api) -> None:
     assert "muster-webhook-tls cannot be served: tls.crt holds no certificate: " in broken
     assert saying({}).endswith("cannot be served: it is empty")
     other = issue(["elsewhere.svc"], now).secret_data()
-    assert saying(other).endswith("tls.crt is not good for muster-webhook.muster-system.svc")
+    assert saying(other).endswith("tls.crt is not valid for muster-webhook.muster-system.svc")
 
 
 def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(

@@ -10,6 +10,7 @@ from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.cli.reading import from_cluster
 from muster.gangs.intent import Defaults
+from tests.support.cli.command import cluster_options
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _planned(bare: Testbed) -> list[int | str]:
         )
         for kind in _KINDS
     ]
-    entries = plan(jobs, Defaults(), from_cluster(str(bare.kubeconfig)))
+    entries = plan(jobs, Defaults(), from_cluster(cluster_options(bare.kubeconfig)))
     return [one["podGroup"]["spec"]["minMember"] if one["podGroup"] else one["verdict"]["reason"] for one in entries]
 
 

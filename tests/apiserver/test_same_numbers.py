@@ -16,6 +16,7 @@ from muster.model.names import QUEUE_LABEL
 from muster.model.objects import PodSpec, convert
 from muster.resources.amounts import as_text, total
 from muster.resources.pod_requests import pod_requests
+from tests.support.cli.command import cluster_options
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
 
@@ -73,7 +74,7 @@ def _templates(workload: Manifest) -> dict[str, Manifest]:
 
 def _needs(bare: Testbed, workload: Manifest) -> dict[str, str]:
     """What the plan says that the gang needs."""
-    (entry,) = plan([Document("test", workload)], Defaults(), from_cluster(str(bare.kubeconfig)))
+    (entry,) = plan([Document("test", workload)], Defaults(), from_cluster(cluster_options(bare.kubeconfig)))
     needs: dict[str, str] = entry["podGroup"]["spec"]["minResources"]
     return needs
 

@@ -17,11 +17,11 @@ chart: The chart as helm renders it, and the programs that judge the result.
 
 cli: The command line run in this process, and what it reads.
 - command: Runs the command as its users do, in this process.
+- connections: The TCP connections that this process attempts, by the audit events of the interpreter.
 - doctor: `muster doctor` as tests run it, and ways to break what it looks at.
 - doctor_snapshots: A cluster in order as the doctor sees it, and what is changed in it by a test.
 - in_process: The command line in this process, which has it imported already: a second less than a process of its
   own.
-- nobody_there: Commands that ask a cluster which nobody serves: each tries for ten seconds, and says so in a line.
 - plan_entries: Of every family a manifest, `entries/*.yaml`, and the whole entry that `muster plan` makes of it,
   `*.entry.yaml`.
 

@@ -6,12 +6,10 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.doctor.reading import look
 from muster.cli.doctor.report import diagnose, print_report, report
 from muster.cli.output import as_long_as_read
-from muster.kube.client import Client
-from muster.kube.config import ConfigError
-from muster.kube.errors import ApiError
 from muster.model.names import is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
@@ -41,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _CANNOT_LOOK
     try:
         sight = asyncio.run(_look(arguments))
-    except (ApiError, ConfigError, InvalidObjectError) as error:
+    except (*NO_ANSWER, InvalidObjectError) as error:
         print(f"muster doctor: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
     said = report(sight, diagnose(sight, long))
@@ -53,8 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace) -> Sight:
-    client = await Client.connect(
-        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent="muster-doctor"
-    )
-    async with client:
+    async with connected(arguments) as client:
         return await look(client, arguments.namespace or client.namespace)

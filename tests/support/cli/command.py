@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Command", "Said"]
+__all__ = ["Command", "Said", "cluster_options"]
 
 
 class Said(NamedTuple):
@@ -49,3 +50,8 @@ class Command:
         """Run any command."""
         done = muster(*arguments)
         return Said(done.returncode, done.stdout, done.stderr)
+
+
+def cluster_options(kubeconfig: Path | str, command: str = "plan") -> argparse.Namespace:
+    """The options of a command that reads a cluster, as the parser gives them."""
+    return argparse.Namespace(command=command, kubeconfig=str(kubeconfig), context=None, connect_timeout=10.0)

@@ -1,0 +1,71 @@
+"""Connects a command to its cluster, with one probe first: a missing cluster is reported at once, in kubectl's words.
+
+Every later request has its own deadline and retries, which add up to a minute when no apiserver answers.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError, Unreachable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator
+
+__all__ = ["NO_ANSWER", "NoClusterError", "connected", "probe"]
+
+_UNAUTHORIZED = 401
+_SUCCESS = 200
+
+
+class NoClusterError(Exception):
+    """No apiserver answers there, or it rejects the credentials; the message is for the user."""
+
+
+NO_ANSWER = (ApiError, ConfigError, NoClusterError)
+"""The errors of a command whose cluster does not answer."""
+
+
+@asynccontextmanager
+async def connected(arguments: argparse.Namespace) -> AsyncIterator[Client]:
+    """A client to a cluster that answers, by the options of the command.
+
+    Raises NoClusterError, and ConfigError when there is no usable configuration.
+    """
+    async with await Client.connect(
+        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent=f"muster-{arguments.command}"
+    ) as client:
+        await probe(client, arguments.connect_timeout)
+        yield client
+
+
+async def probe(client: Client, seconds: float) -> None:
+    """Make one request. Any answer of an apiserver will do, even 403 or 503: the command deals with it.
+
+    A pod skips the probe: its apiserver may be restarting, nobody waits at a terminal, and every request has its own
+    retries. Raises NoClusterError.
+    """
+    if client.in_cluster:
+        return
+    try:
+        await client.probe(deadline=seconds)
+    except Unreachable as error:
+        if error.connection_refused:
+            host = urlsplit(client.server).netloc
+            raise NoClusterError(
+                f"The connection to the server {host} was refused - did you specify the right host or port?"
+            ) from error
+        why = error.message
+        if error.timed_out:
+            why = f"no answer from {client.server} within {seconds:g} s; use --connect-timeout for a slow connection"
+        raise NoClusterError(f"Unable to connect to the server: {why}") from error
+    except ApiError as error:
+        if error.status == _UNAUTHORIZED:
+            raise NoClusterError("You must be logged in to the server (Unauthorized)") from error
+        if error.status == _SUCCESS:
+            raise NoClusterError(f"Unable to connect to the server: {client.server}: {error.message}") from error

@@ -1,0 +1,104 @@
+"""Without a cluster every command answers after a single attempt, in kubectl's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.cli import CONNECT_TIMEOUT
+from muster.cli.connecting import NoClusterError, connected, probe
+from muster.kube.config import Connection
+from tests.support.cli.command import cluster_options
+from tests.support.cli.connections import attempts, kubeconfig, refusing_port, silent_port
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, html, reply
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.cli.command import Command
+
+COMMANDS = {
+    "plan": ("plan", "--cluster", "-f", "docs/examples/raycluster.yaml"),
+    "explain": ("explain", "raycluster/demo"),
+    "queues": ("queues",),
+    "watch": ("watch",),
+    "audit": ("audit",),
+    "doctor": ("doctor",),
+    "release": ("release", "demo"),
+    "withdraw": ("withdraw",),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_refused_connection_is_one_attempt_and_one_line(command: Command, name: str) -> None:
+    with refusing_port() as port, attempts() as made:
+        done = command.run(*COMMANDS[name], f"--kubeconfig={command.file(kubeconfig(port))}")
+    assert made == [("127.0.0.1", port)]
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"muster {name}: The connection to the server 127.0.0.1:{port} was refused - "
+        "did you specify the right host or port?\n"
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_silent_server_is_one_attempt_and_one_deadline(command: Command, name: str) -> None:
+    with silent_port() as port, attempts() as made:
+        config = f"--kubeconfig={command.file(kubeconfig(port))}"
+        done = command.run(*COMMANDS[name], config, "--connect-timeout=0.05")
+    assert made == [("127.0.0.1", port)]
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"muster {name}: Unable to connect to the server: no answer from https://127.0.0.1:{port} within 0.05 s; "
+        "use --connect-timeout for a slow connection\n"
+    )
+
+
+@pytest.mark.parametrize(("told", "within"), [(None, "1.2"), ("0.05", "0.05")], ids=["default", "environment"])
+def test_the_deadline_comes_from_the_environment(
+    command: Command, monkeypatch: pytest.MonkeyPatch, told: str | None, within: str
+) -> None:
+    """The default leaves time for the start of the command: together they take less than two seconds."""
+    monkeypatch.delenv(CONNECT_TIMEOUT)
+    if told:
+        monkeypatch.setenv(CONNECT_TIMEOUT, told)
+    with silent_port() as port:
+        done = command.run("queues", f"--kubeconfig={command.file(kubeconfig(port))}")
+    assert f" within {within} s;" in done.err
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(reply({"gitVersion": "v1.36.3"}), "", id="a version"),
+        pytest.param(failure(403, "Forbidden"), "", id="403: an apiserver answers"),
+        pytest.param(failure(503, retry_after="1"), "", id="503: an apiserver answers"),
+        pytest.param(failure(401), "You must be logged in to the server (Unauthorized)", id="401"),
+        pytest.param(html(200), "Unable to connect to the server: {url}: not a Kubernetes answer: ", id="a web page"),
+    ],
+)
+async def test_the_probe_is_one_request(tmp_path: Path, answer: Answer, words: str) -> None:
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", answer)
+        path = tmp_path / "config"
+        path.write_text(kubeconfig(0).replace("https://127.0.0.1:0", server.url))
+        options = cluster_options(path)
+        if words:
+            with pytest.raises(NoClusterError) as raised:
+                await connected(options).__aenter__()
+            assert str(raised.value).startswith(words.format(url=server.url))
+        else:
+            async with connected(options):
+                pass
+        assert [(request.kind, request.path) for request in server.requests] == [("GET", "/version")]
+
+
+async def test_a_pod_does_not_probe() -> None:
+    """Its apiserver may be restarting while the hook of `helm uninstall` runs; every request has its own retries."""
+    async with FaultyApiserver.serving() as server:
+        connection = Connection(server.url)
+        connection.in_cluster = True
+        async with server.client(connection) as client:
+            await probe(client, 1.0)
+        assert server.requests == []
