@@ -76,7 +76,7 @@ def test_under_the_values_that_are_to_come_nothing_may_be_refused(bare: Testbed,
     assert done.returncode == 0, done.stderr
     assert f"RayCluster {workloads}/large\n  warning (ExceedsCapability): metadata.labels" in done.stdout
     last = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"\d+ workloads.* looked at: 0 would be refused, [1-9]\d* warned of", last), last
+    assert re.fullmatch(r"\d+ workloads.* checked: 0 would be refused, [1-9]\d* with warnings", last), last
 
 
 def test_a_gang_that_runs_is_told_to_go_on(desk: Desk, bare: Testbed, workloads: str) -> None:

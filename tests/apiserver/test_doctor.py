@@ -188,7 +188,7 @@ def test_a_right_that_volcano_lacks(doctor: Doctor, calls: Api) -> None:
     with edited(calls, f"{_ROLES}/volcano-scheduler", edit):
         wait_for("RBAC to have heard of it", lambda: "problem rights" in doctor.found(), PATIENCE)
         assert doctor.found() == {
-            "problem rights": ["ServiceAccount volcano-system/volcano-scheduler may not create pods/binding"]
+            "problem rights": ["ServiceAccount volcano-system/volcano-scheduler cannot create pods/binding"]
         }
 
 
@@ -204,7 +204,7 @@ def test_a_kind_of_volcano_s_that_is_not_served(doctor: Doctor, calls: Api) -> N
     with edited(calls, path, edit):
         wait_for("the apiserver to serve it no more", lambda: "problem kinds" in doctor.found(), PATIENCE)
         assert doctor.found()["problem kinds"] == [
-            "scheduling.volcano.sh/v1beta1 is not served: no podgroups; no gang can be made"
+            "scheduling.volcano.sh/v1beta1 is not served: no podgroups; no gang can be created"
         ]
     wait_for("it to be served", lambda: calls("GET", POD_GROUPS.path("default")).ok, PATIENCE)
 
@@ -315,7 +315,7 @@ def test_operators_with_gang_flags_of_their_own(doctor: Doctor, desk: Desk) -> N
         assert len(lines) == len(warned)
         for _, argument in warned:
             assert any(
-                f"Deployment {desk.namespace}/" in line and f" has {argument}: it makes" in line for line in lines
+                f"Deployment {desk.namespace}/" in line and f" has {argument}: it creates" in line for line in lines
             )
     desk.delete(DEPLOYMENTS, *(manifest["metadata"]["name"] for manifest in plain))
 
