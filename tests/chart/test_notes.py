@@ -29,4 +29,4 @@ def test_who_exempts_the_namespace_default_is_told(
     pretend = ("--dry-run=client", "--set", "image.repository=own/muster")
     done = helm("install", "muster", str(chart), "--namespace", namespace, *pretend)
     assert not done.returncode, done.stderr
-    assert ("nothing there will run as a gang" in done.stdout) is warned
+    assert ("no workload in it runs as a gang" in done.stdout) is warned
