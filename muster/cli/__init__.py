@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import muster
 
@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     read or the cluster does not answer.
     """
     parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the commit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _plan(commands)
     _release(commands)
@@ -38,11 +39,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     commands.add_parser("version", help="print the version and the commit")
     arguments = parser.parse_args(argv)
     if arguments.command == "version":
-        from muster.process.revision import revision  # noqa: PLC0415
-
-        print(f"{muster.__version__} (commit {revision()})")
-        sys.exit(0)
+        _print_version()
     sys.exit(_runner(arguments.command)(arguments))
+
+
+class _Version(argparse.Action):
+    """`--version`."""
+
+    def __call__(self, *_: object) -> None:
+        """Print the version and exit."""
+        _print_version()
+
+
+def _print_version() -> NoReturn:
+    from muster.process.revision import revision  # noqa: PLC0415
+
+    print(f"{muster.__version__} (commit {revision()})")
+    sys.exit(0)
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:
@@ -110,11 +123,13 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.",
     )
     parser.add_argument("gang", nargs="*", metavar="GANG", help="name of the gang's PodGroup")
-    parser.add_argument("--all", action="store_true", help="every gang, in the given namespace or in all namespaces")
-    parser.add_argument(
-        "-n", "--namespace", help='namespace of the gangs; default: "default", with --all every namespace'
+    parser.add_argument("--all", action="store_true", help="every gang; without -n in all namespaces")
+    _scope(
+        parser,
+        "namespace of the gangs; default: the namespace of the kubeconfig context",
+        "find the gangs in all namespaces",
     )
-    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+    _caution(parser)
     _connection(parser)
 
 
@@ -137,6 +152,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="SECONDS",
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
     )
+    _caution(parser)
     _connection(parser)
 
 
@@ -149,10 +165,13 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "names the permissions that are missing.",
     )
     parser.add_argument(
-        "workload", nargs="+", metavar="KIND/NAME", help="workload, pod or PodGroup, for example raycluster/demo"
+        "workload",
+        nargs="+",
+        metavar="KIND/NAME",
+        help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    _cluster(parser, "namespace of the workload")
+    _cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
 
 
 def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -169,7 +188,11 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.",
     )
     for parser in (queues, watch):
-        _cluster(parser, "namespace to read when you cannot list all namespaces")
+        _cluster(
+            parser,
+            "namespace to read when you cannot list all namespaces",
+            "read all namespaces; the default when you can list them",
+        )
 
 
 def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -181,7 +204,7 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "It changes nothing, and running workloads keep running.",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    parser.add_argument("-n", "--namespace", help="check only this namespace; default: all namespaces")
+    _scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default")
     parser.add_argument(
         "--validation", choices=["deny", "warn", "off"], default="deny", help="the future chart value `validation`"
     )
@@ -213,8 +236,10 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "when there is none but some checks could not run.",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
-    parser.add_argument(
-        "-n", "--namespace", help="namespace of the dry runs; default: the namespace of the kubeconfig context"
+    _scope(
+        parser,
+        "namespace of the dry runs; default: the namespace of the kubeconfig context",
+        "read all namespaces; always done",
     )
     parser.add_argument(
         "--held-for",
@@ -223,6 +248,17 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="report gangs that are held for longer than this; default: 1h",
     )
     _connection(parser)
+
+
+def _caution(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation on a terminal")
+
+
+def _scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("-n", "--namespace", help=namespace)
+    scope.add_argument("-A", "--all-namespaces", action="store_true", help=everywhere)
 
 
 def _connection(parser: argparse.ArgumentParser) -> None:
@@ -238,8 +274,8 @@ def _connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _cluster(parser: argparse.ArgumentParser, namespace: str) -> None:
-    parser.add_argument("-n", "--namespace", help=f"{namespace}; default: the namespace of the kubeconfig context")
+def _cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
+    _scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
     _connection(parser)
     _installed(parser)
     parser.add_argument("--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`")

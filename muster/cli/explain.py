@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.explained import print_explained
+from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, parse_names
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
-from muster.cli.subjects import Subject, UnknownSubjectError, find, gang_name, parse_name
+from muster.cli.subjects import Subject, find, gang_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
+from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, MESSAGE, STATE
 from muster.model.objects import InvalidObjectError
+from muster.model.texts import printable
 from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.observing import observe
@@ -32,6 +35,7 @@ from muster.workloads import GANG_KINDS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from muster.gangs.intent import Intent
     from muster.model.objects import Pod
@@ -44,25 +48,51 @@ _EVENTS = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster explain`: 2 when the workload does not exist, or the cluster does not answer."""
+    """The exit code of `muster explain`: 2 when a workload does not exist, or the cluster does not answer."""
+    unknown: list[str] = []
     try:
-        entries = asyncio.run(_explain(arguments))
-    except (*NO_ANSWER, UnknownSubjectError, InvalidObjectError) as error:
-        print(f"muster explain: {error}", file=sys.stderr)
+        names = _supported(parse_names(arguments.workload), unknown)
+        entries = asyncio.run(_explain(arguments, names, unknown)) if names else []
+    except (*NO_ANSWER, UnknownSubjectError) as error:
+        print(f"muster explain: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
-    with as_long_as_read():
-        if not print_data(entries, arguments.output, sys.stdout):
-            print_explained(entries, sys.stdout, time.time())
-    return 0
+    if entries:
+        with as_long_as_read():
+            if not print_data(entries, arguments.output, sys.stdout):
+                print_explained(entries, sys.stdout, time.time())
+    for text in unknown:
+        print(f"muster explain: {printable(text)}", file=sys.stderr)
+    return _CANNOT_ASK if unknown else 0
 
 
-async def _explain(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    word, name = parse_name(arguments.workload)
+def _supported(names: Sequence[ObjectName], unknown: list[str]) -> list[ObjectName]:
+    """The names of supported kinds; `unknown` gets a message for each other one."""
+    found = []
+    for named in names:
+        try:
+            if not is_pod_group(named.kind):
+                kinds_of(named.kind)
+            found.append(named)
+        except UnknownSubjectError as error:
+            unknown.append(str(error))
+    return found
+
+
+async def _explain(
+    arguments: argparse.Namespace, names: Sequence[ObjectName], unknown: list[str]
+) -> list[dict[str, Any]]:
+    """An entry for each workload that is found; `unknown` gets a message for each name without one."""
+    subjects: list[Subject] = []
     async with connected(arguments) as client:
         namespace = arguments.namespace or client.namespace
         picture = Picture.begun(arguments)
-        subjects = await find(client, word, name, namespace, picture)
-        await look(client, namespace, picture)
+        for named in names:
+            try:
+                subjects += await find(client, named, None if arguments.all_namespaces else namespace, picture)
+            except (ApiError, UnknownSubjectError, InvalidObjectError) as error:
+                unknown.append(str(error))
+        if subjects:
+            await look(client, namespace, picture)
     snapshot = picture.ledger_snapshot(time.time())
     return [explain(subject, picture, snapshot) for subject in subjects]
 

@@ -13,8 +13,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read
+from muster.cli.words import counted
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
@@ -53,21 +55,51 @@ def run(arguments: argparse.Namespace) -> int:
         print("muster release: name gangs or use --all, not both", file=sys.stderr)
         return _CANNOT_ASK
     try:
+        if asks(yes=arguments.yes, dry_run=arguments.dry_run):
+            pods, where = asyncio.run(_held(arguments))
+            gangs = len({(pod.metadata.namespace, pod.metadata.labels[GANG]) for pod in pods})
+            what = f"{counted(gangs, 'gang')} ({counted(len(pods), 'pod')})"
+            question = f"Open the gates of {what} at {where}, regardless of the queues?"
+            if pods and not confirmed("release", question):
+                return _NOT_ALL
         return asyncio.run(_release(arguments))
     except NO_ANSWER as error:
         print(f"muster release: {error}", file=sys.stderr)
         return _CANNOT_ASK
 
 
-async def _release(arguments: argparse.Namespace) -> int:
-    namespace = arguments.namespace if arguments.all else arguments.namespace or "default"
-    names = sorted({label_value(name) for name in arguments.gang})
-    selector = f"{GANG} in ({','.join(names)})" if names else GANG
+async def _held(arguments: argparse.Namespace) -> tuple[list[Pod], str]:
+    """The held pods of these gangs, and the server that they are at."""
     async with connected(arguments) as client:
-        pods = await list_objects(client, PODS, Pod, namespace=namespace, label_selector=selector)
+        return [pod for pod in await _pods(client, arguments) if pod.gated(GATE) and pod.living], client.server
+
+
+async def _release(arguments: argparse.Namespace) -> int:
+    async with connected(arguments) as client:
+        pods = await _pods(client, arguments)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
-    missing = [name for name in names if not any(pod.metadata.labels[GANG] == name for pod in pods)]
-    return _tell(outcomes, [f"{namespace}/{name}" for name in missing], dry_run=arguments.dry_run)
+        place = f"{namespace}/" if (namespace := _namespace(client, arguments)) else ""
+    found = {pod.metadata.labels[GANG] for pod in pods}
+    missing = [f"{place}{name}" for name in _names(arguments) if name not in found]
+    return _tell(outcomes, missing, dry_run=arguments.dry_run)
+
+
+async def _pods(client: Client, arguments: argparse.Namespace) -> list[Pod]:
+    names = _names(arguments)
+    selector = f"{GANG} in ({','.join(names)})" if names else GANG
+    return await list_objects(client, PODS, Pod, namespace=_namespace(client, arguments), label_selector=selector)
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    return sorted({label_value(name) for name in arguments.gang})
+
+
+def _namespace(client: Client, arguments: argparse.Namespace) -> str | None:
+    """The namespace of the gangs, None for all."""
+    if arguments.all or arguments.all_namespaces:
+        namespace: str | None = arguments.namespace
+        return namespace
+    return arguments.namespace or client.namespace
 
 
 async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = False) -> Outcomes:

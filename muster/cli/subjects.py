@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
@@ -16,16 +17,11 @@ from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from muster.cli.names import ObjectName
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Event", "Said", "Subject", "UnknownSubjectError", "find", "gang_name", "parse_name"]
-
-_GROUPS = ("podgroup", "podgroups", POD_GROUPS.full_name)
-
-
-class UnknownSubjectError(Exception):
-    """No object of that kind and name exists; the message names it."""
+__all__ = ["Event", "Said", "Subject", "find", "gang_name"]
 
 
 class _Series(LocalObject, frozen=True):
@@ -89,40 +85,40 @@ class _Bare(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-def parse_name(words: Sequence[str]) -> tuple[str, str]:
-    """Kind and name of `KIND/NAME` or `KIND NAME`, the kind in lower case.
-
-    Raises UnknownSubjectError, also for a kind that muster does not support.
-    """
-    kind, _, name = words[0].partition("/") if len(words) == 1 else (words[0], "", words[-1])
-    if not kind or not name or len(words) > 2:  # noqa: PLR2004 - KIND and NAME
-        raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME, for example raycluster/demo')
-    word = kind.lower()
-    if word not in _GROUPS:
-        _kinds(word)
-    return word, name
-
-
-def _kinds(word: str) -> list[Kind]:
-    found = [one for one in KINDS if word in (one.kind.lower(), one.plural, f"{one.plural}.{one.group}")]
-    if not found:
-        known = ", ".join(dict.fromkeys(one.kind for one in KINDS))
-        raise UnknownSubjectError(f'muster does not support the kind "{word}"; it supports {known}, PodGroup')
-    return found
-
-
-async def find(client: Client, word: str, name: str, namespace: str, picture: Picture) -> list[Subject]:
+async def find(client: Client, named: ObjectName, namespace: str | None, picture: Picture) -> list[Subject]:
     """The workload of that name, or the workloads that it created; a pod or PodGroup stands for its workload.
 
-    Raises UnknownSubjectError, and ApiError when the workload itself cannot be read.
+    `namespace` None means all namespaces. Raises UnknownSubjectError, and ApiError when the workload cannot be read.
     """
-    if word in _GROUPS:
+    resources = [POD_GROUPS] if is_pod_group(named.kind) else [resource_of(kind) for kind in kinds_of(named.kind)]
+    if namespace is not None:
+        return await _find_in(client, named, namespace, picture)
+    namespaces = {
+        found.metadata.namespace for resource in resources for found in await _everywhere(client, resource, named.name)
+    }
+    if not namespaces:
+        raise UnknownSubjectError(f'no {resources[-1].kind} "{named.name}" in any namespace')
+    return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, picture)]
+
+
+async def _everywhere(client: Client, resource: Resource, name: str) -> list[_Bare]:
+    try:
+        return await list_objects(client, resource, _Bare, field_selector=f"metadata.name={name}")
+    except ApiError as error:
+        if error.not_found:  # the kind is not installed
+            return []
+        raise
+
+
+async def _find_in(client: Client, named: ObjectName, namespace: str, picture: Picture) -> list[Subject]:
+    name = named.name
+    if is_pod_group(named.kind):
         owner = decode(await _get(client, POD_GROUPS, name, namespace), _Bare).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
             raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
         return await _subjects(client, kind, owner.name, namespace, picture)
-    kinds = _kinds(word)
+    kinds = kinds_of(named.kind)
     for kind in kinds:
         try:
             if kind.kind == "Pod":

@@ -12,12 +12,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.loosening import loosen
 from muster.cli.release import Outcomes, open_gates, say_failures, say_opened
+from muster.cli.words import counted
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
-from muster.model.names import GANG
+from muster.model.names import GANG, GATE
 from muster.model.objects import Pod
 
 if TYPE_CHECKING:
@@ -34,26 +36,45 @@ _PAUSE_SECONDS = 1.0
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster withdraw`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
     try:
+        if asks(yes=arguments.yes, dry_run=arguments.dry_run):
+            held, where = asyncio.run(_held(arguments))
+            gates = f"open the gates of {counted(held, 'pod')}"
+            question = f"Remove muster ({arguments.name}) from {where}, and {gates}?"
+            if not confirmed("withdraw", question):
+                return _NOT_ALL
         return asyncio.run(_withdraw(arguments))
     except NO_ANSWER as error:
         print(f"muster withdraw: {error}", file=sys.stderr)
         return _CANNOT
 
 
+async def _held(arguments: argparse.Namespace) -> tuple[int, str]:
+    """The number of held pods, and the server that they are at."""
+    async with connected(arguments) as client:
+        pods = await list_objects(client, PODS, Pod, label_selector=GANG)
+        return sum(pod.gated(GATE) and pod.living for pod in pods), client.server
+
+
 async def _withdraw(arguments: argparse.Namespace) -> int:
-    name = arguments.name
+    name, dry_run = arguments.name, arguments.dry_run
+    deleted = "would be deleted" if dry_run else "deleted"
     async with connected(arguments) as client:
         # The webhooks add gates, so they go first.
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-            await client.delete(resource, name)
-        print(f"webhook configurations {name}: deleted; no new pod is held")
-        await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller")
-        print(f"clusterrolebinding {name}-controller: deleted; the controller can change nothing")
-        pods, outcomes = await _open_until_quiet(client, arguments.settle)
-        await loosen(client, pods)
+            await client.delete(resource, name, dry_run=dry_run)
+        print(f"webhook configurations {name}: {deleted}; no new pod is held")
+        await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
+        print(f"clusterrolebinding {name}-controller: {deleted}; the controller can change nothing")
+        if dry_run:
+            pods = await list_objects(client, PODS, Pod, label_selector=GANG)
+            outcomes = await open_gates(client, pods, dry_run=True)
+            say_opened(outcomes, dry_run=True)
+        else:
+            pods, outcomes = await _open_until_quiet(client, arguments.settle)
+            await loosen(client, pods)
     if say_failures(outcomes, "muster withdraw"):
         return _NOT_ALL
-    print("no pods are held by muster")
+    print("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0
 
 

@@ -218,6 +218,7 @@ class Client:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
+        dry_run: bool = False,
         deadline: float = 10.0,
     ) -> None:
         """Delete an object, its dependants in the background; one that is gone already is a success.
@@ -228,6 +229,8 @@ class Client:
         asked = {"uid": uid, "resourceVersion": resource_version}
         if preconditions := {name: value for name, value in asked.items() if value is not None}:
             body["preconditions"] = preconditions
+        if dry_run:
+            body["dryRun"] = ["All"]
         try:
             call = Call("DELETE", resource.path(namespace, name), {}, msgspec.json.encode(body))
             await self._transport.request(call, deadline)

@@ -11,6 +11,7 @@ from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, 
 from muster.model.names import GANG, GATE, label_value
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
+from tests.support.cli.terminal import on_terminal
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.grants import account, bind, grant
 from tests.support.manifests import applied
@@ -105,6 +106,32 @@ def test_a_dry_run_opens_nothing(desk: Desk) -> None:
     done = release(desk, "-n", desk.namespace, "--dry-run", "one")
     assert (done.returncode, done.stdout) == (0, f"{desk.namespace}/one: 1 pod would be opened\n")
     assert gates(desk) == {"one-0": [GATE]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "left"),
+    [("n\n", 1, [GATE]), ("\n", 1, [GATE]), ("y\n", 0, [])],
+    ids=["no", "nothing", "yes"],
+)
+def test_on_a_terminal_it_asks_first(desk: Desk, typed: str, code: int, left: list[str]) -> None:
+    held(desk, "one", "one-0")
+    shown = on_terminal("release", f"--kubeconfig={desk.testbed.kubeconfig}", "-n", desk.namespace, "one", typed=typed)
+    assert shown.code == code
+    assert "Open the gates of 1 gang (1 pod) at https://" in shown.text
+    assert gates(desk) == {"one-0": left}
+
+
+def test_it_does_not_ask_who_says_yes(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    shown = on_terminal("release", f"--kubeconfig={desk.testbed.kubeconfig}", "-n", desk.namespace, "--yes", "one")
+    assert (shown.code, shown.text) == (0, f"{desk.namespace}/one: 1 pod opened\n")
+
+
+def test_a_gang_is_found_in_all_namespaces(desk: Desk) -> None:
+    name = f"gang-of-{desk.namespace}"
+    held(desk, label_value(name), "one-0")
+    assert release(desk, "-A", name).returncode == 0
+    assert gates(desk) == {"one-0": []}
 
 
 def test_what_is_open_already_is_no_failure(desk: Desk) -> None:

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING
 from muster.cli.loosening import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
-from muster.kube.resource import CONFIG_MAPS, NAMESPACES, POD_GROUPS, PODS
+from muster.kube.resource import (
+    CONFIG_MAPS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+)
 from muster.model.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
 from muster.model.objects import Pod
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
+from tests.support.cli.terminal import on_terminal
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,6 +77,28 @@ def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk) -> Non
     assert f"{desk.namespace}/one: 2 pods opened\n" in done.stdout
     assert done.stdout.endswith("no pods are held by muster\n")
     assert gates(desk) == {"one-0": [], "one-1": []}
+
+
+def test_a_dry_run_changes_nothing(desk: Desk) -> None:
+    """Not even of the release that is there: the session's own."""
+    held(desk, "one", "one-0")
+    before = [desk.api.get(kind.path(name="muster")) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    done = muster("withdraw", f"--kubeconfig={desk.testbed.kubeconfig}", "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "webhook configurations muster: would be deleted" in done.stdout
+    assert f"{desk.namespace}/one: 1 pod would be opened\n" in done.stdout
+    assert done.stdout.endswith("nothing was changed (dry run)\n")
+    assert gates(desk) == {"one-0": [GATE]}
+    after = [desk.api.get(kind.path(name="muster")) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    assert [one["metadata"]["uid"] for one in after] == [one["metadata"]["uid"] for one in before]
+
+
+def test_on_a_terminal_it_asks_first(desk: Desk) -> None:
+    held(desk, "one", "one-0")
+    shown = on_terminal("withdraw", f"--kubeconfig={desk.testbed.kubeconfig}", "--name=not-there", typed="n\n")
+    assert shown.code == 1
+    assert "Remove muster (not-there) from https://" in shown.text
+    assert gates(desk) == {"one-0": [GATE]}
 
 
 def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk) -> None:

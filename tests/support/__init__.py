@@ -24,6 +24,7 @@ cli: The command line run in this process, and what it reads.
   own.
 - plan_entries: Of every family a manifest, `entries/*.yaml`, and the whole entry that `muster plan` makes of it,
   `*.entry.yaml`.
+- terminal: The command on a real terminal, a pseudo terminal, with an answer to its question.
 
 cluster: Tests on a control plane: fixtures, what happens there on record, and ways to act on it.
 - access_reviews: Thousands of SelfSubjectAccessReviews: what the apiserver's own authorizer answers to a token.

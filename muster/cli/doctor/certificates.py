@@ -7,7 +7,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.doctor.words import ago, lasting, listed
+from muster.cli.words import ago, lasting, listed
 from muster.process.certificates import (
     Certificates,
     InvalidCertificateError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.doctor.words import counted, lasting, listed
+from muster.cli.words import counted, lasting, listed
 from muster.model.gang_states import GangState
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import muster
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.doctor.words import ago, listed
+from muster.cli.words import ago, listed
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:

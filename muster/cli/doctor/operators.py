@@ -11,7 +11,7 @@ import yaml
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
 from muster.cli.doctor.objects import flag
-from muster.cli.doctor.words import listed
+from muster.cli.words import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
-from muster.cli.doctor.words import counted
 from muster.cli.output import print_data
 from muster.cli.table import painted, wrapped
+from muster.cli.words import counted
 from muster.model.texts import printable
 
 if TYPE_CHECKING:

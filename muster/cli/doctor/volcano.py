@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.rights import VOLCANO
-from muster.cli.doctor.words import lasting, listed
+from muster.cli.words import lasting, listed
 from muster.model.times import seconds_of
 from muster.workloads import WATCHED_KINDS
 

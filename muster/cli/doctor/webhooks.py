@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
-from muster.cli.doctor.words import listed
+from muster.cli.words import listed
 from muster.workloads import KINDS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB

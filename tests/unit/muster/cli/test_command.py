@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import muster
+
 if TYPE_CHECKING:
     from tests.support.cli.command import Command
 
@@ -25,6 +27,13 @@ def test_a_plan_starts_without_what_only_a_cluster_needs() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_the_version_is_an_option_and_a_command(command: Command) -> None:
+    said = {words: command.run(words) for words in ("--version", "version")}
+    assert said["--version"] == said["version"]
+    assert said["version"].code == 0
+    assert said["version"].out.startswith(f"{muster.__version__} (commit ")
+
+
 @pytest.mark.parametrize("words", [["explain", "raycluster/demo"], ["queues"], ["watch"]], ids=lambda words: words[0])
 def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: list[str]) -> None:
     missing = str(command.folder / "none")
@@ -36,7 +45,7 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param(["demo"], '"demo" is not KIND/NAME, for example raycluster/demo', id="no kind"),
+        pytest.param(["demo"], '"demo" is not KIND/NAME or KIND NAME, for example raycluster/demo', id="no kind"),
         pytest.param(
             ["deployment/web"],
             'muster does not support the kind "deployment"; it supports RayCluster, RayJob, RayService, RayCronJob, '
@@ -44,7 +53,7 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
             "PodGroup",
             id="another kind",
         ),
-        pytest.param(["a", "b", "c"], '"a b c" is not KIND/NAME, for example raycluster/demo', id="too many words"),
+        pytest.param(["a/b", "c"], '"a/b c" is not KIND/NAME or KIND NAME, for example raycluster/demo', id="mixed"),
     ],
 )
 def test_what_names_no_workload_is_refused_before_anything_is_asked(

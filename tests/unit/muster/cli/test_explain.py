@@ -11,7 +11,7 @@ import pytest
 from muster.cli.explain import explain
 from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
-from muster.cli.subjects import Event, Said, Subject, UnknownSubjectError, parse_name
+from muster.cli.subjects import Event, Said, Subject
 from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
 from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
@@ -295,23 +295,6 @@ def test_a_parent_without_a_cluster_says_why() -> None:
         Subject(kind, decoded, makes_none="there is none"), Picture(filled()), Picture(filled()).ledger_snapshot(NOW)
     )
     assert (entry["state"], entry["message"], entry["gang"]) == ("", "there is none", None)
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        pytest.param(["RayCluster/demo"], ("raycluster", "demo"), id="with a slash"),
-        pytest.param(["rayclusters.ray.io", "demo"], ("rayclusters.ray.io", "demo"), id="two words"),
-    ],
-)
-def test_names_are_written_as_for_kubectl(words: list[str], found: tuple[str, str]) -> None:
-    assert parse_name(words) == found
-
-
-@pytest.mark.parametrize("words", [["demo"], ["raycluster/"], ["a", "b", "c"], ["/demo"]])
-def test_what_is_no_name_is_refused(words: list[str]) -> None:
-    with pytest.raises(UnknownSubjectError, match="is not KIND/NAME, for example raycluster/demo"):
-        parse_name(words)
 
 
 @pytest.mark.parametrize(

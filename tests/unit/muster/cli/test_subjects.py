@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.cli.names import ObjectName
 from muster.cli.picture import Picture
 from muster.cli.subjects import find
 from muster.model.names import GANG, GANG_SIZE
@@ -48,5 +49,5 @@ async def test_a_plain_gang_may_have_another_name_than_what_makes_its_pods(word:
         where = f"/{group}/namespaces/team/{word}s/train"
         server.on("GET", only(where, reply(asked), failure(404, "NotFound")))
         server.on("LIST", only("/api/v1/namespaces/team/pods", selected, reply(listing(1))))
-        (subject,) = await find(client, word, "train", "team", Picture())
+        (subject,) = await find(client, ObjectName(word, "train"), "team", Picture())
     assert [pod.metadata.name for pod in subject.pods] == [pod["metadata"]["name"] for pod in pods]

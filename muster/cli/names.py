@@ -1,0 +1,64 @@
+"""Names of objects on a command line, as kubectl takes and prints them: `raycluster demo`, `raycluster.ray.io/demo`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.kube.resource import POD_GROUPS
+from muster.workloads import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from muster.workloads import Kind
+
+__all__ = ["ObjectName", "UnknownSubjectError", "is_pod_group", "kinds_of", "parse_names"]
+
+_SHORT = {"Pod": "po", "StatefulSet": "sts"}
+_POD_GROUP = {
+    word
+    for name in ("podgroup", "podgroups")
+    for word in (name, f"{name}.{POD_GROUPS.group}", f"{name}.{POD_GROUPS.version}.{POD_GROUPS.group}")
+} | {"pg"}
+
+
+class UnknownSubjectError(Exception):
+    """No object of that kind and name exists; the message names it."""
+
+
+class ObjectName(NamedTuple):
+    """A kind, as the user wrote it but in lower case, and the name of an object."""
+
+    kind: str
+    name: str
+
+
+def parse_names(words: Sequence[str]) -> list[ObjectName]:
+    """The names of `KIND/NAME ...` or `KIND NAME ...`, each once; raises UnknownSubjectError for another form."""
+    if any("/" in word for word in words):
+        parts = [word.partition("/") for word in words]
+    else:
+        parts = [(words[0], "/", word) for word in words[1:]]
+    if not parts or not all(kind and slash and name and "/" not in name for kind, slash, name in parts):
+        raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME or KIND NAME, for example raycluster/demo')
+    return list(dict.fromkeys(ObjectName(kind.lower(), name) for kind, _, name in parts))
+
+
+def is_pod_group(word: str) -> bool:
+    """Whether the word means the kind PodGroup."""
+    return word in _POD_GROUP
+
+
+def kinds_of(word: str) -> list[Kind]:
+    """The kinds of workloads that a word means: MPIJob v1 and v2beta1 share one. Raises UnknownSubjectError."""
+    found = [kind for kind in KINDS if word in _words(kind)]
+    if not found:
+        known = ", ".join(dict.fromkeys(one.kind for one in KINDS))
+        raise UnknownSubjectError(f'muster does not support the kind "{word}"; it supports {known}, PodGroup')
+    return found
+
+
+def _words(kind: Kind) -> set[str]:
+    names = (kind.kind.lower(), kind.plural)
+    groups = (kind.group, *(f"{version}.{kind.group}" for version in kind.versions)) if kind.group else ()
+    return {*names, _SHORT.get(kind.kind, names[0]), *(f"{name}.{group}" for name in names for group in groups)}

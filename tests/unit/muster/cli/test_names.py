@@ -1,0 +1,51 @@
+"""Names are written as kubectl prints them and takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(["RayCluster/demo"], [("raycluster", "demo")], id="with a slash"),
+        pytest.param(
+            ["raycluster.ray.io/a", "job.batch/b"], [("raycluster.ray.io", "a"), ("job.batch", "b")], id="two"
+        ),
+        pytest.param(["rayclusters", "a", "b"], [("rayclusters", "a"), ("rayclusters", "b")], id="a kind, two names"),
+        pytest.param(["pod/a", "pod/a"], [("pod", "a")], id="the same twice"),
+    ],
+)
+def test_names_are_written_as_for_kubectl(words: list[str], found: list[tuple[str, str]]) -> None:
+    assert parse_names(words) == found
+
+
+@pytest.mark.parametrize("words", [["demo"], ["raycluster/"], ["/demo"], ["a/b", "c"], ["a/b/c"]], ids=" ".join)
+def test_what_is_no_name_is_refused(words: list[str]) -> None:
+    with pytest.raises(UnknownSubjectError, match="is not KIND/NAME or KIND NAME, for example raycluster/demo"):
+        parse_names(words)
+
+
+@pytest.mark.parametrize(
+    ("word", "kinds"),
+    [
+        ("raycluster", ["RayCluster"]),
+        ("rayclusters", ["RayCluster"]),
+        ("raycluster.ray.io", ["RayCluster"]),
+        ("rayclusters.v1.ray.io", ["RayCluster"]),
+        ("mpijob.kubeflow.org", ["MPIJob", "MPIJob"]),
+        ("mpijobs.v2beta1.kubeflow.org", ["MPIJob"]),
+        ("job.batch", ["Job"]),
+        ("po", ["Pod"]),
+        ("sts", ["StatefulSet"]),
+    ],
+)
+def test_kinds_have_the_words_of_kubectl(word: str, kinds: list[str]) -> None:
+    assert [kind.kind for kind in kinds_of(word)] == kinds
+
+
+@pytest.mark.parametrize("word", ["podgroup", "pg", "podgroups.scheduling.volcano.sh"])
+def test_pod_groups_have_them_too(word: str) -> None:
+    assert is_pod_group(word)
