@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
 
 
+_ONCE = "Restarting, Pending"
+_TWICE = f"{_ONCE}, {_ONCE}"
+
+
 @pytest.fixture
 def volcanic(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which Volcano's Jobs are on record."""
@@ -44,13 +48,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     scene.wait("job-1 to run", lambda: _phases(scene)[-1:] == ["Running"])
     first = scene.pods()[0]
     name = first["metadata"]["name"]
-    # At once: of a graceful eviction Volcano hears twice, and now and then restarts the Job twice for it.
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name},
-        "deleteOptions": {"gracePeriodSeconds": 0},
-    }
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     scene.api.create(PODS.path(scene.namespace, name, "eviction"), eviction)
     scene.wait("job-1 to run again", lambda: _phases(scene).count("Running") == 2 and _phases(scene)[-1] == "Running")
     scene.wait("its pod", lambda: [phase(pod) for pod in scene.pods()] == ["Running"])
@@ -129,10 +127,15 @@ def test_b_what_a_volcano_job_holds_counts(volcanic: Scene) -> None:
 
 
 def _phases(scene: Scene) -> list[str]:
-    """The phases of job-1, one after another, from the record."""
+    """The phases of job-1, one after another, from the record; a restart that was restarted is shown once.
+
+    Volcano (1.14.1) now and then restarts a Job twice for one eviction. muster touches neither the Job nor its pods, as
+    the point below counts.
+    """
     seen = [seen.object for seen in scene.recorder.history(VOLCANO_JOBS) if seen.name == "job-1" and not seen.gone]
     phases = [job.get("status", {}).get("state", {}).get("phase", "") for job in seen]
-    return [phase for before, phase in zip(["", *phases], phases, strict=False) if phase != before]
+    changes = [phase for before, phase in zip(["", *phases], phases, strict=False) if phase != before]
+    return ", ".join(changes).replace(_TWICE, _ONCE).split(", ") if changes else []
 
 
 def _labels(pod: Manifest) -> Manifest:
