@@ -41,7 +41,7 @@ USER_AGENT = f"muster-controller/{muster.__version__}"
 _WORKERS = 16
 # A gang that failed is looked at again within this many seconds at the latest.
 _LONGEST_RETRY = 30.0
-# How often nodes are counted, and those who wait are told anew how they stand, in seconds.
+# How often nodes are counted, and waiting gangs are told how they stand, in seconds.
 _TICK = 1.0
 # What is ready when the process is told to end is worked off for at most so many seconds.
 _DRAIN = 3.0
@@ -136,7 +136,7 @@ async def _run(arguments: argparse.Namespace) -> None:
             taking_part = group.create_task(_take_part(parts))
             tasks.append(taking_part)
             await stop.wait()
-            logger.info("stopping")
+            logger.info("shutting down", extra={"event": "controller.stopping"})
             parts.queue.shut_down()
             if elector.is_valid():
                 # What was begun is finished, and the lease given back, before the stores end.
@@ -147,13 +147,13 @@ async def _run(arguments: argparse.Namespace) -> None:
 
 async def _take_part(parts: _Parts) -> None:
     await parts.cluster.wait_synced()
-    logger.info("all stores synced; standing for leader")
+    logger.info("caches synced; attempting to acquire the lease", extra={"event": "controller.synced"})
     await parts.elector.run(partial(_lead, parts))
 
 
 async def _lead(parts: _Parts) -> None:
     """Work as the leader, until the lease is lost or the queue is shut down and worked off."""
-    logger.info("leading")
+    logger.info("started leading", extra={"event": "controller.leading"})
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)
     announcer = Announcer(writer, parts.instance, partial(maker_of_job, parts.client))

@@ -171,7 +171,14 @@ class Announcer:
             await self._writer.create(EVENTS, event)
         except (ApiError, NotLeaderError) as error:
             self.dropped += 1
-            logger.warning("%s %s/%s: no event: %s", about.kind, about.namespace, about.name, error)
+            logger.warning(
+                "cannot write an event about %s %s/%s: %s",
+                about.kind,
+                about.namespace,
+                about.name,
+                error,
+                extra={"event": "event.failed"},
+            )
         else:
             self.written += 1
 
@@ -181,7 +188,9 @@ class Announcer:
         try:
             maker = await self._maker_of(job)
         except ApiError as error:
-            logger.warning("Job %s/%s: who made it is not known: %s", job.namespace, job.name, error)
+            logger.warning(
+                "cannot tell who made Job %s/%s: %s", job.namespace, job.name, error, extra={"event": "event.maker"}
+            )
             return
         if maker is not None and tellable(maker):
             above = Regarding(maker.api_version, maker.kind, job.namespace, maker.name, maker.uid)

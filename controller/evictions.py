@@ -1,6 +1,6 @@
 """Pods that the scheduler takes back for others, and for how long their gang's new ones leave the room to these.
 
-An operator makes an evicted pod anew at once. Volcano's capacity plugin may then find that pod's queue further below
+An operator replaces an evicted pod at once. Volcano's capacity plugin may then find that pod's queue further below
 its share than the queue for which it made room, give the room back, and evict again: for ever, and nobody gets on. So
 what comes in the place of an evicted pod waits until others had the time to take the room, and as long as one of them
 still waits for a node: the scheduler, or the whole machine, may be slow. What the gang cannot run without waits for
@@ -31,7 +31,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 5.0, 320.0
 _LONGEST_FOR_OTHERS, _LOOK_AGAIN = 60.0, 1.0
 # Seconds for which pods on the way out are waited for: one may end for an hour, or never, where its node is lost.
 _LONGEST_FOR_LEAVING = 60.0
-# A gang that lost nothing for so many seconds begins anew.
+# A gang that lost nothing for so many seconds begins with the first wait again.
 _CALM = 600.0
 
 

@@ -159,7 +159,7 @@ class Nudges:
         """Touch the workload at once, where its operator hears that. Raises NotLeaderError."""
         if view.kind is None or view.decoded is None or not view.kind.hears_touches:
             return
-        logger.info("%s lacks pods, its operator is nudged", view.key)
+        logger.info("%s lacks pods; nudging its operator", view.key, extra={"event": "nudge.sent"})
         try:
             said = {NUDGE: text_of(self._wall())}
             meta: ObjectMeta = view.decoded.metadata
@@ -168,7 +168,7 @@ class Nudges:
                 await self._touch_jobs(await self._jobs(meta.namespace, f"{view.kind.pod_label}={meta.name}"), said)
         except ApiError as error:
             # The operator tries again by itself, later.
-            logger.warning("%s: not nudged: %s", view.key, error)
+            logger.warning("%s: failed to nudge its operator: %s", view.key, error, extra={"event": "nudge.failed"})
 
     async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
         """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing."""
@@ -179,4 +179,6 @@ class Nudges:
             except ApiError as error:
                 errors.append(f"{job.namespace}/{job.name}: {error}")
         if errors:
-            logger.warning("%d Jobs not nudged, the first %s", len(errors), errors[0])
+            logger.warning(
+                "failed to nudge %d Jobs, the first: %s", len(errors), errors[0], extra={"event": "nudge.jobs"}
+            )

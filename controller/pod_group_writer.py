@@ -101,5 +101,5 @@ class PodGroupWriter:
             # A watch is behind, or another workload has the name as well: whoever it is that runs goes on.
             self._look_again(view.key, _BEHIND)
             return
-        logger.info("%s: deleting the PodGroup", view.key)
+        logger.info("%s: deleting the PodGroup", view.key, extra={"event": "podgroup.deleted"})
         await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)

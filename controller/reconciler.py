@@ -121,7 +121,7 @@ class Reconciler:
         self._queue.add(key)
 
     def tell_who_waits(self) -> None:
-        """Have those told anew how they stand for whom the words have changed; to be called about every second."""
+        """Refresh the message of each waiting gang whose words have changed; to be called about every second."""
         self._admission_queue.tell()
 
     def queue_changed(self, change: Change[Queue]) -> None:
@@ -333,7 +333,7 @@ class Reconciler:
     async def _requeue(self, view: View, memory: Memory) -> None:
         """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.
 
-        Its operator makes them anew, held by the gate, and the gang queues again behind those who waited meanwhile.
+        Its operator replaces them, held by the gate, and the gang queues again behind those that waited meanwhile.
         """
         asked = view.decoded.metadata.annotations[REQUEUE_AFTER] if view.decoded else ""
         message = (

@@ -137,7 +137,12 @@ class Reporter:
         elif view.key not in self._shut_out:
             self._shut_out.add(view.key)
             own, queue = group.metadata, group.spec.queue or "default"
-            logger.warning("%s: its PodGroup is in queue %s, which is not there for its namespace", view.key, queue)
+            logger.warning(
+                "%s: its PodGroup names queue %s, which does not exist for its namespace",
+                view.key,
+                queue,
+                extra={"event": "podgroup.queue"},
+            )
             about = Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid)
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
@@ -175,7 +180,7 @@ class Reporter:
         if view.decoded is None or view.kind is None:
             return
         meta, group = view.decoded.metadata, view.pod_group
-        logger.info("%s %s: %s", view.key, state, message)
+        logger.info("%s %s: %s", view.key, state, message, extra={"event": "gang.state"})
         api_version = resource_of(view.kind).api_version
         about = [Regarding(api_version, view.kind.kind, meta.namespace, meta.name, meta.uid)]
         if group is not None and view.ours:

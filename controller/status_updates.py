@@ -1,4 +1,4 @@
-"""When to tell those who wait anew how they stand.
+"""When to refresh the messages of waiting gangs.
 
 Whatever happens in a queue changes the words for all who wait there: positions, and what is free. Each telling may be a
 write, and a write of words takes from the apiserver what the starting of gangs needs: so many a second, and no more.

@@ -149,13 +149,18 @@ async def _serve(
         loaded.cancel()
         return
     address, port = await listener.start(arguments.bind_address, arguments.port)
-    logger.info("serving reviews on %s, port %d", address, port)
+    logger.info("serving reviews on %s, port %d", address, port, extra={"event": "webhook.serving"})
     await stopped
     trust.ending = True
-    logger.info("ending in %g s, with %d connections", arguments.shutdown_delay, listener.connections)
+    logger.info(
+        "shutting down in %g s, with %d connections",
+        arguments.shutdown_delay,
+        listener.connections,
+        extra={"event": "webhook.stopping"},
+    )
     await asyncio.sleep(arguments.shutdown_delay)
     await listener.drain(_DRAIN_SECONDS)
-    logger.info("ended")
+    logger.info("stopped", extra={"event": "webhook.stopped"})
 
 
 if __name__ == "__main__":

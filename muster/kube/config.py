@@ -87,7 +87,9 @@ class Connection:
             except (ConfigError, OSError) as error:
                 if self._asked_at is None:
                     raise ConfigError(f"no credentials: {error}") from error
-                logger.warning("credentials could not be renewed, the last ones are used: %s", error)
+                logger.warning(
+                    "cannot renew credentials; using the last ones: %s", error, extra={"event": "credentials.stale"}
+                )
             self._asked_at = time.monotonic()
             self._rejected = False
         return self._header
@@ -106,7 +108,9 @@ class Connection:
             try:
                 self.ssl_context.load_verify_locations(cafile=self._ca_file)
             except (OSError, ssl.SSLError) as error:
-                logger.warning("cannot read the apiserver's CA %s: %s", self._ca_file, error)
+                logger.warning(
+                    "cannot read the apiserver's CA %s: %s", self._ca_file, error, extra={"event": "credentials.ca"}
+                )
 
     def _fresh(self) -> bool:
         if self._rejected or self._asked_at is None:

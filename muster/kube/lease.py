@@ -83,7 +83,7 @@ class LeaseRules:
         self._renewed_at: float | None = None
 
     def observe(self, lease: _Lease, now: float) -> None:
-        """Remember what the apiserver showed; only a changed record starts the wait for its expiry anew."""
+        """Remember what the apiserver showed; only a changed record restarts the wait for its expiry."""
         if self.record is None or self.record.spec != lease.spec:
             self._seen_at = now
         self.record = lease
@@ -218,13 +218,31 @@ class LeaseElector:
         while True:
             try:
                 if await self._try(retry):
-                    logger.info("lease %s/%s acquired by %s", self._namespace, self._name, self._rules.identity)
+                    logger.info(
+                        "successfully acquired lease %s/%s as %s",
+                        self._namespace,
+                        self._name,
+                        self._rules.identity,
+                        extra={"event": "lease.acquired"},
+                    )
                     return
             except ApiError as error:
-                logger.warning("lease %s/%s: %s", self._namespace, self._name, error)
+                logger.warning(
+                    "cannot acquire lease %s/%s: %s",
+                    self._namespace,
+                    self._name,
+                    error,
+                    extra={"event": "lease.refused"},
+                )
             if self._rules.holder != told:
                 told = self._rules.holder
-                logger.info("lease %s/%s is held by %s", self._namespace, self._name, told or "nobody")
+                logger.info(
+                    "lease %s/%s is held by %s",
+                    self._namespace,
+                    self._name,
+                    told or "nobody",
+                    extra={"event": "lease.holder"},
+                )
             await asyncio.sleep(retry * (1 + 0.2 * random.random()))  # noqa: S311 - not a secret
 
     async def _try(self, deadline: float) -> bool:
@@ -269,7 +287,7 @@ class LeaseElector:
             left = self.remaining()
             if left <= 0:
                 raise LeaseLost(f"not renewed in {timing.renew:g} s: {trouble or 'the event loop stood still'}")
-            # An apiserver that is slow, and not away, is given time; one that answers no more is asked anew.
+            # A slow apiserver is given time; one that does not answer at all is asked again.
             deadline = min(max(timing.retry, left / 2), left)
             try:
                 # Straight from the record we wrote; only when somebody touched it is it read again.
@@ -278,7 +296,13 @@ class LeaseElector:
                 trouble = None
             except ApiError as error:
                 trouble = error
-                logger.warning("lease %s/%s not renewed: %s", self._namespace, self._name, error)
+                logger.warning(
+                    "failed to renew lease %s/%s: %s",
+                    self._namespace,
+                    self._name,
+                    error,
+                    extra={"event": "lease.not_renewed"},
+                )
                 if error.not_found:
                     self._rules.record = None
 
@@ -295,9 +319,15 @@ class LeaseElector:
             if self._ours():
                 spec = self._rules.release(datetime.now(UTC))
                 await self._client.replace(LEASES, self._name, self._body(spec), self._namespace, deadline=deadline)
-                logger.info("lease %s/%s released", self._namespace, self._name)
+                logger.info("released lease %s/%s", self._namespace, self._name, extra={"event": "lease.released"})
         except ApiError as error:
-            logger.warning("lease %s/%s not released, it will expire: %s", self._namespace, self._name, error)
+            logger.warning(
+                "failed to release lease %s/%s; it expires by itself: %s",
+                self._namespace,
+                self._name,
+                error,
+                extra={"event": "lease.not_released"},
+            )
 
     def _body(self, spec: dict[str, Any]) -> dict[str, Any]:
         metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
@@ -326,5 +356,7 @@ async def _stop(task: asyncio.Future[None], seconds: float) -> bool:
     task.cancel()
     await asyncio.wait({task}, timeout=seconds)
     if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-        logger.debug("%s ended with %r", task, error)  # raised where it matters; asked for here, or asyncio complains
+        logger.debug(
+            "%s ended with %r", task, error, extra={"event": "lease.task"}
+        )  # raised where it matters; asked for here, or asyncio complains
     return task.done()

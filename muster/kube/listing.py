@@ -1,7 +1,7 @@
 """A whole list, read in pages and decoded page by page, so that memory holds one page of JSON and never the list.
 
 Pages belong to one version of the cluster. When the apiserver has forgotten that version (410), what was read so far is
-worth nothing: the list begins anew.
+worth nothing: the list begins again.
 """
 
 from __future__ import annotations
@@ -134,10 +134,10 @@ async def list_into(
 ) -> tuple[Into, str]:
     """List as `list_all` does, and give each page to `extend` of what `whole` gives as it comes.
 
-    A list that begins anew begins with another `whole`. Where there is a `type_`, a page of which each object can be
+    A list that begins again begins with another `whole`. Where there is a `type_`, a page of which each object can be
     decoded as that is not read one by one: that takes half the time, and others wait meanwhile. `gently` asks for small
     pages and rests after each for as long as it took, for those who wait here and for those whom the apiserver serves;
-    not any more when the list had to begin anew.
+    not any more when the list had to begin again.
     """
     pages = page if isinstance(page, Pages) else Pages(page)
     clock = asyncio.get_running_loop().time
@@ -205,7 +205,9 @@ async def list_objects(
         try:
             return decode(raw, type_)
         except InvalidObjectError as error:
-            logger.warning("one of %s is passed over: %s", resource.full_name, error)
+            logger.warning(
+                "skipping malformed object of %s: %s", resource.full_name, error, extra={"event": "list.malformed"}
+            )
             return None
 
     listing = await list_all(

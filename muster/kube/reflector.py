@@ -59,7 +59,7 @@ class Reflector(Generic[T]):
     """Fills `store` with the objects of `resource`, decoded as `type_`.
 
     Times are in seconds: a watch is asked to last a random time within `watch_seconds`; after `silence` without a byte
-    it is opened anew, for nobody can tell a kind in which nothing happens (the apiserver then sends no bookmarks) from
+    it is reopened, for nobody can tell a kind in which nothing happens (the apiserver then sends no bookmarks) from
     a dead connection; a kind that is not served (its CRD is not installed) is asked for again every `absent_retry`, and
     meanwhile counts as synced with nothing in it. `backoff` spaces attempts after faults.
     """
@@ -133,14 +133,22 @@ class Reflector(Generic[T]):
                 # A mistake of ours or an answer nobody foresaw: the cache must survive it, and somebody must see it.
                 self._failures += 1
                 delay = self._progress.failed(ApiError(0, "Unexpected", str(error)))
-                logger.exception("%s: unexpected; listing again in %.1f s", name, delay)
+                logger.exception(
+                    "%s: internal error; listing again in %.1f s", name, delay, extra={"event": "watch.failed"}
+                )
             await asyncio.sleep(delay)
 
     def _after(self, error: ApiError) -> float:
         name = self._resource.full_name
         if error.not_found and (wait := self._progress.missing(len(self._store))) is not None:
             if len(self._store) or not self._store.synced:
-                logger.info("%s: not served here (%s); asking again every %.0f s", name, error, wait)
+                logger.info(
+                    "%s: not served by this cluster (%s); asking again every %.0f s",
+                    name,
+                    error,
+                    wait,
+                    extra={"event": "watch.absent"},
+                )
                 self._store.replace_all([])
                 self._synced.set()
             return wait
@@ -148,7 +156,7 @@ class Reflector(Generic[T]):
         delay = self._progress.failed(error)
         level = logging.INFO if error.gone else logging.WARNING
         then = "resuming" if self._progress.resource_version else "listing again"
-        logger.log(level, "%s: %s; %s in %.1f s", name, error, then, delay)
+        logger.log(level, "%s: %s; %s in %.1f s", name, error, then, delay, extra={"event": "watch.retry"})
         return delay
 
     async def _session(self) -> None:
@@ -161,7 +169,9 @@ class Reflector(Generic[T]):
         try:
             await self._watch()
         except Silence as silence:
-            logger.debug("%s: %s; resuming", self._resource.full_name, silence)
+            logger.debug(
+                "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
+            )
             self._progress.silent()
         finally:
             lasted = self._progress.closed(loop.time())
@@ -235,5 +245,13 @@ class Reflector(Generic[T]):
             except InvalidObjectError:
                 meta = ObjectMeta()
             what = "its last readable version is deleted" if deleted else "skipped"
-            logger.warning("%s %s/%s: %s: %s", self._resource.full_name, meta.namespace, meta.name, what, error)
+            logger.warning(
+                "%s %s/%s: %s: %s",
+                self._resource.full_name,
+                meta.namespace,
+                meta.name,
+                what,
+                error,
+                extra={"event": "watch.malformed"},
+            )
             return self._store.get(meta.namespace, meta.name)

@@ -1,7 +1,7 @@
 """What the cluster looked like a moment ago: objects by name, with indices and a stream of changes.
 
 Pure and synchronous. A relist is compared with what is there, so a deletion that happened while nobody watched still
-becomes a change, and an object deleted and made anew under its name (another UID) is seen as both.
+becomes a change, and an object deleted and recreated under its name (another UID) is seen as both.
 """
 
 from __future__ import annotations
@@ -195,7 +195,12 @@ class Store(Generic[T]):
                     handler(change)
                 except Exception:
                     self._handler_errors += 1
-                    logger.exception("a handler failed on %s %s", change.kind, _key(change.object))
+                    logger.exception(
+                        "internal error: a handler failed on %s %s",
+                        change.kind,
+                        _key(change.object),
+                        extra={"event": "watch.handler"},
+                    )
 
 
 class Relist(Generic[T]):

@@ -97,7 +97,7 @@ class Transport:
                     delay = _retry_delay(last, backoff, repeatable=call.repeatable)
                     if delay is None or asyncio.get_running_loop().time() + delay >= until:
                         raise last
-                    logger.debug("%s: %s; again in %.1f s", call, last, delay)
+                    logger.debug("%s: %s; retrying in %.1f s", call, last, delay, extra={"event": "request.retry"})
                     await asyncio.sleep(delay)
         except TimeoutError as error:
             before = f"; before that: {last}" if last is not None else ""

@@ -124,7 +124,7 @@ class QueueCore(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """Begin the key's delays anew, after a success."""
+        """Reset the key's delays, after a success."""
         self._failures.pop(key, None)
 
     def shut_down(self) -> None:
@@ -215,7 +215,7 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """Begin the key's delays anew, after a success."""
+        """Reset the key's delays, after a success."""
         self._core.forget(key)
 
     def shut_down(self) -> None:
@@ -295,4 +295,11 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
 def _report(key: object, error: Exception, delay: float) -> None:
     # The apiserver's refusals are everyday life; anything else is a mistake of ours, and its place is wanted.
     trace = None if isinstance(error, ApiError) else error
-    logger.warning("%s: %s; again in %.3g s", key, str(error) or type(error).__name__, delay, exc_info=trace)
+    logger.warning(
+        "%s: %s; retrying in %.3g s",
+        key,
+        str(error) or type(error).__name__,
+        delay,
+        exc_info=trace,
+        extra={"event": "reconcile.retry"},
+    )

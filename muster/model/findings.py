@@ -184,7 +184,7 @@ ABOUT: Mapping[Reason, About] = {
         Severity.WARN,
         "While a RayService is upgraded two clusters of its size run beside each other. Its queue holds one of them "
         "only, so that the new one waits, and the old one serves on.",
-        "Raise the capability, or set `spec.upgradeStrategy.type: None` and make the service anew.",
+        "Raise the capability, or set `spec.upgradeStrategy.type: None` and recreate the service.",
     ),
     Reason.MIN_AVAILABLE_TOO_LOW: About(
         Severity.WARN,

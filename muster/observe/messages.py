@@ -57,7 +57,7 @@ def at_rest(workload: Workload) -> tuple[GangState, str]:
 def too_large(view: View) -> str:
     """Why a gang that was admitted queues again: all its pods are new, and ask for more."""
     needs = describe(view.gang.min_resources if view.gang else {})
-    return f"all its pods were made anew and need {needs}, which is more than it was admitted for"
+    return f"all its pods were replaced and need {needs}, which is more than it was admitted for"
 
 
 def lacking(view: View) -> str:

@@ -62,7 +62,12 @@ class NodeRoom:
         try:
             has = parse_resources(node.status.allocatable, path="status.allocatable")
         except InvalidObjectError as error:
-            logger.warning("node %s is not counted: %s", node.metadata.name, error)
+            logger.warning(
+                "skipping node %s, which cannot be counted: %s",
+                node.metadata.name,
+                error,
+                extra={"event": "node.unreadable"},
+            )
             return {}
         return minus(has, total(self._held.get(node.metadata.name, {}).values()))
 

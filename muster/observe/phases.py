@@ -31,8 +31,8 @@ class Phase(Enum):
     ASSEMBLING = auto()
     WAITING = auto()
     ADMITTED = auto()
-    OUTGROWN = auto()  # all its pods were made anew, and ask for more than it was admitted for: it queues again
-    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be made anew
+    OUTGROWN = auto()  # all its pods were replaced, and ask for more than it was admitted for: it queues again
+    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be replaced
 
 
 @dataclass(frozen=True, slots=True)

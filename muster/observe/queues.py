@@ -25,8 +25,10 @@ def view_of(queue: Queue | None) -> QueueView | None:
     try:
         view = read_queue(queue)
     except InvalidObjectError as error:
-        logger.warning("queue %s cannot be read, nothing new starts there: %s", name, error)
+        logger.warning(
+            "cannot read queue %s; nothing new starts there: %s", name, error, extra={"event": "queue.unreadable"}
+        )
         return None
     for problem in view.problems:
-        logger.warning("queue %s: %s; %s", name, problem, problem.meanwhile)
+        logger.warning("queue %s: %s; %s", name, problem, problem.meanwhile, extra={"event": "queue.problem"})
     return view

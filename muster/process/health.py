@@ -176,7 +176,7 @@ async def _change_level(request: web.Request) -> web.Response:
         set_level(level)
     except ValueError as error:
         return web.Response(status=400, text=f"{error}\n")
-    logger.warning("log level: %s", level)
+    logger.warning("log level set to %s", level, extra={"event": "log.level"})
     return await _show_level(request)
 
 

@@ -97,7 +97,7 @@ def stop_signal() -> asyncio.Event:
 
     def told(number: signal.Signals) -> None:
         if stop.is_set():
-            logger.warning("told twice to end: ending at once")
+            logger.warning("second signal received; exiting immediately", extra={"event": "process.killed"})
             os._exit(128 + number)
         stop.set()
 

@@ -1,7 +1,8 @@
-"""Log lines: one per record, for people or for machines, each with the review that it is about.
+"""Log lines: one per record, for people or for machines, each with its event and the review that it is about.
 
-A line holds what the code says and no more: never a body, never a Secret. Names come from whoever made an object, so
-control characters in them are written as escapes, and nobody can write a line of their own.
+Every call names its event (`extra={"event": "lease.acquired"}`), which stays when the words beside it change;
+docs/log-events.md lists them. A line holds what the code says and no more: never a body, never a Secret. Names come
+from the makers of objects, so control characters in them are written as escapes, and nobody can forge a line.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class _Formatter(logging.Formatter):
     def uid() -> str:
         return review_uid.get()[:_LONGEST_UID]
 
+    @staticmethod
+    def event(record: logging.LogRecord) -> str:
+        """The name of what happened; "" for a line of a library."""
+        return str(getattr(record, "event", ""))
+
     def trace(self, record: logging.LogRecord) -> str:
         return self.formatException(record.exc_info) if record.exc_info else ""
 
@@ -47,7 +53,8 @@ class _Console(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         uid = self.uid()
         about = f" [{uid}]" if uid else ""
-        text = f"{record.levelname} {record.name}{about}: {record.getMessage()}".translate(_ESCAPES)
+        event = f" {event}" if (event := self.event(record)) else ""
+        text = f"{record.levelname} {record.name}{event}{about}: {record.getMessage()}".translate(_ESCAPES)
         trace = self.trace(record)
         return f"{self.formatTime(record)} {text}" + (f"\n{trace}" if trace else "")
 
@@ -58,6 +65,7 @@ class _Json(_Formatter):
             "time": self.formatTime(record),
             "level": record.levelname.lower(),
             "logger": record.name,
+            "event": self.event(record),
             "message": record.getMessage(),
             "uid": self.uid(),
             "trace": self.trace(record),

@@ -208,7 +208,7 @@ class QueueState:
             peers.full = None
 
     def set_moments(self, patience: float) -> None:
-        """Reckon the moments anew, for a queue of that patience."""
+        """Recompute the moments, for a queue of this patience."""
         self.moments = sorted(
             moment for candidate in self._candidates.values() for moment in _moments(candidate, patience)
         )

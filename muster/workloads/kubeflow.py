@@ -84,7 +84,7 @@ class JobStatus(LocalObject, frozen=True):
     def clock_began(self) -> float | None:
         """From when on the Training operator counts, in seconds of the wall clock; None before it does.
 
-        It begins when the first pods are made, and anew when a suspended job is resumed; until the operator has seen
+        It begins when the first pods are made, and again when a suspended job is resumed; until the operator has seen
         that, the old time still stands there (common/job.go and core/job.go of 1.9.3).
         """
         return None if is_true(self.conditions, "Suspended") else seconds_of(self.start_time)

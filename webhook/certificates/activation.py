@@ -45,9 +45,13 @@ class WebhookActivation:
             for configuration in await self._bundles.read():
                 if configuration.closed:
                     await self._bundles.open(configuration)
-                    logger.info("the apiserver calls the webhooks of %s from now on", configuration.resource.full_name)
+                    logger.info(
+                        "the apiserver calls the webhooks of %s from now on",
+                        configuration.resource.full_name,
+                        extra={"event": "webhook.activated"},
+                    )
         except ApiError as error:
             # Or another replica was quicker, which the next look shows.
-            logger.info("the apiserver does not call muster yet: %s", error)
+            logger.info("the apiserver does not reach the webhook yet: %s", error, extra={"event": "webhook.unreached"})
             return False
         return True

@@ -1,6 +1,6 @@
 """Certificates of somebody else's (cert-manager's, a Secret of the administrator's own), mounted as files.
 
-They are served, and taken up anew when they change. Nothing is written: neither the Secret nor any caBundle is muster's
+They are served, and reloaded when they change. Nothing is written: neither the Secret nor any caBundle is muster's
 then. What can go wrong is said as an event all the same, before the apiserver says it.
 """
 
@@ -68,7 +68,9 @@ class Mounted(CertificateSource):
                     check_at = loop.time() + _CHECK_SECONDS
                     await self._check(loop.time())
             except ApiError as error:
-                logger.warning("certificates: %s", error)
+                logger.warning(
+                    "cannot read the mounted certificates: %s", error, extra={"event": "certificate.unreadable"}
+                )
             await asyncio.sleep(_READ_SECONDS)
 
     async def take(self) -> None:

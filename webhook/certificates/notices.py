@@ -57,14 +57,20 @@ class Notices:
         if suffix in self._said:
             return
         self._said.add(suffix)
-        logger.log(logging.WARNING if warning else logging.INFO, "%s: %s", reason, note)
+        level = logging.WARNING if warning else logging.INFO
+        logger.log(level, "%s: %s", reason, note, extra={"event": "certificate.notice"})
         event = self._event(reason, note, warning=warning, suffix=suffix)
         try:
             # Nothing waits for long: renewal is more than a word about it.
             await self._client.create(EVENTS, event, self._namespace, deadline=2.0)
         except ApiError as error:
             if not error.already_exists:
-                logger.warning("secret %s: no event: %s", self._secret, error)
+                logger.warning(
+                    "cannot write an event about secret %s: %s",
+                    self._secret,
+                    error,
+                    extra={"event": "certificate.event"},
+                )
 
     def _event(self, reason: str, note: str, *, warning: bool, suffix: str) -> dict[str, Any]:
         about = Regarding(SECRETS.api_version, SECRETS.kind, self._namespace, self._secret, self.secret_uid)

@@ -84,7 +84,7 @@ def next_step(situation: Situation, names: Sequence[str], lives: Lives) -> Step 
 
 
 def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation) -> str:
-    """Why what is served is to be made anew, "" when it is not."""
+    """Why the served certificate is to be replaced, "" when it is not."""
     first, leaf = found.authorities[0], found.pair.leaf
     if found.issuer != first:
         return "made a new serving certificate, of the new authority"

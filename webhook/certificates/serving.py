@@ -35,7 +35,12 @@ class Serving:
         """
         context, leaf = server_context(pair), pair.leaf
         self._context, self.pair, self.issuer = context, pair, issuer
-        logger.info("serving certificate %x, which ends %s", leaf.serial_number, leaf.not_valid_after_utc)
+        logger.info(
+            "serving certificate %x, valid until %s",
+            leaf.serial_number,
+            leaf.not_valid_after_utc,
+            extra={"event": "certificate.serving"},
+        )
 
     def valid(self, now: dt.datetime) -> bool:
         """Whether there is one, and `now` is in its time."""

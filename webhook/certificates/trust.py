@@ -112,10 +112,10 @@ class Trust(CertificateSource):
             try:
                 delay = await self.turn()
             except ApiError as error:
-                logger.warning("certificates: %s", error)
+                logger.warning("cannot look after the certificates: %s", error, extra={"event": "certificate.failed"})
             except Exception:
                 # What nobody foresaw must not stop renewal for good, and somebody must see it.
-                logger.exception("certificates: unexpected; trying again")
+                logger.exception("certificates: internal error; retrying", extra={"event": "certificate.error"})
             await asyncio.sleep(_BREATH_SECONDS)
             try:
                 async with asyncio.timeout(max(0.0, delay - _BREATH_SECONDS)):
@@ -208,7 +208,9 @@ class Trust(CertificateSource):
         except ApiError as error:
             # On a conflict another replica was quicker: what it did is as good, and is looked at next.
             if not error.conflict:
-                logger.warning("secret %s: %s", self._secret, error)
+                logger.warning(
+                    "cannot write secret %s: %s", self._secret, error, extra={"event": "certificate.not_written"}
+                )
                 if error.refused:
                     await self._notices.warn("SecretNotWritten", f"{step.why}, but cannot write it: {error}")
             return True, found
@@ -244,14 +246,16 @@ class Trust(CertificateSource):
             name = f"{configuration.resource.full_name} {self._configuration}"
             try:
                 if await self._bundles.write(configuration, wanted):
-                    logger.info("wrote the caBundle of %s", name)
+                    logger.info("wrote the caBundle of %s", name, extra={"event": "cabundle.written"})
             except ApiError as error:
                 trusted = trusted and self._serving.issuer in (in_all([configuration]) or frozenset())
                 if error.status == _CHANGED:
                     # Somebody was quicker: it is read again at once.
                     self._changed.set()
                     continue
-                logger.warning("caBundle of %s: %s", name, error)
+                logger.warning(
+                    "cannot write the caBundle of %s: %s", name, error, extra={"event": "cabundle.not_written"}
+                )
                 if error.refused:
                     await self._notices.warn(
                         "CertificateNotTrusted", f"the caBundle of {name} cannot be written: {error}"

@@ -1,4 +1,4 @@
-"""Watches of single objects, for those who look anew whenever one changes."""
+"""Watches of single objects, for callers that look again whenever one changes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ async def holder_of(
             if not await somebodys(client, group, deadline=seconds, first=_FIRST_PODS):
                 return None
     except (ApiError, InvalidObjectError, TimeoutError) as error:
-        logger.warning("nobody can tell who has the PodGroup of %s %s: %s", kind.kind, name, error)
+        logger.warning(
+            "cannot tell who owns the PodGroup of %s %s: %s", kind.kind, name, error, extra={"event": "review.holder"}
+        )
         return None
     # Whoever reaches the webhook may ask in any namespace's name, so no other object is named.
     return f"another workload ({owner.kind})" if owner else "a gang of plain pods"

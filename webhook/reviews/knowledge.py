@@ -253,7 +253,9 @@ class Knowledge:
         try:
             group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
         except ApiError as error:
-            logger.warning("the PodGroup %s/%s cannot be read: %s", gang.namespace, gang.name, error)
+            logger.warning(
+                "cannot read PodGroup %s/%s: %s", gang.namespace, gang.name, error, extra={"event": "review.pod_group"}
+            )
             return True
         return group is not None and group.spec.queue not in ("", intent.queue)
 
@@ -366,7 +368,12 @@ class Knowledge:
             async with in_time(), asyncio.timeout(self._read_seconds):
                 return (await list_all(self._client, POD_GROUPS, of_queues, deadline=self._read_seconds)).items
         except (ApiError, TimeoutError) as error:
-            logger.warning("the PodGroups of queue %s cannot be read: %s", queues[0], str(error) or "it took too long")
+            logger.warning(
+                "cannot list the PodGroups of queue %s: %s",
+                queues[0],
+                str(error) or "it took too long",
+                extra={"event": "review.queue"},
+            )
             return None
 
     def priorities(self) -> Mapping[str, int]:

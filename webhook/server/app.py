@@ -209,17 +209,21 @@ def _refusal(error: Exception, seldom: _Seldom) -> Refused:
     if isinstance(error, Refused):
         # A flood of these is seen in the metrics.
         if error.retry:
-            logger.debug("refused with %d: %s", error.status, error)
+            logger.debug("request refused with %d: %s", error.status, error, extra={"event": "request.refused"})
         elif (more := seldom.due(time.monotonic())) is not None:
             rest = f" (and {more} more in the last {_QUIET_SECONDS:g} s)" if more else ""
-            logger.warning("refused with %d: %s%s", error.status, error, rest)
+            logger.warning(
+                "request refused with %d: %s%s", error.status, error, rest, extra={"event": "request.refused"}
+            )
         return error
     if isinstance(error, ApiError):
-        logger.warning("the apiserver did not say what the decision needs: %s", error)
+        logger.warning(
+            "cannot read from the apiserver what the review needs: %s", error, extra={"event": "review.unknown"}
+        )
         text = "muster cannot read what it needs from the apiserver"
         # A right that is missing will not be there in a second.
         return Refused(HTTPStatus.SERVICE_UNAVAILABLE, text, retry=not error.refused)
-    logger.error("a review failed", exc_info=error)
+    logger.error("internal error: a review failed", exc_info=error, extra={"event": "review.failed"})
     return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "muster failed; its log says how")
 
 
@@ -240,4 +244,5 @@ def _log(request: AdmissionCall, answer: AdmissionResponse) -> None:
             request.namespace,
             request.name or "(generated name)",
             "patched" if answer.allowed else answer.reasons[0],
+            extra={"event": "review.answered"},
         )

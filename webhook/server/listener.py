@@ -166,7 +166,9 @@ class Listener:
                         # Also at the end.
                         self._admit(accepted)
             except OSError as error:
-                logger.warning("no more connections for now: %s", error)
+                logger.warning(
+                    "cannot accept connections for now: %s", error, extra={"event": "connection.not_accepted"}
+                )
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
 
     async def _room(self) -> None:
@@ -214,7 +216,7 @@ class Listener:
             )
         except OSError as error:
             # Scanners, probes, clients that do not trust us: theirs to notice.
-            logger.debug("no TLS connection: %s", error)
+            logger.debug("TLS handshake failed: %s", error, extra={"event": "connection.tls"})
 
     def _shaken(self, connection: _Connection, accepted: socket.socket) -> None:
         del self._handshakes[connection]
@@ -297,7 +299,7 @@ class _Connection(web.RequestHandler):
     ) -> web.Response:
         """Answer what is no HTTP; aiohttp would log and echo what was sent."""
         del request, message
-        logger.debug("not HTTP: %s", type(exc).__name__)
+        logger.debug("malformed HTTP request: %s", type(exc).__name__, extra={"event": "connection.http"})
         response = web.Response(status=status, text="not understood\n")
         response.force_close()
         return response

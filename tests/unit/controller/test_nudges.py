@@ -151,7 +151,7 @@ async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing(caplog: 
     harness.client.fails = {"annotate demo-a-0": [ApiError(404, "NotFound", "gone")]}
     touches = await touched(harness, GangKey("team", "demo"))
     assert [name for _, name, _ in touches] == ["demo", "demo-a-0", "demo-a-1", "demo-a-2"]
-    assert "1 Jobs not nudged, the first team/demo-a-0: 404 NotFound: gone" in caplog.text
+    assert "failed to nudge 1 Jobs, the first: team/demo-a-0: 404 NotFound: gone" in caplog.text
 
 
 async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> None:
@@ -168,7 +168,7 @@ async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: p
     harness = harness_of(HEAD)
     harness.client.fails = {"annotate demo": [ApiError(403, "Forbidden", "no")]}
     assert await nudges(harness) == 23
-    assert "team/ray-demo-pg: not nudged: 403 Forbidden: no" in caplog.text
+    assert "team/ray-demo-pg: failed to nudge its operator: 403 Forbidden: no" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ async def test_a_larger_replacement_queues_again_as_a_whole(*, restarted: bool) 
     assert (ADMITTED in said, REQUEUED_AT in said, said[STATE]) == (False, False, "WaitingForQuota")
     assert said[MESSAGE].startswith('needs cpu 5 and memory 3Gi; queue "q" has cpu 4 free of cpu 7')
     assert harness.client.groups[GROUP]["spec"]["minResources"]["cpu"] == "5"
-    why = "all its pods were made anew and need cpu 5 and memory 3Gi, which is more than it was admitted for"
+    why = "all its pods were replaced and need cpu 5 and memory 3Gi, which is more than it was admitted for"
     assert ("Warning", "Requeued", why) in harness.events()
     for name in ROLES:
         del harness.client.pods[f"other-{name}"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     [
         pytest.param(queue(cpu="4"), amounts(cpu="4"), "", id="a queue"),
         pytest.param(None, None, "", id="gone"),
-        pytest.param(queue(cpu="four"), None, "queue q cannot be read, nothing new starts there", id="no quantity"),
+        pytest.param(queue(cpu="four"), None, "cannot read queue q; nothing new starts there", id="no quantity"),
         pytest.param(
             queue(cpu="4", annotations={"muster.dev/patience": "long"}),
             amounts(cpu="4"),

@@ -204,8 +204,8 @@ async def test_a_flood_of_refusals_that_come_again_fills_no_log(
     async with serving(Reader(), CollectorRegistry(), Limits(decision_seconds=300)) as client:
         for _ in range(20):
             assert (await client.post("/mutate/pods", data="{")).status == 400
-    told = [(one.levelname, one.getMessage()[:16]) for one in caplog.records if one.name == "webhook.server.app"]
-    assert told == [("DEBUG", "refused with 429"), ("WARNING", "refused with 400")]
+    told = [(one.levelname, one.getMessage()[:24]) for one in caplog.records if one.name == "webhook.server.app"]
+    assert told == [("DEBUG", "request refused with 429"), ("WARNING", "request refused with 400")]
 
 
 async def test_a_failure_that_nobody_foresaw_is_500_and_ends_nothing(
