@@ -1,9 +1,9 @@
-"""Who of those that compete for the same room may start now.
+"""Decides which of the gangs that compete for the same quota may start now.
 
-They are looked at first in order first, and each takes its room as if it had started. One that does not fit is passed
-by smaller ones behind it, but not where its queue is strict, nor when it has been passed for as long as its queue's
-patience (see `muster.queueing.reservations`). The rest of a gang that holds room already is kept back by nobody else's
-patience: what it holds is given back when it has run.
+A pass visits the gangs in order, and each gang that fits takes its quota as if it had started. Smaller gangs pass one
+that does not fit, unless its queue is strict, or it has been passed for longer than its queue's patience (see
+`muster.queueing.reservations`). The rest of a gang that has begun ignores such reservations: what it holds comes back
+only when it has run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["AdmissionPass", "run_admission_pass"]
 
 @dataclass(slots=True)
 class AdmissionPass:
-    """What may start, the room when all of it has, and who is passed by nobody.
+    """What may start, the usage after all of it has started, and the gangs that no other gang may pass.
 
-    It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` are the first in order
-    whom nobody passes by strict queues. `exhausted` are amounts for which there is no room in a queue any more, so that
-    others who need the same there need no look. `told` is whether it was asked who may start. In a `humble` queue those
-    who have not been passed stand in nobody's way while they wait. `soft` are the gangs whose soft claims count for
-    nothing.
+    It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
+    strict queue, the first gang in order that waits there. `exhausted` are amounts for which a queue has no quota left,
+    so that other gangs with the same need there need no visit. `told` tells whether the result has been read. In a
+    `humble` queue gangs that have not been passed hold up no other gang. `soft` are the gangs whose soft claims do not
+    count.
     """
 
     tree: QueueTree
@@ -52,7 +52,7 @@ class AdmissionPass:
     soft: set[GangKey] = field(default_factory=set)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
-        """Behind whom one at that place, or at the end, waits in a strict queue here or above; None without such."""
+        """The gang behind which a gang of that order, or a last one, waits in a strict queue here or above, or None."""
         if self.barriers:
             for one in self.tree.path(queue):
                 barrier = self.barriers.get(one)
@@ -61,7 +61,7 @@ class AdmissionPass:
         return None
 
     def comes_to_pass(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether one that may start leaves everything as it is for all others when it does.
+        """Whether nothing changes for all other gangs when this gang, which may start, has started.
 
         Not so where its claim changes what somebody holds up whom nobody passes; nor where it passes such a one itself,
         or counts on room that is still to be made for it.
@@ -71,20 +71,20 @@ class AdmissionPass:
         return not preempts and not candidate.begun and self.bars.stay_beside(candidate, amounts)
 
     def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
-        """What there is no room for beside what is held, by queue, of the candidate's and those above it."""
+        """The resources that a candidate lacks beside current claims, by queue: its own and those above it."""
         return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate))
 
     def lacking_behind(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
-        """The same beside what is kept, too, for those whom nobody passes."""
+        """The same, beside the reservations as well."""
         kept = {} if candidate.begun else self.bars.kept
         return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether there would be room for it when all had ended that ends by itself."""
+        """Whether it would fit after all gangs that end by themselves had ended."""
         return not self.bars.lasting.short(candidate.queue, amounts, self._left_out(candidate, lasting=True))
 
     def waits_in_vain(self, candidate: Candidate) -> bool:
-        """Whether its patience is over, and it holds up nobody all the same."""
+        """Whether its patience is over, and it still holds up no other gang."""
         if any(bar.order == candidate.order for bar in self.bars.by_queue.values()):
             return False
         could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
@@ -107,9 +107,9 @@ class AdmissionPass:
 def run_admission_pass(
     tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, now: float
 ) -> AdmissionPass:
-    """Decide for all who wait in these queues, which are all that compete for some room; `room` stays as it is.
+    """Decide for all gangs that wait in these queues, the queues of one subtree; `usage` is not changed.
 
-    In `lasting` stand the claims alone that do not end by themselves.
+    `lasting` is the usage of the claims that do not end by themselves.
     """
     outcome = AdmissionPass(tree, states, usage.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
@@ -143,7 +143,7 @@ def run_admission_pass(
 def _full(
     path: tuple[str, ...], peers: EquivalenceClass, usage: Usage, lacking: dict[tuple[str, Amounts], bool]
 ) -> bool:
-    """Whether there is no room for one of the line beside what is held; `lacking` remembers what was looked up."""
+    """Whether no gang of this class fits beside current claims; `lacking` is a cache of lookups."""
     if peers.full is not None and peers.full.still(usage):
         return True
     # From above: there the others have asked for the same.
@@ -168,7 +168,7 @@ def _humble(outcome: AdmissionPass, queue: str, key: ClassKey) -> bool:
 
 
 def _visit(outcome: AdmissionPass, queue: str, peers: EquivalenceClass, index: int, *, humble: bool) -> int | None:
-    """Settle one of a line; gives the next of it to look at, None where the others need no look."""
+    """Decide one gang of a class; returns the index of the next one to visit, None where the others need no visit."""
     order, amounts = peers.orders[index], peers.amounts
     candidate = outcome.states[queue].waits(order.key)
     if candidate.deadline is not None and candidate.deadline <= outcome.now:
@@ -196,7 +196,7 @@ def _visit(outcome: AdmissionPass, queue: str, peers: EquivalenceClass, index: i
 def _wait(
     outcome: AdmissionPass, candidate: Candidate, peers: EquivalenceClass, index: int, lacking: dict[str, list[str]]
 ) -> int | None:
-    """Let nobody pass one of a line that lacks room, where that is its due; gives the next to look at as `_visit`."""
+    """Reserve quota for a gang that lacks it, where its patience is over; returns the next index as `_visit` does."""
     for one in outcome.tree.path(candidate.queue):
         if _strict(outcome.tree, one):
             outcome.barriers.setdefault(one, candidate.order)
@@ -206,7 +206,7 @@ def _wait(
         outcome.bars.add(candidate, peers.amounts, lacking, outcome.usage, could_fit=could_fit)
     if over or candidate.passed_since is None:
         return None
-    # Nobody behind it fits either, but one whose patience is over may stand there.
+    # No gang behind it fits either, but the patience of one of them may be over.
     waiting = (outcome.states[candidate.queue].waits(other.key) for other in peers.orders[index + 1 :])
     return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(outcome, other)), None)
 

@@ -58,21 +58,21 @@ class Ledger:
         return self._tree
 
     def set_queue(self, view: QueueView) -> bool:
-        """Enter a queue, or what has changed in it; True when anything has."""
+        """Add or update a queue; True when anything changed."""
         changed = self._tree.set(view)
         if changed:
             self._replanted()
         return changed
 
     def drop_queue(self, name: str) -> bool:
-        """Take out a queue that is gone, True when it was there; what is held there and waits there stays known."""
+        """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
         known = self._tree.drop(name)
         if known:
             self._replanted()
         return known
 
     def bound(self, nodes: Resources | None) -> bool:
-        """Bound all queues together by what the nodes can give, or no longer; True when that changed anything."""
+        """Bound all queues together by the nodes' resources, or by nothing (None); True when anything changed."""
         before = self._tree.counts_nodes, bool(self._tree.limit(ROOT))
         if not self._tree.bound(nodes):
             return False
@@ -102,7 +102,7 @@ class Ledger:
             usage.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
 
     def _subtree(self, queue: str) -> str:
-        """The highest queue above this one where anything is shared; all below it compete."""
+        """The root of the queue's subtree: the highest queue above it that limits anything. All below it compete."""
         known = self._fields.get(queue)
         if known is None:
             path = self._tree.path(queue)
@@ -132,7 +132,7 @@ class Ledger:
         idle: bool = False,
         lasts: bool = False,
     ) -> bool:
-        """Enter the claim of an admitted gang, of which `soft` is soft; True when that changed anything for others."""
+        """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs."""
         unplaced, order = soft or {}, Order(-priority, since, key)
         new = Claim(claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts)
         if self._queue_of.get(key) == queue:
@@ -155,7 +155,7 @@ class Ledger:
         self._take(queue, claim)
 
     def wait(self, candidate: Candidate) -> bool:
-        """Enter a gang that wants to start; True when that changed anything for others."""
+        """Record a gang that wants to start; True when anything changed for other gangs."""
         key, queue = candidate.key, candidate.queue
         if self._candidate(key) == candidate:
             return False
@@ -166,7 +166,7 @@ class Ledger:
         return True
 
     def forget(self, key: GangKey) -> bool:
-        """Take a gang out: it holds nothing and waits for nothing; True when it was in."""
+        """Remove a gang: it holds nothing and waits for nothing; True when it was known."""
         queue = self._queue_of.pop(key, None)
         if queue is None:
             return False
@@ -211,12 +211,12 @@ class Ledger:
         return None if queue is None else self._states[queue].held.get(key)
 
     def waiting(self, queue: str, start: int = 0, stop: int | None = None) -> list[GangKey]:
-        """The gangs that wait in a queue, first in order first; of all of them those of the slice."""
+        """The gangs that wait in a queue, in order; from `start` up to `stop`."""
         state = self._states.get(queue)
         return [order.key for order in islice(state.in_order(), start, stop)] if state else []
 
     def position(self, key: GangKey, now: float) -> tuple[int, int] | None:
-        """Its place among those who wait in its queue and may not start yet, and how many wait; None when it does not.
+        """Its place among the gangs of its queue that wait and may not start yet, and how many wait; else None.
 
         Those before it who may start now are as good as gone.
         """
@@ -226,12 +226,12 @@ class Ledger:
         return self._position(candidate, self._pass(self._subtree(candidate.queue), now))
 
     def claims(self, queue: str) -> dict[GangKey, Claim]:
-        """What the admitted gangs of a queue hold, without those below it."""
+        """The claims of a queue's own gangs, without the queues below it."""
         state = self._states.get(queue)
         return dict(state.held) if state else {}
 
     def used(self, queue: str) -> Resources:
-        """What is taken of a queue, by its own gangs and those below it; what is soft there takes nothing."""
+        """The usage of a queue, by its own gangs and those of queues below it; soft claims do not count."""
         soft = softened(self._tree, self._states)
         below = ((other, state) for other, state in self._states.items() if queue in self._tree.path(other))
         return total(
@@ -243,24 +243,24 @@ class Ledger:
         )
 
     def soft(self, key: GangKey, now: float) -> bool:
-        """Whether a part of the gang's claim counts for nothing."""
+        """Whether a part of the gang's claim does not count."""
         queue = self._queue_of.get(key)
         return queue is not None and key in self._pass(self._subtree(queue), now).soft
 
     def competing(self, queue: str) -> set[str]:
-        """The queues in which somebody holds or waits for the same room as in this one."""
+        """The queues of the same subtree in which any gang holds or waits."""
         return set(self._queues_of_subtree.get(self._subtree(queue), ()))
 
     def subtrees(self) -> list[str]:
-        """One queue of every set of queues that compete, where anybody holds or waits."""
+        """The roots of all subtrees in which any gang holds or waits."""
         return [next(iter(queues)) for queues in self._queues_of_subtree.values() if queues]
 
     def startable(self, queue: str, now: float) -> list[GangKey]:
-        """All gangs that may start now among those that compete with a queue's."""
+        """All gangs of the queue's subtree that may start now."""
         return list(self._pass(self._subtree(queue), now).fits)
 
     def newly_startable(self, queue: str, now: float) -> list[GangKey] | None:
-        """As `startable`, or None where that was asked before of the same competitors and nothing is different since.
+        """As `startable`, or None where nothing has changed since the last call for the same subtree.
 
         Nothing is different when those start that may.
         """
@@ -271,7 +271,7 @@ class Ledger:
         return list(outcome.fits)
 
     def decide(self, key: GangKey, now: float) -> Decision | None:
-        """What holds for a waiting gang, given all who wait with it; None when it does not wait."""
+        """The decision on a waiting gang, given all gangs that wait with it; None when it does not wait."""
         candidate = self._candidate(key)
         if candidate is None:
             return None
@@ -287,11 +287,11 @@ class Ledger:
         return Decision(fits=False, state=GangState.WAITING_FOR_QUOTA, message=message)
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
-        """Why such a gang cannot start however much is free, whether it waits here or not; None when it can."""
+        """Why such a gang cannot start however much is free; None when it can. The gang need not wait here."""
         return refused(candidate, self._tree.place(candidate.queue), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
-        """Those who were first and still wait for room of which this gang takes some, and were not passed before.
+        """The gangs that this gang passes for the first time: they were before it, and wait for quota that it takes.
 
         Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
         """
@@ -308,7 +308,7 @@ class Ledger:
         for other in self._queues_of_subtree[subtree]:
             state, place = self._states[other], self._tree.place(other)
             for (asked, before, _), peers in state.classes.items():
-                # Those who fit stand before those who do not: where there is no room is the same for all of a line.
+                # In a class the gangs that fit stand before those that do not: what they lack is the same for all.
                 if own is None or before or not (growth or peers.orders[0] < own):
                     continue
                 lacking = outcome.usage.lacking(self._tree.path(other), asked)
@@ -374,7 +374,7 @@ class Ledger:
 
 
 def _as_expected(outcome: AdmissionPass, candidate: Candidate | None, new: Claim) -> bool:
-    """Whether what was settled comes to pass with this claim, so that for all others nothing is different."""
+    """Whether this claim is what the last pass expected, so that nothing changes for all other gangs."""
     return (
         candidate is not None
         and outcome.fits.get(candidate.key) == new.amounts
@@ -389,5 +389,5 @@ def _signed(amounts: Amounts, sign: int) -> Amounts:
 
 
 def _more(claim: Resources, has: Mapping[str, int]) -> Amounts:
-    """What a claim would be more than there is."""
+    """By how much a claim would grow beyond what is held."""
     return tuple((name, grown) for name, amount in amounts_of(claim) if (grown := amount - has.get(name, 0)) > 0)

@@ -1,4 +1,4 @@
-"""What the ledger writes down of one queue: who holds, and who waits in which order."""
+"""What the ledger keeps for one queue: the claims that it holds, and the gangs that wait, in order."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class GangKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
     def auxiliary(self, what: str) -> GangKey:
-        """Under which key the ledger keeps what stands beside the gang; no PodGroup is called so."""
+        """The key under which the ledger keeps a second entry of the gang; no PodGroup has such a name."""
         return self._replace(name=f"{self.name} ({what})")
 
     @property
     def gang(self) -> GangKey:
-        """The gang itself, of a key that stands beside one."""
+        """The gang itself, of the key of a second entry."""
         return self._replace(name=self.name.partition(" ")[0])
 
 
 class Order(NamedTuple):
-    """Who is first: the more urgent (`urgency` is the negative of its PriorityClass's value), the older, then by name.
+    """The order of gangs: by priority (`urgency` is the negative of the PriorityClass's value), age, then name.
 
     `since` is the creation time of the gang's workload (RFC 3339, UTC).
     """
@@ -57,10 +57,9 @@ class Candidate:
 
     `priority` is its PriorityClass's value, `since` the creation time of its workload (RFC 3339, UTC), `need` what it
     will hold of its queue. `passed_since` is when a smaller gang first passed it, `deadline` when its workload gives up
-    (both in seconds of the wall clock). One that has `begun` is the rest of a gang that holds room: kept back by
-    somebody's patience it might wait for room that comes back only when it has run, so it passes whomever it can. One
-    that `lasts` does not end by itself; one that `follows` waits for the end of its own predecessor, and holds up
-    nobody.
+    (both in seconds of the wall clock). A candidate that has `begun` is the rest of a gang that holds quota: it
+    ignores reservations, for it might wait for quota that comes back only when it has run. A candidate that `lasts`
+    does not end by itself; one that `follows` waits for its own predecessor's end, and holds up no other gang.
     """
 
     key: GangKey
@@ -76,13 +75,13 @@ class Candidate:
 
     @property
     def order(self) -> Order:
-        """Its place among those who wait."""
+        """Its place among waiting gangs."""
         return Order(-self.priority, self.since, self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an admitted gang holds; of that is `soft` what its pods have found no node for.
+    """What an admitted gang holds; `soft` is the part for which its pods have found no node.
 
     See `muster.queueing.unplaced_claims`.
 
@@ -99,11 +98,11 @@ class Claim:
 
 
 ClassKey = tuple[Amounts, bool, bool]
-"""Which line a candidate stands in: what it needs, whether it has been passed, and whether its gang has begun."""
+"""The class of a candidate: what it needs, whether it has been passed, and whether its gang has begun."""
 
 
 class Full(NamedTuple):
-    """A queue of which not enough was left, beside claims alone, when so often something had been given back there."""
+    """A queue that lacked quota beside current claims, and how often quota had been given back there by then."""
 
     usage: Usage
     queue: str
@@ -171,7 +170,7 @@ class QueueState:
         return self._candidates.get(key)
 
     def waits(self, key: GangKey) -> Candidate:
-        """The gang as one that is known to wait here."""
+        """The candidate of a gang that waits here."""
         return self._candidates[key]
 
     def in_order(self) -> Iterator[Order]:

@@ -1,12 +1,12 @@
-"""Whom nobody passes any more, where, and of what: gangs that were passed for as long as their queue's patience.
+"""Reservations: quota kept for gangs that were passed for longer than their queue's patience.
 
-What such a gang needs counts as taken for all behind it, in its queue and those above up to the lowest one that is
-short: so nobody starts there who asks for what is short, and others do as long as they leave it what it needs. Above
-that it waits for nothing yet. When the lowest one has room it is kept, and the next one that is short comes; so nobody
-waits for ever behind smaller ones.
+What such a gang needs counts as taken for all gangs behind it, in its queue and the queues above, up to the lowest one
+that is short. Gangs behind it that need what is short there do not start; others start as long as they leave it what it
+needs. Above the lowest short queue it waits for nothing yet. When that queue has room, the room is kept and the next
+short queue comes; so no gang waits for ever behind smaller ones.
 
-It holds up others only while that helps: while it would fit when all had ended that ends by itself. One that waits for
-room of services, which do not, or for its own predecessor, would hold them up for ever.
+A reservation lasts only while it helps: while the gang would fit after all gangs that end by themselves had ended. A
+gang that waits for services, which do not end, or for its own predecessor, would hold the others up for ever.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Bar", "Bars"]
 
 
 class Bar(NamedTuple):
-    """One whom nobody passes: its place in the order, the queue that is short, and of which resources."""
+    """The reservation of one gang: its place in the order, the queue that is short, and of which resources."""
 
     order: Order
     queue: str
@@ -35,7 +35,7 @@ class Bar(NamedTuple):
 
 @dataclass(slots=True)
 class _Watched:
-    """One whose patience is over: by queue and resource what is left beside it, and beside what does not end alone.
+    """A gang whose patience is over: what is left beside it, by queue and resource, now and after all others ended.
 
     `counts_on_more` tells that it fits beside more than is left, for others are preempted for it.
     """
@@ -48,7 +48,7 @@ class _Watched:
 
 @dataclass(slots=True)
 class Bars:
-    """Those whom nobody passes, at most one for each queue; `kept` is by queue what counts as taken for them.
+    """The reservations, at most one for each queue; `kept` is what counts as taken for them, by queue.
 
     `lasting` is the room of those alone that do not end by themselves.
     """
@@ -62,7 +62,7 @@ class Bars:
     def add(
         self, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], usage: Usage, *, could_fit: bool
     ) -> None:
-        """Let nobody pass this gang, which lacks room, where that helps it; those before it have been looked at."""
+        """Reserve for this gang, which lacks quota, where that helps it; the gangs before it were visited already."""
         path = self.tree.path(candidate.queue)
         self._watch(candidate, path, amounts, usage)
         short = next(one for one in path if one in lacking)
@@ -78,7 +78,7 @@ class Bars:
             self.lasting.take(candidate.queue, amounts)
 
     def holding_up(self, candidate: Candidate, lacking: dict[str, list[str]]) -> Bar | None:
-        """Which of them keeps the room that a candidate lacks behind them; the lowest, None where nobody does."""
+        """The first reservation that keeps what a candidate behind it lacks, or None."""
         names = {(queue, name) for queue, of_queue in lacking.items() for name in of_queue}
         for bar in sorted(self.by_queue.values(), key=lambda bar: bar.order):
             if bar.order < candidate.order and any(queue in bar.reach for queue, _ in names):
@@ -86,7 +86,7 @@ class Bars:
         return None
 
     def stay_beside(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether all of this stays as it is when one that may start, and does not preempt, has started."""
+        """Whether no reservation changes when this gang, which may start and does not preempt, has started."""
         path = self.tree.path(candidate.queue)
         taken = {(queue, name): amount for queue in path for name, amount in amounts}
         behind = [watched for watched in self._watched if watched.order < candidate.order]

@@ -1,12 +1,12 @@
-"""Soft claims: what admitted gangs hold and cannot use, for their pods have found no node for too long.
+"""Soft claims: quota that admitted gangs hold and cannot use, because their pods have found no node for too long.
 
-Others may be admitted past it. When nodes come after all, both are placed, as far as the scheduler holds the queue's
-limit itself. It does so of the gang's own queue; of the queues above it is not known, and of the nodes there is nothing
-to hold: there a soft part counts like any other. A gang of which no pod is open cannot be placed behind muster's back,
-and is soft in all queues but a root that is bound by nodes.
+Other gangs may be admitted past a soft claim. When nodes come after all, both are placed, as far as the scheduler
+enforces the queue's limit itself. It does so for the gang's own queue; for the queues above that is not known, and
+nodes have no limit to enforce: there a soft part counts like any other. A gang without any open pod cannot be placed
+behind muster's back, and is soft in all queues but a root that is bound by nodes.
 
-What is soft of a queue never sums to more than its limit: beside what runs there one more queue-full is opened at most,
-however long nodes take to come.
+The soft claims of a queue never sum to more than its limit: beside what runs there at most one more queue-full is
+opened, however long nodes take to come.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["soft_in", "softened", "take_hard_parts"]
 
 
 def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
-    """The queues in which the soft part of a claim may count for nothing."""
+    """The queues in which the soft part of a claim need not count."""
     if not claim.soft_amounts:
         return ()
     path = tree.path(queue)
@@ -34,7 +34,7 @@ def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
 
 
 def softened(tree: QueueTree, states: Mapping[str, QueueState]) -> set[GangKey]:
-    """The gangs whose soft part counts for nothing, the first in order first as long as the queues' limits last."""
+    """The gangs whose soft part does not count: in order, as long as the queues' limits last."""
     sums: dict[str, dict[str, int]] = {}
     soft: set[GangKey] = set()
     for queue, claim in _in_order(states):
@@ -61,9 +61,9 @@ def _stays_within(tree: QueueTree, queue: str, so_far: Mapping[str, int], claim:
 def take_hard_parts(
     tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, soft: set[GangKey]
 ) -> None:
-    """Take room for those that count all the same: the room of claims alone leaves all soft parts out.
+    """Add the soft parts that count all the same to the usage, which leaves all soft parts out.
 
-    In `lasting` stand those alone that do not end by themselves.
+    `lasting` is the usage of the claims that do not end by themselves.
     """
     for queue, claim in _in_order(states):
         if claim.order.key not in soft:
