@@ -63,33 +63,40 @@ class Refused:
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of one gang; `workload` is the UID of the one that was last seen.
-
-    `mark` is what was decided, `written` the PodGroup as the last write left it, `terms` what muster says in its spec
-    and `said` the last state and message; `opened` are the UIDs of pods whose gates were opened. `repairs` and `words`
-    tell when spec and annotations may be written over somebody else's changes again. `unplaced_since` is when no member
-    had a node any more (seconds of the wall clock): infinity while one has, 0 where none was seen to have one.
-    `waiting` is since when members have been seen open and without a node, by UID. `aside` is what was last said beside
-    the state (`words.aside`), `withdrawn` whether it was said that held pods stay held. `refused` tells of a mark that
-    the apiserver did not take.
-    """
+    """What a leader remembers of one gang."""
 
     workload: str = ""
+    """The UID of the workload that was seen last."""
     unplaced_since: float = 0.0
+    """Since when no member has had a node (wall clock, seconds): infinity while one has, 0 where none ever had."""
     waiting: dict[str, float] = field(default_factory=dict)
+    """Since when each open member has been without a node, by UID."""
     mark: Mark = field(default_factory=Mark)
+    """What was decided."""
     written: PodGroup | None = None
+    """The PodGroup as the last write left it; None where the watch has caught up."""
     terms: PodGroupSpec | None = None
+    """What muster said last in the PodGroup's spec."""
     opened: set[str] = field(default_factory=set)
+    """UIDs of pods whose gates were opened, and that the watch may still show as held."""
     assembling_since: float | None = None
+    """Since when pods have been missing, on a clock that never goes back; None where none is missing."""
     warned_of: float | None = None
+    """The end of the time limit of which its user was last warned (wall clock)."""
     unseen_since: float | None = None
+    """Since when the watch has not shown a PodGroup that was written."""
     repairs: Repairs = field(default_factory=Repairs)
+    """When the PodGroup's spec may be written again over others' changes."""
     words: Repairs = field(default_factory=Repairs)
+    """When its annotations may be written again."""
     said: tuple[str, str] = ("", "")
+    """The last state and message."""
     aside: str = ""
+    """What was last said beside the state."""
     withdrawn: bool = False
+    """Whether its user was told that held pods stay held."""
     refused: Refused = field(default_factory=Refused)
+    """A mark that the apiserver refused."""
 
     def assembling_for(self, now: float) -> float:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""

@@ -48,19 +48,20 @@ class Pause(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was decided of a gang, as it stands in its PodGroup's annotations; "" for what was not.
-
-    `admitted` is the UID of the workload whose gang is admitted and `admitted_at` when it was, `passed_since` when a
-    smaller gang first passed it in the queue `passed_in`, `requeued_at` when it gave its place back (all RFC 3339);
-    `admitted_for` is with what minimums, and in which queue (`muster.observe.admitted_terms`).
-    """
+    """What was decided of a gang, as the annotations of its PodGroup say; "" for what was not."""
 
     admitted: str = ""
+    """The UID of the workload whose gang is admitted."""
     admitted_at: str = ""
+    """When it was admitted (RFC 3339)."""
     passed_since: str = ""
+    """When a smaller gang first passed it (RFC 3339)."""
     passed_in: str = ""
+    """The queue in which it was passed."""
     requeued_at: str = ""
+    """When it last gave its place back (RFC 3339)."""
     admitted_for: str = ""
+    """With which minimums, and in which queue, it was admitted (`muster.observe.admitted_terms`)."""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -78,57 +79,67 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A living pod of the gang; `held` while our gate is on it."""
+    """A living pod of the gang."""
 
     pod: Pod
     role: str
+    """The role of the workload to which the pod belongs."""
     requests: Resources
+    """What the pod requests, as the scheduler counts it."""
     held: bool
+    """Whether muster's gate is on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A gang as it stands.
-
-    `decoded` is None when there is no workload for the gang; its members are then pods that outlived theirs. `intent`
-    and `gang` are None when the workload is not muster's, and `workload` too when it asks for nothing or when its
-    numbers make no gang (`error` says why). `placed` is what pods with a node ask for that others than muster bound to
-    the PodGroup: all pods of one that muster did not make, else those that are no members. `former` is what pods of a
-    former workload of the same name hold that still run, `former_queue` where, `leaving` what its own that are being
-    deleted hold. `outsiders` are the workload's
-    living pods that came without muster, `ended` are the roles of its pods that have finished, one for each, `rivals`
-    are other living workloads whose pods are bound to a PodGroup of this name. `gate` says what holds the gang back
-    where its queue does not say. `terms` is what muster last said in the gang's PodGroup, whatever somebody has made of
-    that since; None where this leader has said nothing yet.
-    `pause` tells which new members are to wait, for the scheduler has just taken others back, `follows` that the
-    workload takes the place of an older one that is there yet, `withdrawn` that it asks for nothing any more while pods
-    of it are held: what it last asked for stands, in `intent` and `gang`. `namespace` are the labels of its namespace,
-    by which queues are open to it, `above` is who made the workload.
-    """
+    """A gang as the stores show it."""
 
     key: GangKey
+    """The namespace and name of its PodGroup."""
     pod_group: PodGroup | None
+    """The PodGroup of that name, whoever made it; None where there is none."""
     members: tuple[Member, ...]
+    """Its living pods."""
     kind: Kind | None = None
+    """The kind of its workload; None where no workload is known."""
     decoded: Decoded | None = None
+    """Its workload; None where there is none: the members have outlived it."""
     workload: Workload | None = None
+    """The workload as muster reads it; None where it asks for nothing, or `error` says why it cannot be read."""
     intent: Intent | None = None
+    """Scheduler, queue and priority that its user wants; None where the workload is not managed."""
     gang: Gang | None = None
+    """The gang that the workload asks for; None where the workload is not managed."""
     error: str = ""
+    """Why the workload makes no gang; "" where it makes one."""
     placed: Resources = field(default_factory=dict)
+    """What pods that others bound to the PodGroup hold on nodes: all pods of a foreign PodGroup, else non-members."""
     former: Resources = field(default_factory=dict)
+    """What running pods of a former workload of the same name hold."""
     former_queue: str = ""
+    """The queue in which they hold it."""
     leaving: Resources = field(default_factory=dict)
+    """What its own pods that are being deleted still hold."""
     gate: GateMode = GateMode.QUEUE
+    """The gate mode where its queue sets none."""
     unmanaged_pods: tuple[Pod, ...] = ()
+    """The workload's living pods that came without muster."""
     ended: tuple[str, ...] = ()
+    """The roles of its finished pods, one entry for each pod."""
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
+    """Other living workloads whose pods are bound to a PodGroup of this name."""
     terms: PodGroupSpec | None = None
+    """What this leader last wrote into the PodGroup, whatever others made of it; None before it has written."""
     pause: Pause = Pause.NONE
+    """Which new members wait because the scheduler has just evicted others."""
     follows: bool = False
+    """Whether the workload takes the place of an older one that is still there."""
     withdrawn: bool = False
+    """Whether the workload asks for nothing any more while pods are held: `intent` is what it asked for last."""
     namespace: Mapping[str, str] = field(default_factory=dict)
+    """The labels of its namespace, by which queues are open to it."""
     above: Above = field(default_factory=Above)
+    """The owners of the workload, and when its work was first asked for."""
 
     @property
     def ours(self) -> bool:

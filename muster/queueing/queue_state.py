@@ -53,25 +53,28 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An assembled gang that wants to start.
-
-    `priority` is its PriorityClass's value, `since` the creation time of its workload (RFC 3339, UTC), `need` what it
-    will hold of its queue. `passed_since` is when a smaller gang first passed it, `deadline` when its workload gives up
-    (both in seconds of the wall clock). A candidate that has `begun` is the rest of a gang that holds quota: it
-    ignores reservations, for it might wait for quota that comes back only when it has run. A candidate that `lasts`
-    does not end by itself; one that `follows` waits for its own predecessor's end, and holds up no other gang.
-    """
+    """An assembled gang that wants to start."""
 
     key: GangKey
+    """The gang."""
     queue: str
+    """The queue in which it waits."""
     priority: int
+    """The value of its PriorityClass."""
     since: str
+    """The creation time of its workload (RFC 3339, UTC)."""
     need: Resources
+    """What it will hold of its queue."""
     passed_since: float | None = None
+    """When a smaller gang first passed it (seconds of the wall clock)."""
     deadline: float | None = None
+    """When its workload gives up (seconds of the wall clock)."""
     begun: bool = False
+    """Whether it is the rest of a gang that holds quota: it ignores reservations, for it gives back when it has run."""
     lasts: bool = False
+    """Whether it does not end by itself."""
     follows: bool = False
+    """Whether it waits for the end of its own predecessor; it holds up no other gang."""
 
     @property
     def order(self) -> Order:
@@ -81,20 +84,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an admitted gang holds; `soft` is the part for which its pods have found no node.
-
-    See `muster.queueing.unplaced_claims`.
-
-    An `idle` gang is one of which no pod is open, one that `lasts` does not end by itself.
-    """
+    """What an admitted gang holds (see `muster.queueing.unplaced_claims` for soft claims)."""
 
     resources: Resources
+    """What it holds."""
     amounts: Amounts
+    """The same in billionths."""
     order: Order
+    """Its place in the order of gangs."""
     soft: Resources = field(default_factory=dict)
+    """The part for which its pods have found no node."""
     soft_amounts: Amounts = ()
+    """The same in billionths."""
     idle: bool = False
+    """Whether none of its pods is open."""
     lasts: bool = False
+    """Whether it does not end by itself."""
 
 
 ClassKey = tuple[Amounts, bool, bool]

@@ -70,31 +70,36 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue by itself; `limit` names only what its capability limits, `guarantee` what nobody else may take.
-
-    Nobody overtakes in a `strict` queue. Elsewhere a gang is passed by smaller ones for `patience` seconds at most. In
-    a queue that `preempts`, claims of lower priority do not stand in a gang's way. The claim of an admitted gang may
-    turn soft when it has had no node for `unplaced_after` seconds. The root that is `bound_by_nodes` holds no more than
-    the nodes can give. `gate` says what holds its gangs back, None where the queue does not. `namespaces` selects those
-    that may use it, None all of them. `zeros` are the resources of which its capability says 0. `problems` are
-    annotations of muster that cannot be read: they count for nothing, but that a queue whose namespaces are not
-    understood is closed to all.
-    """
+    """A queue by itself, as its Queue object says."""
 
     name: str
+    """Its name."""
     state: str
+    """Its state by Volcano; "" before Volcano has seen it."""
     limit: Resources
+    """What its capability limits; resources that it does not name are unlimited."""
     parent: str = ROOT
+    """The queue above it; "" for the root."""
     guarantee: Resources = field(default_factory=dict)
+    """What no other queue may take."""
     strict: bool = False
+    """Whether no gang may pass another one here."""
     patience: float = _PATIENCE
+    """For how many seconds smaller gangs may pass a waiting one."""
     unplaced_after: float = UNPLACED
+    """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
+    """Whether claims of lower priority do not stand in the way of a gang."""
     bound_by_nodes: bool = False
+    """Whether the root admits no more than the nodes can hold."""
     gate: GateMode | None = None
+    """The gate mode of its gangs; None where the queue sets none."""
     zeros: tuple[str, ...] = ()
+    """The resources of which its capability says 0, which is unlimited to Volcano."""
     namespaces: Selector | None = None
+    """The namespaces that may use it; None for all."""
     problems: tuple[Problem, ...] = ()
+    """Annotations that cannot be read: they do not count, but a queue with an unreadable selector is closed."""
 
     @property
     def open(self) -> bool:

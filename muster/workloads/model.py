@@ -69,29 +69,32 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
-    """A group of equal pods as the workload describes it.
-
-    `replicas` is how many pods the operator makes, `minimum` how many of them the workload cannot start without;
-    `leads` marks the role that comes first among equals: head, master, launcher. `path` is where the template stands.
-    A role that is not `gated` has pods that come later, when the gang runs, and must never wait; `reserved` of them
-    count in what the gang needs from the beginning, so that their room is there when they come. The pods of one that
-    comes later as a whole, in another wave, start `together` or not at all. A role that `grows` gets more pods without
-    anybody's asking: an autoscaler works on it, within its `growth` where it has bounds. Where so many of its pods are
-    `made_first`, the others are made when these have nodes; 0 where all are made at once.
-    """
+    """A group of equal pods as the workload describes it."""
 
     name: str
+    """Its name, in small letters."""
     replicas: int
+    """How many pods the operator makes."""
     minimum: int
+    """How many of them the workload cannot start without."""
     template: PodTemplate
+    """The pod template."""
     path: str
+    """Where the template's spec stands in the manifest."""
     leads: bool = False
+    """Whether the role comes first among equals: head, master, launcher."""
     gated: bool = True
+    """Whether its pods are held; pods that come when the gang runs must never wait."""
     reserved: int = 0
+    """How many pods of a role that is not gated count in what the gang needs from the beginning."""
     together: bool = False
+    """Whether its pods, which come in a later wave, start together or not at all."""
     grows: bool = False
+    """Whether an autoscaler adds pods to it."""
     growth: Growth | None = None
+    """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
+    """How many pods are made before the others, which follow when these have nodes; 0 where all are made at once."""
 
     def of_wave(self, *, now: bool) -> RoleSpec:
         """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""
@@ -132,40 +135,46 @@ def time_limits_of(seconds: int | None, path: str) -> tuple[TimeLimit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One workload, whatever its kind.
-
-    `policy` stands at `policy_path`, its priority class in `priority_field` there; where nobody named one for the
-    workload, its gang has that of the pods, unless `priority_of_pods` is False.
-    `template` is what the pod template says of itself, for kinds that opt in there: it goes before what the workload's
-    own metadata says, and is part of `metadata`.
-    `suspended` and `finished` workloads hold nothing and wait for nothing; a finished one may still have running pods.
-    `topology` is what it asks for otherwise than by labels, which go before it; `scheduler` is the one that it names at
-    `policy_path` for all its pods. `findings` tell the user what is done otherwise than the manifest says.
-    `time_limits` are those that run while the gang waits. `left` are the roles of what is left to do, where a part is
-    done for good: what starts, or starts again, from here. Nothing where nothing is done yet. `needs` is with how many
-    pods the workload says that it can work at all, 0 where it does not say; `twice` is the field by which a second gang
-    like this one runs beside it for a while.
-    """
+    """One workload, whatever its kind."""
 
     kind: Kind
+    """Its kind."""
     api_version: str
+    """The `apiVersion` of its manifest."""
     metadata: ObjectMeta
+    """Its metadata; for kinds that opt in on the pod template, with the labels and annotations of that over its own."""
     pod_group: str
+    """The name of its PodGroup."""
     roles: tuple[RoleSpec, ...]
+    """Its groups of equal pods, leaders first."""
     policy: SchedulingPolicy
+    """What its user wrote of scheduling beside labels."""
     policy_path: str = ""
+    """Where that stands."""
     priority_field: str = "priorityClass"
+    """The field of the priority class there."""
     priority_of_pods: bool = True
+    """Whether the gang has the priority of its pods where nobody named one for the workload."""
     suspended: bool = False
+    """Whether it is suspended: it holds nothing and waits for nothing."""
     finished: bool = False
+    """Whether it has ended; pods of it may still run."""
     template: TemplateMeta | None = None
+    """What the pod template says of itself, for kinds that opt in there."""
     topology: Topology | None = None
+    """The network topology that it asks for otherwise than by labels; labels go before it."""
     scheduler: str = ""
+    """The scheduler that it names at `policy_path` for all its pods."""
     findings: tuple[Finding, ...] = ()
+    """What its user should know: what is done otherwise than the manifest says."""
     time_limits: tuple[TimeLimit, ...] = ()
+    """The time limits that run while its gang waits."""
     remaining_roles: tuple[RoleSpec, ...] = ()
+    """The roles of what is left to do, where a part is done for good; empty where nothing is done yet."""
     needs: int = 0
+    """With how many pods the workload itself says that it can work; 0 where it does not say."""
     upgrade_doubles: str = ""
+    """The field by which a second gang like this one runs beside it during an upgrade; "" where none does."""
 
     def label_path(self, key: str) -> str:
         """Where a label of the workload stands, or should stand when it is missing."""
@@ -253,40 +262,49 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind of workload: how it is named at the apiserver and how its manifests and pods are read.
+    """One kind of workload: how it is named at the apiserver, and how its manifests and pods are read.
 
-    `pod_group_name` gives the PodGroup's name for a workload's; `policy` what the user wrote of scheduling beside
-    labels. `read` raises InvalidObjectError when the manifest cannot be a gang. `role_of` gives the role of a pod that
-    the workload controls, or None for a pod that is no member; `pod_labels` are what the operator puts on a role's pod.
-    A kind without a gang of its own (`owns_gang`) makes a workload that has one; `read` gives that workload. A PodGroup
-    is owned by its workload, but for gangs that are known by their pods alone (`owns_pod_group`). `pods_of_jobs` tells
-    that batch Jobs stand between the workload and some of its pods, whose `pod_label` then has the workload's name.
-    `scaled` is the workload with another number in its scale subresource, for kinds that have one.
-    `hears_touches` tells that who makes the pods tries again at once when the workload, or such a Job, is touched.
-    `carried_on_by` names the workloads that carry on the work of one without a gang of its own: the first of them that
-    is there has its place in the line. `voices` are what speaks for a workload beside its metadata and before its
-    owners, the nearest first; `origin` is for kinds whose workloads cannot be read alone.
+    `read` raises InvalidObjectError when the manifest cannot be a gang.
     """
 
     group: str
+    """Its API group; "" for the core group."""
     versions: tuple[str, ...]
+    """The versions that muster reads, the preferred one first."""
     kind: str
+    """Its `kind`."""
     plural: str
+    """Its resource name."""
     pod_label: str
+    """The label by which the operator marks the workload's pods; with `pods_of_jobs` it has the workload's name."""
     pod_group_name: Callable[[str], str]
+    """The name of the PodGroup for a workload's name."""
     decoded: type[Any]
+    """The type as which its manifests are decoded."""
     policy: Callable[[Any], SchedulingPolicy]
+    """What the user wrote of scheduling beside labels, of a decoded workload."""
     read: Callable[[Any], Workload]
+    """The workload of a decoded one; of a kind without a gang of its own, the workload that it makes."""
     role_of: Callable[[Pod], str | None]
+    """The role of a pod that the workload controls; None for a pod that is no member."""
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
+    """The labels that the operator puts on a role's pods."""
     owns_gang: bool = True
+    """Whether it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True
+    """Whether the workload owns its PodGroup; plain gangs are known by their pods alone."""
     pods_of_jobs: bool = False
+    """Whether batch Jobs stand between the workload and some of its pods."""
     hears_touches: bool = True
+    """Whether the operator tries again at once when the workload, or such a Job, is touched."""
     scaled: Callable[[Any, int], Any] | None = None
+    """The decoded workload with another number in its scale subresource; None for kinds without one."""
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    """The names of workloads that carry on its work; the first that exists takes its place in the queue."""
     voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
+    """What speaks for a workload beside its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
+    """How a workload is read that cannot be read alone; None for all others."""
 
     def whole(self, decoded: Decoded, origin: Callable[[Reference], object | None]) -> Decoded:
         """The workload together with what it is made from, which `origin` finds.
