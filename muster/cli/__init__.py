@@ -12,7 +12,7 @@ import muster
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CONNECT_TIMEOUT", "main"]
+__all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
@@ -26,6 +26,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
     read or the cluster does not answer.
     """
+    arguments = parser().parse_args(argv)
+    if arguments.command == "version":
+        _print_version()
+    sys.exit(_runner(arguments.command)(arguments))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
     parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the commit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -36,11 +44,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     _queues(commands)
     _audit(commands)
     _doctor(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print the completion script of a shell",
+        description="Print the completion script of a shell. For bash: source <(muster completion bash)",
+    )
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     commands.add_parser("version", help="print the version and the commit")
-    arguments = parser.parse_args(argv)
-    if arguments.command == "version":
-        _print_version()
-    sys.exit(_runner(arguments.command)(arguments))
+    return parser
 
 
 class _Version(argparse.Action):
@@ -73,6 +84,8 @@ def _runner(command: str) -> Callable[[argparse.Namespace], int]:
             from muster.cli.withdraw import run  # noqa: PLC0415
         case "doctor":
             from muster.cli.doctor.command import run  # noqa: PLC0415
+        case "completion":
+            from muster.cli.completion import run  # noqa: PLC0415
         case "release":
             from muster.cli.release import run  # noqa: PLC0415
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.output import print_data
-from muster.cli.table import painted, wrapped
+from muster.cli.terminal import colours, painted, width, wrapped
 from muster.model.findings import Severity
 from muster.model.texts import printable
 
@@ -21,7 +21,7 @@ _WORDS = {Severity.DENY: ("  refused", _RED), Severity.WARN: ("  warning", _YELL
 def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
     """Print a report: as json, as yaml, or as text with a summary at the end."""
     if not print_data(report, form, out):
-        colour = out.isatty()
+        colour = colours(out)
         for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
             _print_entry(entry, out, colour=colour)
         paint = _RED if report["refused"] else _YELLOW if report["warned"] else _GREEN
@@ -36,7 +36,7 @@ def _print_entry(entry: Mapping[str, Any], out: TextIO, *, colour: bool) -> None
     for found in entry["findings"]:
         word, paint = _WORDS[Severity(found["severity"])]
         words = f"{word} ({found['reason']})"
-        first, *more = wrapped(f"{words}: {printable(found['message'])}", 4)
+        first, *more = wrapped(f"{words}: {printable(found['message'])}", 4, width(out))
         print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
         for line in more:
             print(line, file=out)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
-from muster.cli.table import amounts, painted, wrapped
+from muster.cli.table import amounts
+from muster.cli.terminal import colours, painted, width, wrapped
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
@@ -31,7 +32,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: float) -> None:
     """Print every entry; `now` is the wall-clock time in seconds, for the age of events."""
-    colour = out.isatty()
+    colour = colours(out)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
@@ -39,7 +40,7 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
         print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
         state = entry["state"] or "no gang"
         paint = _PAINTS.get(entry["state"], _YELLOW)
-        first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4)
+        first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
         print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)
         for line in (*more, *_details(entry, now)):
             print(printable(line), file=out)

@@ -11,6 +11,7 @@ from muster.cli.columns import aligned
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
+from muster.cli.terminal import clears
 from muster.kube.reflector import Reflector
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
@@ -216,5 +217,5 @@ def screen(picture: Picture, now: float) -> list[str]:
 
 def _draw(lines: Sequence[str]) -> None:
     """Replace the last screen on a terminal; elsewhere append below it."""
-    before = _CLEAR if sys.stdout.isatty() else "\n"
+    before = _CLEAR if clears(sys.stdout) else "\n"
     print(before + "\n".join(map(printable, lines)), flush=True)

@@ -1,28 +1,30 @@
-"""The text output of a plan: aligned, in 80 columns where the names fit, and in colour on a terminal only."""
+"""The text output of a plan: aligned, in the columns of the terminal where the names fit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from muster.cli.terminal import colours, painted, width, wrapped
 from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["amounts", "painted", "print_table", "wrapped"]
+__all__ = ["amounts", "print_table"]
 
-_WIDTH = 80
-_RED, _GREEN, _YELLOW, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
+# An indent that says: never wrap this line.
+_WHOLE = 10_000
+_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 
 
 def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
     """Print every entry of a plan."""
-    colour = out.isatty()
+    colour, columns = colours(out), width(out)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
         for indent, paint, words, rest in _lines(entry):
-            first, *more = wrapped(words + printable(rest), indent)
+            first, *more = wrapped(words + printable(rest), indent, columns)
             print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
             for line in more:
                 print(line, file=out)
@@ -32,7 +34,7 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
     """Each line: the indent of its continuation lines, a colour, the coloured words, and the rest."""
     workload, verdict = entry["workload"], entry["verdict"]
     where = f"{workload['namespace']}/" if workload["namespace"] else ""
-    yield _WIDTH, "", "", f"{workload['kind']} {where}{workload['name']}"
+    yield _WHOLE, "", "", f"{workload['kind']} {where}{workload['name']}"
     if verdict["managed"]:
         paint, word = (_GREEN, "  allowed") if verdict["allowed"] else (_RED, f"  refused ({verdict['reason']})")
         yield 4, paint, word, f": {verdict['message']}" if verdict["message"] else ""
@@ -47,21 +49,6 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
             yield indent, "", "", line
 
 
-def wrapped(line: str, indent: int) -> Iterator[str]:
-    """The line, wrapped after a comma, else between words; continuation lines are indented."""
-    pad, start = "", 0
-    while len(pad) + len(line) - start > _WIDTH > indent:
-        first, end = start or indent, start + _WIDTH - len(pad) + 1
-        comma, blank = (line.rfind(mark, first, end) for mark in (", ", " "))
-        # A comma keeps amounts together, unless it leaves half of the line empty.
-        at = comma + 1 if comma > end - _WIDTH // 2 else blank if blank >= 0 else line.find(" ", end)
-        if at < 0:
-            break
-        yield (pad + line[start:at]).rstrip()
-        pad, start = " " * indent, at + 1
-    yield pad + line[start:]
-
-
 def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """Each line, and the indent of its continuation lines."""
     intent, group = entry["intent"], entry["podGroup"]
@@ -72,7 +59,7 @@ def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     needs = f"minMember {spec['minMember']}, minResources {amounts(spec['minResources'])}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"
     width = max([4, *(len(role["name"]) for role in entry["roles"])])
-    yield _WIDTH, f"  {'ROLE':<{width}}  PODS  MIN  REQUESTS PER POD"
+    yield _WHOLE, f"  {'ROLE':<{width}}  PODS  MIN  REQUESTS PER POD"
     for role in entry["roles"]:
         each = amounts(role["requests"])
         yield width + 15, f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
@@ -96,8 +83,3 @@ def _short(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_short(item) for item in value)
     return str(value)
-
-
-def painted(text: str, paint: str, *, colour: bool) -> str:
-    """The text in a colour, when colours are on."""
-    return f"{paint}{text}{_PLAIN}" if colour and text else text

@@ -12,7 +12,7 @@ from muster.cli.doctor.operators import operators
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
 from muster.cli.output import print_data
-from muster.cli.table import painted, wrapped
+from muster.cli.terminal import colours, painted, width, wrapped
 from muster.cli.words import counted
 from muster.model.texts import printable
 
@@ -80,21 +80,21 @@ def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
             if said["warnings"] or said["unknown"]
             else Severity.OK
         )
-        print(painted(_sum(said), _PAINT[level], colour=out.isatty()), file=out)
+        print(painted(_sum(said), _PAINT[level], colour=colours(out)), file=out)
 
 
 def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
-    colour = out.isatty()
+    colour, columns = colours(out), width(out)
     for one in diagnoses:
         level = Severity(one["level"])
         words = f"{level.upper() if level is Severity.PROBLEM else level}".ljust(_COLUMNS[0])
         line = words + one["check"].ljust(_COLUMNS[1]) + printable(one["message"])
-        first, *more = wrapped(line, _INDENT)
+        first, *more = wrapped(line, _INDENT, columns)
         print(painted(words, _PAINT[level], colour=colour) + first[len(words) :], file=out)
         for rest in more:
             print(rest, file=out)
         if one["cure"]:
-            for rest in wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3):
+            for rest in wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3, columns):
                 print(rest, file=out)
 
 

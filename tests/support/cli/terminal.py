@@ -6,7 +6,11 @@ import os
 import pty
 import subprocess
 import sys
-from typing import NamedTuple
+import termios
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Shown", "on_terminal"]
 
@@ -18,11 +22,17 @@ class Shown(NamedTuple):
     text: str
 
 
-def on_terminal(*arguments: str, typed: str = "", environment: dict[str, str] | None = None) -> Shown:
-    """Run `muster` with these arguments on a terminal, on which somebody types this."""
+def on_terminal(
+    *arguments: str, typed: str = "", columns: int = 80, environment: Mapping[str, str] | None = None
+) -> Shown:
+    """Run `muster` with these arguments on a terminal of so many columns, on which somebody types this."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, columns))
     argv = [sys.executable, "-m", "muster.cli", *arguments]
-    with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+    told = {"TERM": "xterm", **{name: value for name, value in os.environ.items() if name != "NO_COLOR"}} | dict(
+        environment or {}
+    )
+    with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=told) as process:
         os.close(theirs)
         os.write(ours, typed.encode())
         text = _read(ours)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.model.texts import printable
 from tests.support.cli.plan_entries import ENTRIES
+from tests.support.cli.terminal import on_terminal
 
 if TYPE_CHECKING:
     from tests.support.cli.command import Command
@@ -28,6 +25,9 @@ spec:
       replicas: 12
       template: {spec: {containers: [{name: w, resources: {requests: {cpu: 1500m, memory: 1Gi, nvidia.com/gpu: 1}}}]}}
 """
+
+WORDY = NARROW.replace("replicas: 12", "replicas: -1")
+"""It is refused in a long sentence."""
 
 
 def test_the_table_keeps_to_80_columns_where_names_allow_it(command: Command) -> None:
@@ -73,33 +73,42 @@ def test_every_entry_is_printed_with_a_line_between(command: Command) -> None:
     assert '  refused (QueueNotFound): spec.queue: queue "gone" does not exist' in said.out
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_colours_are_for_terminals_only(command: Command, terminal: bool) -> None:  # noqa: FBT001
-    """A real terminal, as seen by the command: a pseudo terminal."""
+def plan_of_every_family(command: Command) -> list[str]:
+    """The arguments of a plan with refusals and with allowed workloads."""
     paths = [command.file(manifest, f"{n}.yaml") for n, (manifest, _) in enumerate(ENTRIES.values())]
-    argv = [sys.executable, "-m", "muster.cli", "plan", *(word for path in paths for word in ("-f", path))]
-    ours, theirs = pty.openpty() if terminal else os.pipe()
-    with subprocess.Popen(argv, stdout=theirs) as process:
-        os.close(theirs)
-        shown = _read(ours)
-        assert process.wait() == 1
-    colours = {word: colour in shown for word, colour in (("red", "\x1b[31m"), ("green", "\x1b[32m"))}
-    assert colours == {"red": terminal, "green": terminal}
-    assert ("\x1b" in shown) is terminal
-    assert "refused (QueueNotFound)" in shown.replace("\x1b[0m", "")
+    return ["plan", *(word for path in paths for word in ("-f", path))]
 
 
-def _read(descriptor: int) -> str:
-    parts = []
-    try:
-        while part := os.read(descriptor, 65536):
-            parts.append(part)
-    except OSError:
-        # So a terminal says that nobody writes to it any more.
-        pass
-    finally:
-        os.close(descriptor)
-    return b"".join(parts).decode()
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        pytest.param({"TERM": "xterm", "NO_COLOR": ""}, True, id="a terminal"),
+        pytest.param({"TERM": "xterm", "NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param({"TERM": "dumb"}, False, id="a dumb terminal"),
+    ],
+)
+def test_colours_are_for_terminals_that_show_them(
+    command: Command,
+    environment: dict[str, str],
+    coloured: bool,  # noqa: FBT001
+) -> None:
+    shown = on_terminal(*plan_of_every_family(command), environment=environment)
+    assert shown.code == 1
+    colours = {word: colour in shown.text for word, colour in (("red", "\x1b[31m"), ("green", "\x1b[32m"))}
+    assert colours == {"red": coloured, "green": coloured}
+    assert ("\x1b" in shown.text) is coloured
+    assert "refused (QueueNotFound)" in shown.text.replace("\x1b[0m", "")
+
+
+def test_a_pipe_has_no_colours(command: Command) -> None:
+    assert "\x1b" not in command.run(*plan_of_every_family(command)).out
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(120, 120), (60, 60), (80, 80)])
+def test_lines_are_as_wide_as_the_terminal(command: Command, columns: int, longest: int) -> None:
+    shown = on_terminal("plan", "-f", command.file(WORDY), columns=columns, environment={"TERM": "dumb"})
+    widths = sorted(len(line) for line in shown.text.splitlines())
+    assert longest - 20 < widths[-1] <= longest
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+"""`muster completion`: prints the completion script of a shell, which shtab writes from the options of the commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["run", "script"]
+
+
+def script(shell: str) -> Path:
+    """The file with the completion script of `bash`, `zsh` or `fish`."""
+    return Path(__file__).with_name(f"muster.{shell}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster completion`."""
+    sys.stdout.write(script(arguments.shell).read_text())
+    return 0

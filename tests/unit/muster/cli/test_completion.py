@@ -1,0 +1,64 @@
+"""The completion scripts know every command and option, as the shells see them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import shtab
+
+from muster.cli import parser
+from muster.cli.completion import script
+
+if TYPE_CHECKING:
+    from tests.support.cli.command import Command
+
+_SHELLS = ("bash", "zsh", "fish")
+_FILES = {"filename", "kubeconfig"}
+
+
+def _with_files(one: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The parser, with the options that take a file marked as shtab wants it."""
+    for action in one._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _with_files(command)
+        elif action.dest in _FILES:
+            vars(action)["complete"] = shtab.FILE
+    return one
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_the_script_is_what_shtab_writes(command: Command, shell: str) -> None:
+    """`MUSTER_REWRITE=1` writes it. A change of a command or an option changes all three."""
+    written = shtab.complete(_with_files(parser()), shell=shell).rstrip() + "\n"
+    if os.environ.get("MUSTER_REWRITE"):
+        script(shell).write_text(written)
+    assert script(shell).read_text() == written, "run this test with MUSTER_REWRITE=1"
+    assert command.run("completion", shell).out == written
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(["muster", "rel"], ["release"], id="a command"),
+        pytest.param(["muster", "queues", "--conn"], ["--connect-timeout"], id="an option"),
+        pytest.param(["muster", "audit", "--validation", "d"], ["deny"], id="a choice"),
+        pytest.param(["muster", "completion", "z"], ["zsh"], id="a positional choice"),
+    ],
+)
+def test_bash_completes(words: list[str], found: list[str]) -> None:
+    """A real bash, with what readline would hand to the function."""
+    line = " ".join(words)
+    asked = (
+        f"source {script('bash')}\n"
+        f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; COMP_LINE='{line}'; COMP_POINT={len(line)}\n"
+        'function_of() { complete -p muster | sed -E "s/.*-F ([^ ]+) .*/\\1/"; }\n'
+        f'"$(function_of)" muster {words[-1]} {words[-2]}\n'
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == found
