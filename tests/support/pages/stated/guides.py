@@ -27,7 +27,7 @@ _STATES = (
     Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.status_updates:_HEAD",)),
     Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.status_updates:_BEHIND_AT_ONCE",)),
     Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.model.names:_LONGEST_LABEL",)),
-    Row(_REASONS, "Said only after «5 seconds» |", ("controller.assembling:SILENCE",)),
+    Row(_REASONS, "Reported only after «5 seconds» | look", ("controller.assembling:SILENCE",)),
     Row(
         _REASONS,
         "the «last tenth» of the workload's own time limit",
@@ -134,9 +134,14 @@ _COUNTED = (
 
 _HELD = (
     Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
-    Row(_SECURITY, "at most one line of log in «10 seconds»", ("webhook.server.app:_QUIET_SECONDS",)),
-    Row(_SECURITY, "«a quarter» of the places", ("webhook.server.listener:_UNPROVEN",), lambda most: 1 - most),
-    Row(_SECURITY, "bodies without end | «7 MiB» at most", ("webhook.server.intake:Limits.largest_body",)),
+    Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
+    Row(
+        _SECURITY,
+        "ends its connection; «a quarter» of the",
+        ("webhook.server.listener:_UNPROVEN",),
+        lambda most: 1 - most,
+    ),
+    Row(_SECURITY, "endless bodies | «7 MiB» at most,", ("webhook.server.intake:Limits.largest_body",)),
     Row(
         _SECURITY,
         "| «1.2» at least, 1.3 where",
@@ -146,23 +151,23 @@ _HELD = (
     Row(
         _SECURITY, "the old one is trusted for «an hour» longer", ("webhook.certificates.trust:RotationTiming.overlap",)
     ),
-    Row(_SECURITY, "«ten minutes» of anything at all (`make fuzz`)", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(_SECURITY, "the caller alone; «ten minutes» of random", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
     Row(
         _SECURITY,
         "than they must, no text above «4096» characters",
         ("webhook.reviews.admission_review:_LONGEST_TEXT",),
     ),
-    Row(_SECURITY, "its decisions anything for «ten minutes»:", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
-    Row(_SECURITY, "answered within «a second» of CPU", ("tests.fuzz.promises:LONGEST",)),
+    Row(_SECURITY, "its rules for «ten minutes»: manifests of", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(_SECURITY, "an answer within «a second» of CPU,", ("tests.fuzz.promises:LONGEST",)),
     Row(
         _SECURITY,
-        "fewer than «95 %» of the branches",
+        "and fails below «95 %» of the",
         ("flag:tests/fuzz/__main__.py --reach",),
         lambda reach: reach / 100,
     ),
     Row(
         _SECURITY,
-        "The first «20,000» questions are asked with the tests",
+        "ask the first «20,000» questions.",
         ("tests.fuzz.test_fuzz:_QUESTIONS",),
         lambda questions: 2 * questions,
     ),
