@@ -109,7 +109,8 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="FILE",
         help="manifest file, directory of manifests, or - for standard input; can be repeated",
     )
-    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    parser.add_argument("-o", "--output", choices=["table", "wide", "yaml", "json", "junit"], default="table")
+    parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
     _installed(parser)
     parser.add_argument(
         "--dra",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muster.cli.hints import rendering_hint, source_hint
 from muster.cli.parsing import InputError, parse
 
 if TYPE_CHECKING:
@@ -14,9 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Document", "InputError", "read_manifests"]
 
+Failed = Callable[[InputError], None]
+"""What happens to an error: it is raised or collected."""
+
 _SUFFIXES = (".yaml", ".yml", ".json")
 # In bytes: well above the limit of the apiserver for one object, and small enough to read into memory.
 _LARGEST_FILE = 64 * 2**20
+# Of one file; whoever has more has one cause for them.
+_MOST_ERRORS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +44,85 @@ class Document:
         return str(self.manifest.get("kind", ""))
 
 
-def read_manifests(names: Sequence[str]) -> list[Document]:
-    """All objects of these files and directories, in order; raises InputError."""
+def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> list[Document]:
+    """All objects of these files and directories, in order.
+
+    `errors` gets a message for each part that cannot be read, and the rest is read; without it the first such part
+    raises InputError.
+    """
     documents: list[Document] = []
+    failed: Failed = _raise if errors is None else lambda error: errors.append(str(error))
     for name in names:
-        for source, text in _texts(name):
-            for where, value in parse(source, text):
-                documents += _objects(where, value)
+        for source, text in _texts(name, failed):
+            for where, value in _parsed(source, text, failed):
+                documents += _objects(where, value, failed)
     return documents
 
 
-def _texts(name: str) -> Iterator[tuple[str, str]]:
+def _raise(error: InputError) -> None:
+    raise error
+
+
+def _parsed(source: str, text: str, failed: Failed) -> Iterator[tuple[str, Any]]:
+    """The documents of a text; after an error the next one begins at the next line with `---`."""
+    lines = None
+    at = 0
+    for _ in range(_MOST_ERRORS):
+        try:
+            yield from parse(source, text)
+            return
+        except InputError as error:
+            failed(InputError(f"{error}{rendering_hint(text)}"))
+            if error.resume is None:
+                return
+            lines = lines or text.splitlines()
+            following = (n for n in range(max(at + 1, error.resume), len(lines)) if lines[n].startswith("---"))
+            at = next(following, len(lines))
+            if at == len(lines):
+                return
+            # What was read is left out, but lines and documents keep their numbers.
+            read = [line[:3] if line.startswith("---") else "" for line in lines[:at]]
+            if not next((line for line in lines if line.strip()), "").startswith("---"):
+                read[0] = "---"
+            text = "\n".join([*read, *lines[at:]])
+    failed(InputError(f"{source}: more than {_MOST_ERRORS} errors; the rest is not read"))
+
+
+def _texts(name: str, failed: Failed) -> Iterator[tuple[str, str]]:
+    for file in _files(name, failed):
+        try:
+            yield _text(file)
+        except InputError as error:
+            failed(error)
+
+
+def _files(name: str, failed: Failed) -> list[Path | None]:
+    """The files of a name, None for standard input."""
     if name == "-":
-        yield "standard input", _decoded("standard input", sys.stdin.buffer.read(_LARGEST_FILE + 1))
-        return
+        return [None]
     path = Path(name)
+    if hint := source_hint(name, path):
+        failed(InputError(f"{name}: {hint}"))
+        return []
     try:
         files = sorted(filter(_is_manifest, path.iterdir())) if path.is_dir() else [path]
     except OSError as error:
-        raise InputError(f"{name}: {error.strerror or error}") from error
+        failed(InputError(f"{name}: {error.strerror or error}"))
+        return []
     if not files:
-        raise InputError(f"{name}: no manifests in this directory ({', '.join(_SUFFIXES)})")
-    for file in files:
-        try:
-            with file.open("rb") as opened:
-                data = opened.read(_LARGEST_FILE + 1)
-        except OSError as error:
-            raise InputError(f"{file}: {error.strerror or error}") from error
-        yield str(file), _decoded(str(file), data)
+        failed(InputError(f"{name}: no manifests in this directory ({', '.join(_SUFFIXES)})"))
+    return [*files]
+
+
+def _text(file: Path | None) -> tuple[str, str]:
+    """A source and its text; raises InputError."""
+    if file is None:
+        return "standard input", _decoded("standard input", sys.stdin.buffer.read(_LARGEST_FILE + 1))
+    try:
+        with file.open("rb") as opened:
+            return str(file), _decoded(str(file), opened.read(_LARGEST_FILE + 1))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
 
 
 def _is_manifest(path: Path) -> bool:
@@ -80,16 +138,19 @@ def _decoded(source: str, data: bytes) -> str:
         raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
 
 
-def _objects(source: str, manifest: Any) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds
+def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds
     if not isinstance(manifest, dict):
-        raise InputError(f"{source}: expected an object, found {type(manifest).__name__}")
+        failed(InputError(f"{source}: expected an object, found {type(manifest).__name__}"))
+        return
     kind, items = manifest.get("kind"), manifest.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
         # In a list of one kind from the apiserver (RayClusterList), the items may lack apiVersion and kind.
         common = {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(items):
-            yield from _objects(f"{source}, item {number + 1}", {**common, **item} if isinstance(item, dict) else item)
+            whole = {**common, **item} if isinstance(item, dict) else item
+            yield from _objects(f"{source}, item {number + 1}", whole, failed)
         return
     if not kind or not manifest.get("apiVersion"):
-        raise InputError(f"{source}: no apiVersion and kind; is this a Kubernetes manifest?")
+        failed(InputError(f"{source}: no apiVersion and kind; is this a Kubernetes manifest?"))
+        return
     yield Document(source, manifest)

@@ -29,11 +29,19 @@ _NUMBERS = (f"{_TAG}float", f"{_TAG}int")
 _LONGEST_NUMBER = 400
 _EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
+_INDENTING_TAB = re.compile(r"[ ]*\t")
 _COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
 
 
 class InputError(Exception):
-    """The input cannot be read; the message names the file and the place in it."""
+    """The input cannot be read; the message names the file and the place in it.
+
+    From line `resume` on, counted from 0, the next document may begin; None when the rest of the file is not read.
+    """
+
+    def __init__(self, message: str, resume: int | None = None) -> None:
+        super().__init__(message)
+        self.resume = resume
 
 
 class _UnplacedError(InputError):
@@ -88,7 +96,10 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f", line {mark.line + 1}" if mark else ""
-        raise InputError(f"{source}{at}: {getattr(error, 'problem', None) or 'not YAML'}") from error
+        problem = getattr(error, "problem", None) or "not YAML"
+        if mark and any(map(_INDENTING_TAB.match, text.split("\n", mark.line + 1)[mark.line : mark.line + 1])):
+            problem = "a tab cannot indent YAML; use spaces"
+        raise InputError(f"{source}{at}: {problem}", mark.line if mark else None) from error
     finally:
         loader.dispose()
 
@@ -108,8 +119,9 @@ class _Document:
         """The value of the document, after its start event; raises InputError."""
         return self._value(self._next(), 0)
 
-    def _refusal(self, event: Any, problem: str) -> InputError:  # noqa: ANN401
-        return InputError(f"{self._where}, line {event.start_mark.line + 1}: {problem}")
+    def _refusal(self, event: Any, problem: str, *, excess: bool = False) -> InputError:  # noqa: ANN401
+        line = event.start_mark.line + 1
+        return InputError(f"{self._where}, line {line}: {problem}", None if excess else line)
 
     def _value(self, event: Any, depth: int) -> Any:  # noqa: ANN401
         kind = type(event)
@@ -123,7 +135,7 @@ class _Document:
             value = self._scalar(event)
         else:
             if depth == _DEEPEST:
-                raise self._refusal(event, f"nested more than {_DEEPEST} deep")
+                raise self._refusal(event, f"nested more than {_DEEPEST} deep", excess=True)
             if event.tag not in _COLLECTIONS:
                 raise self._refusal(event, f"tag {event.tag.replace(_TAG, '!!')[:80]} is not allowed in a manifest")
             if event.anchor is not None:
@@ -136,7 +148,7 @@ class _Document:
     def _count(self, event: Any, size: int) -> None:  # noqa: ANN401
         self._values += size
         if self._values > _MOST_VALUES:
-            raise self._refusal(event, f"more than {_MOST_VALUES} values, with aliases expanded")
+            raise self._refusal(event, f"more than {_MOST_VALUES} values, with aliases expanded", excess=True)
 
     def _alias(self, event: Any) -> tuple[Any, int]:  # noqa: ANN401
         try:

@@ -14,6 +14,7 @@ from muster.cli.manifests import Document, InputError, read_manifests
 from muster.cli.near_kinds import near_kind
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.queue_audit import queue_faults
+from muster.cli.summary import print_junit, print_summary, print_wide
 from muster.cli.table import print_table
 from muster.gangs.intent import Defaults
 from muster.gangs.pod_patch import inject, is_free, membership
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
+    from muster.model.findings import Finding
     from muster.workloads import RoleSpec, Workload
 
 __all__ = ["plan", "run"]
@@ -51,9 +53,10 @@ _LONGEST_PREFIX = 58
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster plan`."""
+    errors: list[str] = []
     try:
-        documents = read_manifests(arguments.filename)
-        if not documents:
+        documents = read_manifests(arguments.filename, errors)
+        if not documents and not errors:
             # As kubectl says it, and with its exit code.
             _note("no objects passed to plan")
             return _REFUSED
@@ -64,12 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
         known = _known(arguments, documents)
-        entries = plan(documents, defaults, known)
+        entries = plan(documents, defaults, known, errors)
     except InputError as error:
         _note(str(error))
         return _UNREADABLE
     with as_long_as_read():
-        _print(entries, arguments.output)
+        _print(entries, errors, arguments)
+    for text in errors:
+        _note(text)
+    if errors:
+        return _UNREADABLE
     verdicts = [entry["verdict"] for entry in entries]
     if not all(verdict["allowed"] for verdict in verdicts):
         return _REFUSED
@@ -87,28 +94,54 @@ def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> Plan
     return from_cluster(arguments, kinds)
 
 
-def _print(entries: list[dict[str, Any]], form: str) -> None:
-    if form == "json":
-        # Of thousands of manifests: json would take ten times as long.
-        print(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode())
-    elif not print_data(entries, form, sys.stdout):
-        print_table(entries, sys.stdout)
+def _print(entries: list[dict[str, Any]], errors: list[str], arguments: argparse.Namespace) -> None:
+    if errors and not entries and arguments.output in {"json", "yaml"}:
+        return  # An empty list would look like an answer.
+    match arguments.output:
+        case "json":
+            # Of thousands of manifests: json would take ten times as long.
+            print(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode())
+        case "junit":
+            print_junit(entries, errors, sys.stdout, strict=arguments.strict)
+        case "wide":
+            print_wide(entries, sys.stdout)
+            print_summary(entries, errors, sys.stdout)
+        case form if not print_data(entries, form, sys.stdout):
+            print_table(entries, sys.stdout, patches=arguments.patches)
+            print_summary(entries, errors, sys.stdout)
 
 
-def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None) -> list[dict[str, Any]]:
+def plan(
+    documents: Iterable[Document],
+    defaults: Defaults,
+    known: PlanContext | None = None,
+    errors: list[str] | None = None,
+) -> list[dict[str, Any]]:
     """One entry per workload, and per Queue with a finding, in input order.
 
     Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
-    cluster; the documents override it.
+    cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
+    first one raises InputError.
     """
     documents = list(documents)
     known = known or PlanContext()
-    others = {id(one) for one in documents if not (kind_of(one.api_version, one.kind) or known.learn(one))}
-    entries = []
+    others, entries, bad = set(), [], set()
+    for document in documents:
+        try:
+            if not (kind_of(document.api_version, document.kind) or known.learn(document)):
+                others.add(id(document))
+        except InputError as error:
+            _fail(error, errors)
+            bad.add(id(document))
     for document in documents:
         kind = kind_of(document.api_version, document.kind)
+        if id(document) in bad:
+            continue
         if kind is not None:
-            entries.append(_entry(document, kind, known, defaults))
+            try:
+                entries.append(_entry(document, kind, known, defaults))
+            except InputError as error:
+                _fail(error, errors)
         elif id(document) not in others:
             entries += _queue_entries(document, known, defaults)
         elif meant := near_kind(document):
@@ -118,6 +151,12 @@ def plan(documents: Iterable[Document], defaults: Defaults, known: PlanContext |
                 f"{document.source}: skipping {document.api_version} {document.kind}: muster does not handle this kind"
             )
     return entries
+
+
+def _fail(error: InputError, errors: list[str] | None) -> None:
+    if errors is None:
+        raise error
+    errors.append(str(error))
 
 
 def _note(text: str) -> None:
@@ -215,9 +254,14 @@ def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]
         "managed": not why_not,
         "reason": str(first.reason) if first else "",
         "message": message,
+        "refusals": _refusals(verdict.refusals),
         "warnings": [warning.message for warning in verdict.warnings],
         "misspelled": any(warning.reason in _SLIPS for warning in verdict.warnings),
     }
+
+
+def _refusals(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    return [{"reason": str(one.reason), "field": one.field, "message": one.message} for one in findings]
 
 
 def _not_managed(document: Document, why: str) -> dict[str, Any]:
@@ -229,6 +273,7 @@ def _not_managed(document: Document, why: str) -> dict[str, Any]:
         "managed": False,
         "reason": "",
         "message": f"{_WHY_NOT}{why}",
+        "refusals": [],
         "warnings": [],
         "misspelled": True,
     }
@@ -249,6 +294,7 @@ def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -
         "managed": True,
         "reason": str(refused[0].reason) if refused else "",
         "message": "; ".join(one.message for one in refused),
+        "refusals": _refusals(refused),
         "warnings": [one.message for one in warned],
         "misspelled": False,
     }

@@ -14,30 +14,36 @@ __all__ = ["amounts", "print_table"]
 
 # An indent that says: never wrap this line.
 _WHOLE = 10_000
+# No count of devices or cpus is as large; bytes are.
+_LARGE = 2**20
+_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 
 
-def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
-    """Print every entry of a plan."""
+def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO, *, patches: bool) -> None:
+    """Print every entry of a plan, with or without the patches of its pods."""
     colour, columns = colours(out), width(out)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
-        for indent, paint, words, rest in _lines(entry):
+        for indent, paint, words, rest in _lines(entry, patches=patches):
             first, *more = wrapped(words + printable(rest), indent, columns)
             print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
             for line in more:
                 print(line, file=out)
 
 
-def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
+def _lines(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, str, str, str]]:
     """Each line: the indent of its continuation lines, a colour, the coloured words, and the rest."""
     workload, verdict = entry["workload"], entry["verdict"]
     where = f"{workload['namespace']}/" if workload["namespace"] else ""
     yield _WHOLE, "", "", f"{workload['kind']} {where}{workload['name']}"
-    if verdict["managed"]:
-        paint, word = (_GREEN, "  allowed") if verdict["allowed"] else (_RED, f"  refused ({verdict['reason']})")
-        yield 4, paint, word, f": {verdict['message']}" if verdict["message"] else ""
+    for refusal in verdict["refusals"]:
+        yield 4, _RED, f"  refused ({refusal['reason']})", f": {refusal['message']}"
+    if verdict["refusals"]:
+        pass
+    elif verdict["managed"]:
+        yield 4, _GREEN, "  allowed", f": {verdict['message']}" if verdict["message"] else ""
     else:
         yield 4, _YELLOW, "  not managed", verdict["message"].removeprefix("not managed")
     for warning in verdict["warnings"]:
@@ -45,11 +51,11 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str, str]]:
             continue
         yield 4, _YELLOW, "  warning", f": {warning}"
     if entry["intent"] is not None:
-        for indent, line in _details(entry):
+        for indent, line in _details(entry, patches=patches):
             yield indent, "", "", line
 
 
-def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, str]]:
     """Each line, and the indent of its continuation lines."""
     intent, group = entry["intent"], entry["podGroup"]
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
@@ -63,7 +69,7 @@ def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     for role in entry["roles"]:
         each = amounts(role["requests"])
         yield width + 15, f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
-    for role in entry["roles"]:
+    for role in entry["roles"] if patches else ():
         yield 4, f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none")
         for operation in role["patch"]:
             value = operation.get("value")
@@ -73,8 +79,16 @@ def _details(entry: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
 
 
 def amounts(resources: Mapping[str, str]) -> str:
-    """The quantities on one line."""
-    return ", ".join(f"{name} {amount}" for name, amount in resources.items()) or "nothing"
+    """The quantities on one line; bytes rounded to three digits or so, which `-o yaml` and `-o json` do not do."""
+    return ", ".join(f"{name} {_rounded(amount)}" for name, amount in resources.items()) or "nothing"
+
+
+def _rounded(amount: str) -> str:
+    """A large number without a unit, such as 3536870912, in binary units: 3.3Gi."""
+    if not amount.isdigit() or int(amount) < _LARGE:
+        return amount
+    power = min((int(amount).bit_length() - 1) // 10, len(_UNITS))
+    return f"{int(amount) / 1024**power:.1f}".removesuffix(".0") + _UNITS[power - 1]
 
 
 def _short(value: object) -> str:

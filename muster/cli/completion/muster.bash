@@ -7,7 +7,7 @@
 
 _shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor completion version)
 
-_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output --default-queue --gate --dra --strict --cluster --kubeconfig --context --connect-timeout)
+_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output --patches --default-queue --gate --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --gate --bound)
@@ -30,8 +30,8 @@ _shtab_muster_watch___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_audit___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_doctor___kubeconfig_COMPGEN=_shtab_compgen_files
 
-_shtab_muster_plan__o_choices=(table yaml json)
-_shtab_muster_plan___output_choices=(table yaml json)
+_shtab_muster_plan__o_choices=(table wide yaml json junit)
+_shtab_muster_plan___output_choices=(table wide yaml json junit)
 _shtab_muster_plan___gate_choices=(queue assemble off)
 _shtab_muster_plan___dra_choices=(deny warn)
 _shtab_muster_explain__o_choices=(table yaml json)
@@ -55,6 +55,7 @@ _shtab_muster_pos_0_choices=(plan release withdraw explain queues watch audit do
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
+_shtab_muster_plan___patches_nargs=0
 _shtab_muster_plan___strict_nargs=0
 _shtab_muster_plan___cluster_nargs=0
 _shtab_muster_release_pos_0_nargs='*'

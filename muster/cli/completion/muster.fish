@@ -61,7 +61,8 @@ complete -c muster -n _shtab_muster_using -l version -d 'print the version and t
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a plan -d 'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
 complete -c muster -n '_shtab_muster_using plan' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using plan' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'manifest file, directory of manifests, or - for standard input; can be repeated'
-complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table wide yaml json junit" -d output
+complete -c muster -n '_shtab_muster_using plan' -l patches -d 'also show the patches of the pods in the table'
 complete -c muster -n '_shtab_muster_using plan' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using plan' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using plan' -l dra -xka "deny warn" -d 'what to do with ResourceClaims; must match the chart value `dra`'

@@ -92,7 +92,8 @@ _shtab_muster_explain_defaults_added=0
 _shtab_muster_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-f,--filename}"[manifest file, directory of manifests, or - for standard input\; can be repeated]:FILE:_files"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[output]:output:(table wide yaml json junit)"
+  "--patches[also show the patches of the pods in the table]"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--dra[what to do with ResourceClaims\; must match the chart value \`dra\`]:dra:(deny warn)"

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -82,8 +83,15 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        pytest.param(f"{ray()}---\na: [\n", ", line 7: did not find expected node content", id="no YAML"),
-        pytest.param(f"{ray()}---\na: 1\na: 2\n", ', document 2, line 7: duplicate key "a"', id="a key twice"),
+        pytest.param("a: [\n", ", line 2: did not find expected node content", id="no YAML"),
+        pytest.param("a: 1\na: 2\n", ', document 1, line 2: duplicate key "a"', id="a key twice"),
+        pytest.param("a:\n\tb: 1\n", ", line 2: a tab cannot indent YAML; use spaces", id="tabs"),
+        pytest.param(
+            "a: {{ .Values.a }}\n",
+            ', document 1, line 1: a key that is not a string; "{{" looks like a Helm template: render it first: '
+            "helm template CHART | muster plan -f -",
+            id="Helm source",
+        ),
         pytest.param(
             ray().replace("queue-name: q", "queue-name: 7"),
             ", document 1: metadata.labels[...]: expected `str`, got `int`",
@@ -103,8 +111,111 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     ],
 )
 def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Command, text: str, line: str) -> None:
+    """And what stands before and behind it in the same file, and in others, is planned all the same."""
     said = command.plan(text)
     assert (said.code, said.out, said.err) == (2, "", f"muster plan: {command.folder / '0.yaml'}{line}\n")
+    said = command.plan(f"{text}---\n{ray('b')}", ray("c", cpu="3"), queue())
+    assert [(entry["workload"]["name"], entry["verdict"]["reason"]) for entry in said.entries] == [
+        ("b", ""),
+        ("c", "ExceedsCapability"),
+    ]
+    assert (said.code, said.err) == (2, f"muster plan: {command.folder / '0.yaml'}{line}\n")
+
+
+def test_errors_behind_an_error_keep_their_places(command: Command) -> None:
+    said = command.plan(f"{ray('a')}---\na: [\n---\n{ray('b')}---\na: 1\na: 2\n---\n{ray('c')}---\nkind: X\n")
+    assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b", "c"]
+    path = f"muster plan: {command.folder / '0.yaml'}"
+    assert said.err.splitlines() == [
+        f"{path}, line 7: did not find expected node content",
+        f'{path}, document 4, line 14: duplicate key "a"',
+        f"{path}, document 6: no apiVersion and kind; is this a Kubernetes manifest?",
+    ]
+
+
+def test_a_file_full_of_errors_ends_after_some(command: Command) -> None:
+    said = command.plan("---\na: [\n" * 1000)
+    assert (said.code, len(said.err.splitlines())) == (2, 21)
+    assert said.err.endswith(": more than 20 errors; the rest is not read\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "hint"),
+    [
+        ("kustomization.yaml", "a kustomization; render it first: kubectl kustomize {folder} | muster plan -f -"),
+        ("Chart.yaml", "a Helm chart; render it first: helm template {folder} | muster plan -f -"),
+    ],
+)
+def test_a_folder_that_is_to_be_rendered_is_told_how(command: Command, file: str, hint: str) -> None:
+    command.file("resources: []", file)
+    said = command.run("plan", "-f", str(command.folder))
+    line = f"muster plan: {command.folder}: {hint.format(folder=command.folder)}\n"
+    assert (said.code, said.err) == (2, line)
+
+
+def test_a_url_is_told_how(command: Command) -> None:
+    said = command.run("plan", "-f", "https://192.0.2.1/a.yaml")
+    words = "plan does not download; use: curl -sSfL https://192.0.2.1/a.yaml | muster plan -f -"
+    assert (said.code, said.err) == (2, f"muster plan: https://192.0.2.1/a.yaml: {words}\n")
+
+
+def test_every_refusal_has_a_line_of_its_own(command: Command) -> None:
+    """In json each is an object; `message` has them all, as before."""
+    text = ray(cpu="3").replace("labels: {", "labels: {ray.io/priority-class-name: gone, ")
+    classes = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: other}\nvalue: 1\n"
+    (entry,) = command.plan(queue(), classes, text).entries
+    reasons = [one["reason"] for one in entry["verdict"]["refusals"]]
+    assert sorted(reasons) == ["ExceedsCapability", "UnknownPriorityClass"]
+    lines = command.plan(queue(), classes, text, output="table").out.splitlines()
+    assert [line.partition(":")[0] for line in lines if line.startswith("  refused")] == [
+        f"  refused ({reason})" for reason in reasons
+    ]
+
+
+def test_the_last_line_is_the_sum(command: Command) -> None:
+    plain = ray("plain").replace("labels: {volcano.sh/queue-name: q}", "labels: {}")
+    texts = (queue(), ray("a"), ray("b", cpu="3"), plain, "a: [\n")
+    for output in ("table", "wide"):
+        *_, last = command.plan(*texts, output=output).out.splitlines()
+        assert last == "3 objects: 1 allowed, 1 refused, 1 not managed, 1 could not be read"
+
+
+def test_patches_are_shown_on_demand(command: Command) -> None:
+    assert "patch of a headgroup pod" not in command.plan(ray(), output="table").out
+    assert "patch of a headgroup pod" in command.plan(ray(), output="table", options=["--patches"]).out
+
+
+def test_wide_is_a_row_for_each_workload(command: Command) -> None:
+    said = command.plan(queue(), ray("a"), ray("b", cpu="3"), output="wide")
+    head, first, second, *_ = (line.split() for line in said.out.splitlines())
+    assert head[:5] == ["NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE"]
+    assert first[:8] == ["default", "RayCluster", "a", "allowed", "q", "-", "1", "1"]
+    assert second[:5] == ["default", "RayCluster", "b", "ExceedsCapability", "q"]
+
+
+def test_junit_has_a_case_for_each_workload(command: Command) -> None:
+    """A refusal is a failure, unreadable input an error; with `--strict` what is not managed is a failure, too."""
+    plain = ray("plain").replace("labels: {volcano.sh/queue-name: q}", "labels: {}")
+    texts = (queue(), ray("a"), ray("b", cpu="3"), plain, 'a: "\n')
+    counts = {}
+    for options in ((), ("--strict",)):
+        suite = ET.fromstring(command.plan(*texts, output="junit", options=options).out)  # noqa: S314 - our own
+        counts[options] = tuple(int(suite.attrib[name]) for name in ("tests", "failures", "errors"))
+        names = [case.attrib["name"] for case in suite]
+        assert names[:3] == ["default/a", "default/b", "default/plain"]
+        (failure,) = suite[1]
+        assert (failure.tag, failure.attrib["type"]) == ("failure", "ExceedsCapability")
+    assert counts == {(): (4, 1, 1), ("--strict",): (4, 2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("memory", "shown"), [("3536870912", "3.3Gi"), ("2Gi", "2Gi"), ("1048577", "1Mi"), ("1073741824", "1Gi")]
+)
+def test_bytes_are_rounded_for_people_and_exact_for_programs(command: Command, memory: str, shown: str) -> None:
+    text = ray().replace("{requests: {cpu: 1}}", f"{{requests: {{cpu: 1, memory: {memory}}}}}")
+    assert f"cpu 1, memory {shown}\n" in command.plan(text, output="table").out
+    (entry,) = command.plan(text).entries
+    assert entry["roles"][0]["requests"]["memory"] == memory
 
 
 def test_a_file_that_is_not_there_is_named(command: Command) -> None:
