@@ -1,4 +1,4 @@
-{{/* The name of everything that is installed: the release's, with "muster" in it. */}}
+{{/* The name of every installed object: the release's name, with "muster" in it. */}}
 {{- define "muster.fullname" -}}
 {{- if contains "muster" .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
@@ -15,7 +15,7 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- include "muster.fill" (dict "values" .Values "defaults" (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- end -}}
 
-{{/* Sprig's merge would take false and 0 for missing. What is free in form is whole as it is: null takes a limit away. */}}
+{{/* Sprig's merge would take false and 0 for missing. Free-form values stay as they are: null removes a limit. */}}
 {{- define "muster.fill" -}}
 {{- range $key, $default := .defaults -}}
 {{- if not (hasKey $.values $key) -}}
@@ -26,7 +26,7 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- end -}}
 {{- end -}}
 
-{{/* Labels of every object; the argument is a dict of root and component. Those of one's own change none of muster's. */}}
+{{/* Labels of every object; the argument is a dict of root and component. commonLabels cannot override muster's. */}}
 {{- define "muster.labels" -}}
 {{- $own := include "muster.selector" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
@@ -42,7 +42,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
-{{/* What the pods run; a digest says more than a tag. */}}
+{{/* The image of the pods; a digest goes before a tag. */}}
 {{- define "muster.image" -}}
 {{- $repository := required "image.repository is not set: push muster's image to a registry of your own and name it" .Values.image.repository -}}
 {{- with .Values.image.digest -}}
@@ -52,7 +52,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end -}}
 
-{{/* Where it is pushed to: nobody can choose a digest. */}}
+{{/* The image by its tag, to push it: a push cannot choose the digest. */}}
 {{- define "muster.taggedImage" -}}
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion | toString) -}}
 {{- end -}}
@@ -77,12 +77,12 @@ app.kubernetes.io/component: {{ .component }}
 ['{{ . | join "', '" }}']
 {{- end -}}
 
-{{/* As whom the apiserver knows the controller. */}}
+{{/* The controller's user name at the apiserver. */}}
 {{- define "muster.controllerUser" -}}
 {{- printf "system:serviceaccount:%s:%s-controller" .Release.Namespace (include "muster.fullname" .) -}}
 {{- end -}}
 
-{{/* As whom the apiserver knows the webhook. */}}
+{{/* The webhook's user name at the apiserver. */}}
 {{- define "muster.webhookUser" -}}
 {{- printf "system:serviceaccount:%s:%s-webhook" .Release.Namespace (include "muster.fullname" .) -}}
 {{- end -}}
@@ -102,7 +102,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end -}}
 
-{{/* Whether a workload says anything of gang scheduling itself, in CEL; a TrainJob and Volcano's Job do so in their spec. */}}
+{{/* Whether a workload asks for gang scheduling itself, in CEL; a TrainJob and Volcano's Job do so in their spec. */}}
 {{- define "muster.asks" -}}
 [object.metadata.?labels.orValue({}), object.?spec.?labels.orValue({})].exists(labels, labels.exists(key, key in
 {{ include "muster.celList" (include "muster.kinds" . | fromYaml).intentLabels }}))
@@ -112,7 +112,7 @@ app.kubernetes.io/component: {{ .component }}
 || object.?spec.?queue.hasValue()
 {{- end -}}
 
-{{/* Namespaces that no webhook sees, and in which no policy keeps anybody from anything. */}}
+{{/* The namespaces to which webhooks and policies apply. */}}
 {{- define "muster.namespaceSelector" -}}
 {{- with .Values.namespaceSelector.matchLabels }}
 matchLabels:
@@ -147,7 +147,7 @@ matchExpressions:
 {{- join "," $parts -}}
 {{- end -}}
 
-{{/* Whether certificates are somebody else's: cert-manager's, or those of a Secret that is there already. */}}
+{{/* Whether something else provides the certificates: cert-manager, or an existing Secret. */}}
 {{- define "muster.othersCertificates" -}}
 {{- if and .Values.certManager.enabled .Values.webhook.existingSecret -}}
 {{- fail "certManager.enabled and webhook.existingSecret exclude each other: set one of them" -}}
@@ -155,7 +155,7 @@ matchExpressions:
 {{- if or .Values.certManager.enabled .Values.webhook.existingSecret -}}yes{{- end -}}
 {{- end -}}
 
-{{/* The Secret that the webhook's certificate is in. */}}
+{{/* The Secret with the webhook's certificate. */}}
 {{- define "muster.webhookSecret" -}}
 {{- $name := printf "%s-webhook" (include "muster.fullname" .) -}}
 {{- $own := ternary (printf "%s-cert" $name) (printf "%s-tls" $name) (.Values.certManager.enabled | default false) -}}
@@ -212,7 +212,7 @@ service:
   path: {{ .path }}
 {{- end -}}
 
-{{/* Of what is there while helm uninstalls, and at no other time; the argument is its place among these. */}}
+{{/* Annotations of objects that exist only while helm uninstalls; the argument is the hook's weight. */}}
 {{- define "muster.beforeUninstall" -}}
 helm.sh/hook: pre-delete
 helm.sh/hook-weight: {{ . | quote }}

@@ -5,11 +5,11 @@ and whether it serves certificates (certificates).
 
 {{- define "muster.podMetadata" -}}
 labels: {{- merge (include "muster.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
-# Read by a Prometheus that finds its targets by pods' annotations, as its own chart sets it up.
+# For a Prometheus that finds its targets by annotations of pods, as its own chart configures it.
 annotations: {{- merge (deepCopy .values.podAnnotations) (dict "prometheus.io/scrape" "true" "prometheus.io/port" "8080") | toYaml | nindent 2 }}
 {{- end -}}
 
-{{/* Where the pods go, and as whom they run. */}}
+{{/* Where the pods run, and with which account. */}}
 {{- define "muster.podSpec" -}}
 serviceAccountName: {{ include "muster.fullname" .root }}-{{ .component }}
 securityContext: {{- include "muster.podSecurity" . | nindent 2 }}
@@ -49,7 +49,7 @@ volumes:
   {{- end }}
 {{- end -}}
 
-{{/* The container, but for its command and ports. */}}
+{{/* The container, without its command and ports. */}}
 {{- define "muster.container" -}}
 image: {{ include "muster.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}

@@ -180,8 +180,8 @@ _VALUES = (
         ("webhook.__main__:_DECISION_SHARE", "webhook.server.intake:Limits.share"),
     ),
     Row(_CHART, "| `«5»` | Seconds that the apiserver waits", ("flag:webhook/__main__.py --timeout",)),
-    Row(_CHART, "| `«5»` | Seconds to go on serving", ("flag:webhook/__main__.py --shutdown-delay",)),
-    Row(_CHART, "is answered, within «8 seconds»", ("webhook.__main__:_DRAIN_SECONDS",)),
+    Row(_CHART, "| `webhook.shutdownDelaySeconds` | `«5»` | Seconds", ("flag:webhook/__main__.py --shutdown-delay",)),
+    Row(_CHART, "in flight, within «8 seconds», and closes", ("webhook.__main__:_DRAIN_SECONDS",)),
     Row(
         _CHART,
         "Its port; the pods serve «9443».",
@@ -199,14 +199,14 @@ _VALUES = (
     ),
     Row(
         _CHART,
-        "A process that hangs for «a minute» is started anew",
+        "restarts a process that hangs for «a minute»",
         ("values:webhook.probes.liveness.periodSeconds", "values:webhook.probes.liveness.failureThreshold"),
         lambda period, times: period * times,
     ),
-    Row(_CHART, "After «three» questions without", ("values:webhook.probes.readiness.failureThreshold",)),
+    Row(_CHART, "3}` | After «three» failures the", ("values:webhook.probes.readiness.failureThreshold",)),
     Row(
         _CHART,
-        "| `«15»` | How long a silent leader",
+        "| `controller.lease.durationSeconds` | `«15»` | How",
         ("flag:controller/__main__.py --lease-duration", "muster.kube.lease:LeaseTiming.lease"),
     ),
     Row(
@@ -216,7 +216,7 @@ _VALUES = (
     ),
     Row(
         _CHART,
-        "| `«2»` | How often a leader renews it",
+        "| `controller.lease.retryPeriodSeconds` | `«2»` | How",
         ("flag:controller/__main__.py --retry-period", "muster.kube.lease:LeaseTiming.retry"),
     ),
     Row(
