@@ -16,8 +16,8 @@ __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
-# Together with the start of the command less than 2 seconds; enough for six round trips of 200 ms.
-_CONNECT_SECONDS = 1.2
+# Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
+_CONNECT_SECONDS = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -284,7 +284,7 @@ def _connection(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(CONNECT_TIMEOUT, _CONNECT_SECONDS),
         metavar="SECONDS",
         help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else "
-        f"{_CONNECT_SECONDS}",
+        f"{_CONNECT_SECONDS:g}",
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape  # of xml.sax.saxutils the import takes 15 ms
 from typing import TYPE_CHECKING, Any, TextIO
-from xml.sax.saxutils import escape, quoteattr
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
@@ -70,8 +70,8 @@ def print_junit(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], out
     cases = [_case(entry, strict=strict) for entry in entries]
     failures = sum("<failure" in case for case in cases)
     cases += [
-        f'  <testcase classname="input" name={quoteattr(printable(text.partition(": ")[0]))}>'
-        f"<error message={quoteattr(printable(text))}/></testcase>"
+        f'  <testcase classname="input" name={_quoted(printable(text.partition(": ")[0]))}>'
+        f"<error message={_quoted(printable(text))}/></testcase>"
         for text in errors
     ]
     print('<?xml version="1.0" encoding="UTF-8"?>', file=out)
@@ -82,18 +82,22 @@ def print_junit(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], out
     print("</testsuite>", file=out)
 
 
+def _quoted(text: str) -> str:
+    return f'"{escape(text)}"'
+
+
 def _case(entry: Mapping[str, Any], *, strict: bool) -> str:
     workload, verdict = entry["workload"], entry["verdict"]
     name = "/".join(part for part in (workload["namespace"], workload["name"]) if part)
     inside = [
-        f"<failure type={quoteattr(one['reason'])} message={quoteattr(printable(one['message']))}/>"
+        f"<failure type={_quoted(one['reason'])} message={_quoted(printable(one['message']))}/>"
         for one in verdict["refusals"]
     ]
     if strict and not inside and (not verdict["managed"] or verdict["misspelled"]):
         words = verdict["message"] or "; ".join(verdict["warnings"])
-        inside.append(f'<failure type="NotManaged" message={quoteattr(printable(words))}/>')
+        inside.append(f'<failure type="NotManaged" message={_quoted(printable(words))}/>')
     if verdict["warnings"]:
         lines = "\n".join(printable(one) for one in verdict["warnings"])
         inside.append(f"<system-out>{escape(lines)}</system-out>")
-    head = f"  <testcase classname={quoteattr(printable(workload['kind']))} name={quoteattr(printable(name))}"
+    head = f"  <testcase classname={_quoted(printable(workload['kind']))} name={_quoted(printable(name))}"
     return f"{head}>{''.join(inside)}</testcase>" if inside else f"{head}/>"

@@ -42,7 +42,7 @@ _shtab_muster_audit_options=(
   "*--excluded-namespace[one entry of the chart value \`excludedNamespaces\`, or the namespace of muster\; can be repeated]:NAMESPACE:"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
 )
@@ -66,7 +66,7 @@ _shtab_muster_doctor_options=(
   "--held-for[report gangs that are held for longer than this\; default\: 1h]:DURATION:"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -79,7 +79,7 @@ _shtab_muster_explain_options=(
   {-A,--all-namespaces}"[find the workloads in all namespaces]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
@@ -101,7 +101,7 @@ _shtab_muster_plan_options=(
   "--cluster[also read queues and the other context from the cluster]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -114,7 +114,7 @@ _shtab_muster_queues_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
@@ -132,7 +132,7 @@ _shtab_muster_release_options=(
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "(*)::name of the gang\'s PodGroup:"
 )
 
@@ -152,7 +152,7 @@ _shtab_muster_watch_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
@@ -169,7 +169,7 @@ _shtab_muster_withdraw_options=(
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1.2]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session

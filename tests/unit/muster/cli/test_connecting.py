@@ -55,7 +55,7 @@ def test_a_silent_server_is_one_attempt_and_one_deadline(command: Command, name:
     )
 
 
-@pytest.mark.parametrize(("told", "within"), [(None, "1.2"), ("0.05", "0.05")], ids=["default", "environment"])
+@pytest.mark.parametrize(("told", "within"), [(None, "1"), ("0.05", "0.05")], ids=["default", "environment"])
 def test_the_deadline_comes_from_the_environment(
     command: Command, monkeypatch: pytest.MonkeyPatch, told: str | None, within: str
 ) -> None:
