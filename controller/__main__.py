@@ -1,4 +1,4 @@
-"""The `muster-controller` process: several may run, one works."""
+"""The `muster-controller` process: several replicas may run, and one leads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DRAIN = 3.0
 
 
 def main() -> None:
-    """Work as the leader, or wait to become it, until SIGTERM."""
+    """Work as the leader, or wait to become the leader, until SIGTERM."""
     parser = argparse.ArgumentParser(prog="muster-controller", description="Controller of muster.")
     add_common_arguments(parser)
     parser.add_argument("--bound", choices=["", "nodes"], default="", help="no more starts than the nodes can hold")
@@ -152,7 +152,7 @@ async def _take_part(parts: _Parts) -> None:
 
 
 async def _lead(parts: _Parts) -> None:
-    """Work as the leader, until the lease is lost or the queue is shut down and worked off."""
+    """Work as the leader until the lease is lost, or the queue is shut down and drained."""
     logger.info("started leading", extra={"event": "controller.leading"})
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)

@@ -1,4 +1,4 @@
-"""The ledger of a leader's term, and whom to look at again when something in it changes."""
+"""The ledger of a leader's term, and the gangs to reconcile when something in it changes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["AdmissionQueue"]
 
 
 class AdmissionQueue:
-    """Those who hold and those who wait; `look_at` is called for every gang for which a change may mean something.
+    """The gangs that hold and those that wait; `look_at` is called for every gang that a change may concern.
 
-    Those who may start, or grow, are looked at once; the others only have other words to hear, in their turn. `clock`
-    never goes back, `wall` is the time of day; both in seconds.
+    Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
+    later. `clock` is monotonic, `wall` the time of day; both in seconds.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class AdmissionQueue:
         return frozenset(self._lost)
 
     def set_queue(self, queue: Queue) -> bool:
-        """Enter a queue, or what has changed in it; one that cannot be read starts nothing. True for a change."""
+        """Add or update a queue; nothing starts in a queue that cannot be read. True when anything changed."""
         view = view_of(queue)
         return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
 
     def terms(self, queue: str) -> tuple[object, ...]:
-        """What may concern others than those who stand in its line: whose it is, where, and what it says of gates."""
+        """What of a queue concerns gangs of other queues, too: its namespaces, its parent, and its gate mode."""
         view = self.ledger.tree.get(queue)
         return (view.gate, view.namespaces, view.parent) if view else ()
 
     def bound(self, nodes: Resources | None) -> None:
-        """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
+        """Admit no more than the nodes can hold, or with None whatever the queues allow."""
         if self.ledger.bound(nodes):
             self.wake_all()
 
     def enter(self, view: View, context: EntryContext) -> Standing:
-        """Enter the gang as it stands, and tell nobody."""
+        """Enter the gang as it stands, without waking other gangs."""
         standing = enter_ledger(view, self.ledger, context)
         if standing.opening and standing.opening.surplus:
             self._surplus.add(view.key)
@@ -78,7 +78,7 @@ class AdmissionQueue:
         return standing
 
     def stand(self, view: View, context: EntryContext) -> Standing:
-        """Enter the gang as it stands, and wake its neighbours when that changes something for them."""
+        """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
         keys = (view.key, *auxiliary_keys(view.key))
         before = {self.ledger.queue_of(key) for key in keys}
         standing = self.enter(view, context)
@@ -92,7 +92,7 @@ class AdmissionQueue:
         return standing
 
     def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
-        """What holds for a gang that waits: the ledger's word, where it is to be asked; None where it has none."""
+        """The ledger's decision on a waiting gang; None where it has none."""
         if standing.lost and view.intent is not None:
             return queue_not_found(view.intent.queue)
         if standing.gate is GateMode.ASSEMBLE:
@@ -100,13 +100,13 @@ class AdmissionQueue:
         return self.ledger.decide(view.key, now)
 
     def refusal(self, view: View, context: EntryContext) -> Decision | None:
-        """Why a gang that wants to start cannot, however much is free; None when it can."""
+        """Why a gang can never start, however much is free; None when it can."""
         if view.intent is not None and not self.ledger.tree.open_to(view.intent.queue, view.namespace):
             return queue_not_found(view.intent.queue)
         return self.ledger.refusal(candidate(view, context.priorities, view.mark), context.now)
 
     def leave(self, key: GangKey) -> None:
-        """Take the gang out, and wake those who waited with it."""
+        """Remove the gang, and wake the gangs that waited with it."""
         queue = self.ledger.queue_of(key)
         if self.ledger.forget(key) and queue is not None:
             self.wake(queue, but=key)
@@ -118,9 +118,9 @@ class AdmissionQueue:
         self._turns.discard(key)
 
     def wake(self, queue: str, but: GangKey | None = None) -> None:
-        """Look again at who may start for a change in a queue, or may grow; the others are told in their turn.
+        """Reconcile the gangs that a change in a queue lets start or grow; the others get their message in their turn.
 
-        Each is looked at once for a change: when thousands start, each start is no news for the others.
+        Each is reconciled once for a change: when thousands start, a start is no change for the others.
         """
         competing = self.ledger.competing(queue)
         self._status_updates.touch(competing)
@@ -133,19 +133,19 @@ class AdmissionQueue:
                 self._look_at(gang)
 
     def wake_all(self) -> None:
-        """As `wake`, of all queues: where one stands may have changed, and so whom it competes with."""
+        """As `wake`, for all queues: the tree may have changed, and with it the competitors of each gang."""
         for queue in self.ledger.subtrees():
             self.wake(queue)
 
     def tell(self) -> None:
-        """Look at those whose words have changed, the head of each line first; to be called about every second."""
+        """Reconcile gangs whose message has changed, the head of each queue first; called about every second."""
         for key in self._status_updates.due(self._clock(), self.ledger.waiting):
             if key == key.gang:
                 self.give_turn(key)
                 self._look_at(key)
 
     def give_turn(self, key: GangKey) -> None:
-        """Have the gang's words written when it is looked at next, also where only their numbers are others."""
+        """Have the gang's message written at its next reconcile, also where only numbers have changed."""
         self._turns.add(key)
 
     def take_turn(self, key: GangKey) -> bool:

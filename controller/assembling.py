@@ -1,8 +1,8 @@
-"""A gang that lacks pods: it is said which, and why where muster knows, and who may give its own back for another's.
+"""Gangs that lack pods: says which pods are missing, and why where muster knows, and lets a gang give back its own.
 
 Pods are deleted only where the workload asks for that (`muster.dev/requeue-after`), and only of a gang without which
-another one, before it in line, would be whole. They come again, and a part of them before the other's do: so it is done
-again, later and later, and what the other one has it keeps.
+another gang, before it in the queue, would be complete. Its operator makes them again, some of them before the other
+gang's: so the deletion is repeated, less and less often, and the other gang keeps what it has.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Assembling:
 
 
 def _gives(view: View) -> bool:
-    """Whether its workload asks to give back what the gang cannot use, and whoever makes its pods makes them again.
+    """Whether its workload asks to give back what the gang cannot use, and its operator makes deleted pods again.
 
     To a Job a pod that is deleted is one that failed.
     """

@@ -1,4 +1,4 @@
-"""Which gangs were passed by smaller ones, where, and since when: the queue's patience is reckoned from then on."""
+"""Which gangs were passed by smaller ones, in which queue, and since when: the queue's patience counts from then on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BypassTracker"]
 
 
 class BypassTracker:
-    """Notes in the gangs' memories which were passed; `look_at` is called for each, so that its PodGroup says it."""
+    """Notes passed gangs in their memories; `look_at` is called for each, so that its PodGroup is updated."""
 
     def __init__(self, ledger: Ledger, memories: Memories, look_at: Callable[[GangKey], None]) -> None:
         self._ledger = ledger
@@ -22,7 +22,7 @@ class BypassTracker:
         self._look_at = look_at
 
     def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[GangKey, str | None]:
-        """Which gangs this one passes when it starts or grows now, and where they wait; a wave is no `growth`."""
+        """The gangs that this one passes when it starts or grows now, and their queues; a wave is no `growth`."""
         passed = self._ledger.passed_by(key, now, growth=growth)
         return {other: self._ledger.queue_of(other) for other in passed}
 

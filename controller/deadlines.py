@@ -1,4 +1,4 @@
-"""Time limits of workloads that run while their gangs wait: said before they end, and heeded when they do."""
+"""Time limits that run while gangs wait: announced before they end, and obeyed when they do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Deadlines"]
 
 
 class Deadlines:
-    """Looks again at a gang when its limit is near and when it ends: `look_again` is called with it and the seconds."""
+    """Reconciles a gang when its limit is near and when it ends: `look_again` is called with the gang and seconds."""
 
     def __init__(
         self, admission_queue: AdmissionQueue, reporter: Reporter, look_again: Callable[[GangKey, float], None]
@@ -31,13 +31,13 @@ class Deadlines:
         self._look_again = look_again
 
     def heed(self, view: View, state: GangState, memory: Memory, now: float) -> str:
-        """The words for a limit that is near, "" elsewhere; the gang waits in this `state`."""
+        """The message for a limit that is near, else ""; `state` is the state in which the gang waits."""
         limit = view.workload.deadline if view.workload else None
         if limit is None or limit.ends is None or limit.near is None:
             return ""
         if limit.ends <= now:
             if view.pod_group and view.pod_group.metadata.annotations.get(STATE) != state:
-                # Nobody waits behind it any more.
+                # No gang waits behind it any more.
                 self._admission_queue.wake(self._admission_queue.ledger.queue_of(view.key) or "", but=view.key)
             return ""
         if now < limit.near:

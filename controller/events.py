@@ -1,8 +1,8 @@
 """Events of events.k8s.io/v1, written in the background: an event is a courtesy, and nothing ever waits for one.
 
-What is said is bounded four times: a gang has a budget, who made the workloads of several gangs has one for all of
-them, all gangs together have one, and what is not yet written is dropped, the oldest first, when there is too much of
-it. The PodGroup's annotations have the latest word in any case.
+Events have four bounds: a budget for each gang, one for each owner of several gangs' workloads, one for all gangs
+together, and a bound on events not yet written, of which the oldest are dropped. The PodGroup's annotations always have
+the latest message.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Budget:
         self._due = float("-inf")
 
     def whole(self, now: float) -> bool:
-        """Whether it has not been used for so long that it is as a new one."""
+        """Whether it has been unused for so long that it is full again."""
         return self._due <= now
 
     def take(self, now: float) -> float:
@@ -75,7 +75,7 @@ class Budgets:
         self._budgets: dict[str, Budget] = {}
 
     def __len__(self) -> int:
-        """Of how many something is remembered."""
+        """The number of objects with a budget of their own."""
         return len(self._budgets)
 
     def take(self, uid: str, now: float) -> bool:
@@ -86,7 +86,7 @@ class Budgets:
 
 
 async def maker_of_job(client: Client, job: Regarding) -> OwnerReference | None:
-    """Who controls a Job, a CronJob for example; None where nobody does, or it is gone. Raises ApiError."""
+    """The controller of a Job, a CronJob for example; None where it has none, or is gone. Raises ApiError."""
     found = await list_objects(client, JOBS, Job, namespace=job.namespace, field_selector=f"metadata.name={job.name}")
     return next((one.metadata.controller for one in found if one.metadata.uid == job.uid), None)
 
@@ -183,7 +183,7 @@ class Announcer:
             self.written += 1
 
     async def _climb(self, saying: _Saying) -> None:
-        """Tell who made a Job, too."""
+        """Tell the owner of a Job, too."""
         job = saying.regarding
         try:
             maker = await self._maker_of(job)

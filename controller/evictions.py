@@ -1,10 +1,10 @@
-"""Pods that the scheduler takes back for others, and for how long their gang's new ones leave the room to these.
+"""Pods that the scheduler evicts for other gangs, and how long their replacements wait.
 
-An operator replaces an evicted pod at once. Volcano's capacity plugin may then find that pod's queue further below
-its share than the queue for which it made room, give the room back, and evict again: for ever, and nobody gets on. So
-what comes in the place of an evicted pod waits until others had the time to take the room, and as long as one of them
-still waits for a node: the scheduler, or the whole machine, may be slow. What the gang cannot run without waits for
-nobody, unless it is evicted itself as soon as it is there: then it waits like all the others.
+An operator replaces an evicted pod at once. Volcano's capacity plugin may then find that pod's queue further below its
+share than the queue for which it made room, give the room back, and evict again, without end. So a replacement waits
+until other gangs had the time to take the room, and as long as one of them still waits for a node: the scheduler, or
+the whole machine, may be slow. Pods that the gang cannot run without do not wait, unless they are evicted again as soon
+as they are there.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _CALM = 600.0
 
 @dataclass(slots=True)
 class _Evicted:
-    """What is known of one gang: who is still on the way out, since when, and until when the new ones wait.
+    """What is known of one gang: which evicted pods still run, since when, and until when replacements wait.
 
-    `hurried` are the UIDs of those that did not wait, `again` tells that such a one was evicted as well.
+    `hurried` are the UIDs of replacements that did not wait; `again` tells that one of these was evicted as well.
     """
 
     hurried: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class Evictions:
         self._unplaced: set[GangKey] = set()
 
     def unplaced(self, key: GangKey, *, waits: bool) -> None:
-        """Tell whether an admitted gang waits for its first node: room that was made may be for it."""
+        """Note whether an admitted gang waits for its first node: the room may have been made for it."""
         (self._unplaced.add if waits else self._unplaced.discard)(key)
 
     def note(self, change: Change[Pod]) -> None:
@@ -104,7 +104,7 @@ class Evictions:
         return Pause.ALL if self._gangs[key].again else Pause.SURPLUS
 
     def opened(self, key: GangKey, uids: Iterable[str]) -> None:
-        """Tell which members of the gang have just been opened: during a pause they are those that did not wait."""
+        """Note which members of the gang have just been opened: during a pause these are the ones that did not wait."""
         if self.pause(key) is not Pause.NONE:
             self._gangs[key].hurried.update(uids)
 
@@ -119,7 +119,7 @@ def _gang(pod: Pod) -> GangKey:
 
 
 def _evicted(pod: Pod) -> bool:
-    """Whether a scheduler takes the pod's place for others: what Volcano writes on it, as kube-scheduler does."""
+    """Whether a scheduler evicts the pod for others, by the condition that Volcano and kube-scheduler write."""
     return any(
         one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
         for one in pod.status.conditions

@@ -1,4 +1,4 @@
-"""Every write of the controller, fenced: nothing is sent unless the lease is ours, nor may it outlast the lease."""
+"""The controller's writes, fenced: none is sent without the lease, and none may outlast it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LONGEST_WRITE = 10.0
 
 
 class NotLeaderError(RuntimeError):
-    """The lease may be somebody else's by now: nothing may be written."""
+    """Another replica may hold the lease by now: nothing may be written."""
 
 
 class Writer:
-    """The client's writes for a leader; `budget` gives the seconds for which others are sure not to write."""
+    """The client's writes for a leader; `budget` gives the seconds for which no other replica can write."""
 
     def __init__(self, client: Client, budget: Callable[[], float]) -> None:
         self._client = client
@@ -61,7 +61,7 @@ class Writer:
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
     ) -> None:
-        """Delete the object of that UID, perhaps only in that state; one that is gone is a success."""
+        """Delete the object of that UID, optionally only in that version; success when it is gone already."""
         await self._client.delete(
             resource, name, namespace, uid=uid, resource_version=resource_version, deadline=self._deadline()
         )

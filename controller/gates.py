@@ -1,6 +1,6 @@
-"""Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the words.
+"""Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the message.
 
-`muster.observe.opening` says which ones.
+`muster.observe.opening` chooses the pods.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Gates:
         self._wall = wall
 
     async def open(self, view: View, standing: Standing, memory: Memory) -> None:
-        """Open what may be open of an admitted gang, the mark first, and say how the gang stands."""
+        """Open what may be open of an admitted gang, the mark first, and report how the gang stands."""
         now, opening = self._wall(), standing.opening
         holds = f'{describe(self._ledger.holds(view.key) or {})} of queue "{self._ledger.queue_of(view.key)}"'
         mark = memory.admitted(view, standing.wave, now)
@@ -92,8 +92,8 @@ class Gates:
 async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
     """Take muster's gate off these pods, in this order but many at once; gates of others stay.
 
-    Gives the UIDs of those that are open now. A pod that is gone, or is another one by now, is passed over: the watch
-    will tell of it. Raises the first ApiError after all were tried.
+    Returns the UIDs of the pods that are open now. Pods that are gone or replaced are skipped: the watch tells of them.
+    Raises the first ApiError after all were tried.
     """
 
     async def open_one(member: Member) -> str:

@@ -1,7 +1,7 @@
-"""What a leader remembers of a gang: what it did and the watches may not show yet, and what it said last.
+"""What a leader remembers of a gang: writes that the watches may not show yet, and the last message.
 
-Nothing here is needed to go on after a restart; it bridges the moments in which the cluster is ahead of its watches,
-and tells muster's own words from those that others wrote over them.
+Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
+muster's own writes from changes that others made to them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def _version(group: PodGroup | None) -> str:
 
 @dataclass(slots=True)
 class Refused:
-    """A mark that the apiserver does not take: until when the gang stays out of line; times never go back.
+    """A mark that the apiserver refused: until when the gang stays out of its queue; times are monotonic.
 
-    It was of the PodGroup in that `version`: where another is there, the next try may end otherwise.
+    It was refused for the PodGroup in that `version`: with another version the next attempt may succeed.
     """
 
     version: str = ""
@@ -103,9 +103,9 @@ class Memory:
         return 0.0 if self.assembling_since is None else now - self.assembling_since
 
     def doubt(self, now: float, *, shown: bool) -> float:
-        """Believe in a PodGroup that the watch does not show only for as long as the watch may be behind.
+        """Trust a written PodGroup that the watch does not show only for as long as the watch may be behind.
 
-        Gives the seconds for which it is believed in, 0 where there is nothing to believe; `now` never goes back.
+        Returns the seconds for which it is still trusted, 0 where there is none; `now` is monotonic.
         """
         if self.written is None or shown:
             self.unseen_since = None
@@ -123,7 +123,7 @@ class Memory:
         return replace(view, terms=self.terms) if same and self.terms is not None else view
 
     def notice(self, view: View, gated: AbstractSet[str], now: float) -> str:
-        """Forget what the watch shows by now, and what was decided of a former workload of the name.
+        """Forget what the watch shows by now, and what was decided for a former workload of the name.
 
         `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is of the wall clock. Gives the UID
         of the former workload, "" where the same one is there.

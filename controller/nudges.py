@@ -1,9 +1,9 @@
 """Asks an operator for the pods that its workload lacks, by touching the workload.
 
-While no webhook answers operators cannot make pods, and try again after delays that double, up to a quarter of an hour.
-Nobody tells the controller that the outage is over; but a touched workload is looked at at once, and in vain that costs
-one write. So it is touched while pods are missing, the less often the longer they are: an outage grows by a small part
-only, and a workload that lacks its pods for another reason (a quota) costs little.
+While no webhook answers, operators cannot create pods, and retry after delays that double, up to a quarter of an hour.
+Nothing tells the controller that the outage is over; but an operator reconciles a touched workload at once, and a touch
+in vain costs one write. So the workload is touched while pods are missing, less often the longer they are: an outage
+grows by a small part only, and a workload that lacks pods for another reason (a quota) costs little.
 
 Where batch Jobs stand between a workload and its pods, it is Kubernetes' own Job controller that waits, a minute at
 most, and hears of its Jobs only: those that lack pods are touched as well.
@@ -93,7 +93,7 @@ class _Short:
 
 
 class Turns:
-    """Which gangs lack pods, and when each is to be nudged next. Times are seconds of one clock."""
+    """The gangs that lack pods, and when each is nudged next. Times are seconds of one clock."""
 
     def __init__(self) -> None:
         self._short: dict[GangKey, _Short] = {}

@@ -1,4 +1,4 @@
-"""Writes the PodGroups: what they should say, and why; later and later where somebody else keeps writing over it."""
+"""Writes PodGroups and their messages; less and less often where others keep changing them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class PodGroupWriter:
         return replace(view, pod_group=memory.written)
 
     async def delete(self, view: View) -> None:
-        """Take away a PodGroup that is nobody's any more by the apiserver's word; its deletion brings the gang back."""
+        """Delete a PodGroup whose workload is gone, as the apiserver confirms; its deletion reconciles the gang."""
         if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
             return
         meta = view.pod_group.metadata

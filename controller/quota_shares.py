@@ -68,7 +68,7 @@ class Shortage:
 
 
 class Shares:
-    """Who lacks pods for which quota."""
+    """The gangs that lack pods, by the ResourceQuota that stops them."""
 
     def __init__(self) -> None:
         self._shares: dict[tuple[str, str], dict[GangKey, _Share]] = {}

@@ -125,7 +125,7 @@ class Reconciler:
         self._admission_queue.tell()
 
     def queue_changed(self, change: Change[Queue]) -> None:
-        """Take a queue's change into the ledger and look again at everybody for whom it may mean something."""
+        """Take a queue's change into the ledger, and reconcile every gang that it may concern."""
         name = change.object.metadata.name
         terms = self._admission_queue.terms(name)
         if change.new is None:
@@ -367,9 +367,9 @@ class Reconciler:
             await self._group_writer.ensure(view, memory, unreserved(view, desired(view, admitted=True)))
 
     async def _leave(self, view: View) -> None:
-        """Nobody is left to work for."""
+        """Clean up after a gang that is gone."""
         if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
-            # Nobody owns the PodGroup of plain pods: it goes when the last of them has gone.
+            # The PodGroup of plain pods has no owner: it goes with the last of them.
             await self._group_writer.delete(view)
         self._reporter.forget(self._memories.forget(view.key).workload)
         self._nudges.forget(view.key)

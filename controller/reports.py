@@ -127,7 +127,7 @@ class Reporter:
             self.tell(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
     def _tell_shut_out(self, view: View, *, shut_out: bool) -> None:
-        """Tell, once, whoever made a PodGroup in a queue that is not there for its namespace.
+        """Report, once, a foreign PodGroup in a queue that does not exist for its namespace.
 
         No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for who keeps the queue.
         """

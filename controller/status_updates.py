@@ -40,7 +40,7 @@ class StatusUpdateSchedule:
         self._rests |= touched
 
     def due(self, now: float, line: Callable[[str, int, int | None], Sequence[GangKey]]) -> list[GangKey]:
-        """Who is to be told now, when this is asked about every second.
+        """The gangs whose message is to be refreshed now; called about every second.
 
         `line` gives those who wait in a queue from one place in its order up to another, all with None.
         """
