@@ -50,6 +50,7 @@ _CRDS = (
     "deploy/crds/cert-manager.io_issuers.yaml",
     "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
     "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 )
 
 VERSIONS = tuple(version.removeprefix("v") for module, version in _MODULES if module == _KUBERNETES)

@@ -44,7 +44,7 @@ def test_what_is_set_is_in_the_pods(filled: Rendered, component: str) -> None:
     assert found["metadata"]["labels"]["team"] == "ml"
     assert found["metadata"]["annotations"] == {"prometheus.io/scrape": "no", "prometheus.io/port": "8080"}
     assert spec["priorityClassName"] == "system-cluster-critical"
-    assert spec["nodeSelector"] == {"role": "infra"}
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "role": "infra"}
     assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}
@@ -57,7 +57,8 @@ def test_what_is_set_is_in_the_pods(filled: Rendered, component: str) -> None:
 @pytest.mark.parametrize("component", PROCESSES)
 def test_what_is_not_set_is_not_there(default: Rendered, component: str) -> None:
     spec = pod(default, component)["spec"]
-    assert {"priorityClassName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets"}.isdisjoint(spec)
+    assert {"priorityClassName", "tolerations", "affinity", "imagePullSecrets", "hostNetwork"}.isdisjoint(spec)
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
 
 
 @pytest.mark.parametrize("component", PROCESSES)
@@ -99,7 +100,9 @@ def test_a_drain_takes_one_replica_at_a_time(default: Rendered, component: str) 
     [
         pytest.param(["webhook.replicas=1"], ["controller"], id="one replica"),
         pytest.param(["controller.podDisruptionBudget.enabled=false"], ["webhook"], id="switched off"),
-        pytest.param(["webhook.replicas=0", "controller.replicas=1"], [], id="none to keep"),
+        pytest.param(
+            ["webhook.replicas=0,webhook.failurePolicy=Ignore", "controller.replicas=1"], [], id="none to keep"
+        ),
     ],
 )
 def test_what_a_budget_would_only_block_has_none(render: Render, values: list[str], left: list[str]) -> None:

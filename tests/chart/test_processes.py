@@ -108,7 +108,7 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
         ("logFormat=json", "controller", "--log-format=json"),
         ("webhook.shutdownDelaySeconds=9", "webhook", "--shutdown-delay=9"),
         ("controller.lease.durationSeconds=30", "controller", "--lease-duration=30"),
-        ("controller.lease.renewDeadlineSeconds=20", "controller", "--renew-deadline=20"),
+        ("controller.lease.renewDeadlineSeconds=12", "controller", "--renew-deadline=12"),
         ("controller.lease.retryPeriodSeconds=4", "controller", "--retry-period=4"),
         ("controller.lease.retryPeriodSeconds=0.5", "controller", "--retry-period=0.5"),
     ],

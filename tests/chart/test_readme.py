@@ -40,7 +40,7 @@ def test_every_value_is_read_as_yaml_has_it(chart: Path) -> None:
 
 
 # What stands on one line, although it is a map.
-_WHOLE = {"resources", "labels", "startup", "liveness", "readiness"}
+_WHOLE = {"resources", "labels", "startup", "liveness", "readiness", "podSecurityContext", "securityContext"}
 
 
 def _leaves(part: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

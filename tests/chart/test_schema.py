@@ -39,6 +39,14 @@ if TYPE_CHECKING:
         pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
         pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
+        pytest.param(
+            "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
+        ),
+        pytest.param(
+            "excludedNamespaces={Infra}", "at '/excludedNamespaces/0': 'Infra' does not match", id="namespace"
+        ),
+        pytest.param("webhook.ports.reviews=0", "at '/webhook/ports/reviews': minimum", id="no port"),
+        pytest.param("fullnameOverride=Gangs", "at '/fullnameOverride': 'Gangs' does not match", id="no name"),
         pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
         pytest.param(
             "webhook.probes.readiness.terminationGracePeriodSeconds=1",
@@ -52,6 +60,38 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
     assert done.returncode
     assert said in done.stderr
     assert done.stderr.count("- at '") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param(
+            "controller.lease.durationSeconds=5",
+            "controller.lease: durationSeconds (5) must be above renewDeadlineSeconds (10), and that above "
+            "retryPeriodSeconds (2)",
+            id="lease",
+        ),
+        pytest.param(
+            "controller.lease.retryPeriodSeconds=10",
+            "controller.lease: durationSeconds (15) must be above renewDeadlineSeconds (10), and that above "
+            "retryPeriodSeconds (10)",
+            id="equal",
+        ),
+        pytest.param(
+            "webhook.replicas=0",
+            "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set "
+            "webhook.failurePolicy=Ignore, or run a replica",
+            id="nobody serves",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_in_a_sentence(
+    helm: Program, chart: Path, values: str, said: str
+) -> None:
+    """Else a process would end with a traceback, or creations fail with nobody to blame."""
+    done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
+    assert done.returncode
+    assert said in done.stderr
 
 
 def test_every_reason_may_be_set(chart: Path) -> None:

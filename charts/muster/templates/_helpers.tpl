@@ -1,6 +1,10 @@
 {{/* The name of every installed object: the release's name, with "muster" in it. */}}
 {{- define "muster.fullname" -}}
-{{- if contains "muster" .Release.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if .Values.nameOverride -}}
+{{- printf "%s-%s" .Release.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains "muster" .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
 {{- printf "%s-muster" .Release.Name | trunc 40 | trimSuffix "-" -}}
@@ -13,6 +17,19 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 */}}
 {{- define "muster.complete" -}}
 {{- include "muster.fill" (dict "values" .Values "defaults" (.Files.Get "files/defaults.json" | fromJson)) -}}
+{{- include "muster.check" . -}}
+{{- end -}}
+
+{{/* Refuses values that fit the schema, and not each other. */}}
+{{- define "muster.check" -}}
+{{- with .Values.controller.lease -}}
+{{- if not (and (gt (float64 .durationSeconds) (float64 .renewDeadlineSeconds)) (gt (float64 .renewDeadlineSeconds) (float64 .retryPeriodSeconds))) -}}
+{{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
+{{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Sprig's merge would take false and 0 for missing. Free-form values stay as they are: null removes a limit. */}}
@@ -20,7 +37,7 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- range $key, $default := .defaults -}}
 {{- if not (hasKey $.values $key) -}}
 {{- $_ := set $.values $key $default -}}
-{{- else if and (kindIs "map" $default) (not (has $key (list "resources" "labels"))) -}}
+{{- else if and (kindIs "map" $default) (not (has $key (list "resources" "labels" "podSecurityContext" "securityContext"))) -}}
 {{- include "muster.fill" (dict "values" (get $.values $key) "defaults" $default) -}}
 {{- end -}}
 {{- end -}}
@@ -44,17 +61,24 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* The image of the pods; a digest goes before a tag. */}}
 {{- define "muster.image" -}}
-{{- $repository := required "image.repository is not set: push muster's image to a registry of your own and name it" .Values.image.repository -}}
+{{- $_ := required "image.repository is not set: push muster's image to a registry of your own and name it" .Values.image.repository -}}
 {{- with .Values.image.digest -}}
-{{- printf "%s@%s" $repository . -}}
+{{- printf "%s@%s" (include "muster.repository" $) . -}}
 {{- else -}}
 {{- include "muster.taggedImage" $ -}}
 {{- end -}}
 {{- end -}}
 
+{{/* The repository, in the registry that an umbrella chart names for all of its charts. */}}
+{{- define "muster.repository" -}}
+{{- $global := .Values.global | default dict -}}
+{{- with $global.imageRegistry -}}{{- trimSuffix "/" . -}}/{{- end -}}
+{{- .Values.image.repository -}}
+{{- end -}}
+
 {{/* The image by its tag, to push it: a push cannot choose the digest. */}}
 {{- define "muster.taggedImage" -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion | toString) -}}
+{{- printf "%s:%s" (include "muster.repository" .) (.Values.image.tag | default .Chart.AppVersion | toString) -}}
 {{- end -}}
 
 {{/* A value that may be off; unquoted, that is false in YAML. values.schema.json says what else it may be. */}}
@@ -77,14 +101,20 @@ app.kubernetes.io/component: {{ .component }}
 ['{{ . | join "', '" }}']
 {{- end -}}
 
+{{/* The name of a process's ServiceAccount; the argument is a dict of root and component. */}}
+{{- define "muster.serviceAccount" -}}
+{{- $account := (get .root.Values .component).serviceAccount -}}
+{{- $account.name | default (printf "%s-%s" (include "muster.fullname" .root) .component) -}}
+{{- end -}}
+
 {{/* The controller's user name at the apiserver. */}}
 {{- define "muster.controllerUser" -}}
-{{- printf "system:serviceaccount:%s:%s-controller" .Release.Namespace (include "muster.fullname" .) -}}
+{{- printf "system:serviceaccount:%s:%s" .Release.Namespace (include "muster.serviceAccount" (dict "root" . "component" "controller")) -}}
 {{- end -}}
 
 {{/* The webhook's user name at the apiserver. */}}
 {{- define "muster.webhookUser" -}}
-{{- printf "system:serviceaccount:%s:%s-webhook" .Release.Namespace (include "muster.fullname" .) -}}
+{{- printf "system:serviceaccount:%s:%s" .Release.Namespace (include "muster.serviceAccount" (dict "root" . "component" "webhook")) -}}
 {{- end -}}
 
 {{/* Rights to see all workloads and what they are made from; the argument is a dict of root and further verbs for gangs. */}}

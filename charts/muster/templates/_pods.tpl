@@ -6,12 +6,16 @@ and whether it serves certificates (certificates).
 {{- define "muster.podMetadata" -}}
 labels: {{- merge (include "muster.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
 # For a Prometheus that finds its targets by annotations of pods, as its own chart configures it.
-annotations: {{- merge (deepCopy .values.podAnnotations) (dict "prometheus.io/scrape" "true" "prometheus.io/port" "8080") | toYaml | nindent 2 }}
+annotations: {{- merge (deepCopy .values.podAnnotations) (dict "prometheus.io/scrape" "true" "prometheus.io/port" (.values.ports.health | toString)) | toYaml | nindent 2 }}
 {{- end -}}
 
 {{/* Where the pods run, and with which account. */}}
 {{- define "muster.podSpec" -}}
-serviceAccountName: {{ include "muster.fullname" .root }}-{{ .component }}
+serviceAccountName: {{ include "muster.serviceAccount" . }}
+{{- if .values.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
 securityContext: {{- include "muster.podSecurity" . | nindent 2 }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
@@ -19,9 +23,7 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with .values.nodeSelector }}
-nodeSelector: {{- toYaml . | nindent 2 }}
-{{- end }}
+nodeSelector: {{- include "muster.nodeSelector" .values | nindent 2 }}
 {{- with .values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -79,16 +81,18 @@ livenessProbe: {{- merge (dict "httpGet" (dict "path" "/healthz" "port" "health"
 readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" "health")) .values.probes.readiness | toYaml | nindent 2 }}
 {{- end -}}
 
+{{/* The image is built for Linux. */}}
+{{- define "muster.nodeSelector" -}}
+{{- merge (deepCopy .nodeSelector) (dict "kubernetes.io/os" "linux") | toYaml -}}
+{{- end -}}
+
+{{/* Of all containers, those of the hooks and of `helm test` too; the argument is the root, or has one. */}}
 {{- define "muster.containerSecurity" -}}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
+{{- with (.root | default .).Values.securityContext -}}
+securityContext: {{- toYaml . | nindent 2 }}
+{{- end -}}
 {{- end -}}
 
 {{- define "muster.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-seccompProfile: {type: RuntimeDefault}
+{{- (.root | default .).Values.podSecurityContext | default dict | toYaml -}}
 {{- end -}}

@@ -184,12 +184,8 @@ _VALUES = (
     Row(_CHART, "in flight, within «8 seconds», and closes", ("webhook.__main__:_DRAIN_SECONDS",)),
     Row(
         _CHART,
-        "Its port; the pods serve «9443».",
-        (
-            "flag:webhook/__main__.py --port",
-            r"text:charts/muster/templates/deployment-webhook.yaml /--port=(\d+)/",
-            r"text:charts/muster/templates/deployment-webhook.yaml /reviews, containerPort: (\d+)/",
-        ),
+        "| `«9443»` | Reviews, by TLS.",
+        ("flag:webhook/__main__.py --port", "values:webhook.ports.reviews"),
     ),
     Row(
         _CHART,
@@ -229,7 +225,7 @@ _VALUES = (
     Row(
         "docs/image.md",
         "It runs as user «65532»",
-        (r"text:charts/muster/templates/_pods.tpl /runAsUser: (\d+)/", r"text:hack/image/Dockerfile /USER (\d+)/"),
+        ("values:podSecurityContext.runAsUser", r"text:hack/image/Dockerfile /USER (\d+)/"),
     ),
 )
 

@@ -43,8 +43,8 @@ _PODS = (
     _row(
         "Both answer on port «8080»",
         "flag:muster/process/lifecycle.py --health-port",
-        r"text:charts/muster/templates/deployment-webhook.yaml /--health-port=(\d+)/",
-        r"text:charts/muster/templates/deployment-controller.yaml /--health-port=(\d+)/",
+        "values:webhook.ports.health",
+        "values:controller.ports.health",
     ),
     _row("within the last «10 seconds». A separate", "muster.process.health:_DEAD"),
     _row("within the last «5 seconds», else 503;", "muster.process.health:_STUCK"),

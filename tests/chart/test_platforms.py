@@ -1,0 +1,121 @@
+"""What platforms ask for: users of their own, the node's network, registries, names, accounts, ServiceMonitors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.chart.rendered import Render, Rendered
+
+SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def pods(rendered: Rendered) -> dict[str, dict[str, Any]]:
+    """The specification of every pod that the chart makes: both processes, the hook and `helm test`."""
+    found = {
+        item["metadata"]["name"]: item["spec"]["template"]["spec"]
+        for item in rendered.documents
+        if item["kind"] in ("Deployment", "Job")
+    }
+    return {**found, "test": rendered.one("Pod")["spec"]}
+
+
+def test_all_pods_have_the_same_security_context(render: Render, default: Rendered) -> None:
+    assert [spec["securityContext"] for spec in pods(default).values()] == [SECURITY] * 4
+    rendered = render("podSecurityContext.fsGroup=7,securityContext.runAsUser=8,image.repository=own/muster")
+    for spec in pods(rendered).values():
+        assert spec["securityContext"] == {**SECURITY, "fsGroup": 7}
+        (container,) = spec["containers"]
+        assert container["securityContext"]["runAsUser"] == 8
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_a_cluster_that_chooses_users_itself_gets_none(render: Render) -> None:
+    """OpenShift refuses a pod whose user is outside of the range of its namespace."""
+    rendered = render("podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null")
+    for spec in pods(rendered).values():
+        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_every_pod_runs_on_linux(default: Rendered) -> None:
+    assert [spec["nodeSelector"] for spec in pods(default).values()] == [{"kubernetes.io/os": "linux"}] * 4
+
+
+def test_the_webhook_may_run_on_the_nodes_network_with_ports_of_its_own(render: Render) -> None:
+    """EKS with another network plugin: its apiserver reaches nodes only."""
+    rendered = render("webhook.hostNetwork=true,webhook.ports.reviews=19443,webhook.ports.health=18080")
+    spec = pods(rendered)["muster-webhook"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    (container,) = spec["containers"]
+    assert [port["containerPort"] for port in container["ports"]] == [19443, 18080]
+    assert {"--port=19443", "--health-port=18080"} <= set(container["args"])
+    template = rendered.one("Deployment", "muster-webhook")["spec"]["template"]
+    assert template["metadata"]["annotations"]["prometheus.io/port"] == "18080"
+    assert rendered.one("Service")["spec"]["ports"] == [{"name": "reviews", "port": 443, "targetPort": "reviews"}]
+    assert "hostNetwork" not in pods(rendered)["muster-controller"]
+
+
+@pytest.mark.parametrize("registry", ["registry:5000/mirror", "registry:5000/mirror/"])
+def test_a_registry_of_an_umbrella_chart_goes_before_the_repository(render: Render, registry: str) -> None:
+    for spec in pods(render(f"global.imageRegistry={registry},image.repository=muster,image.tag=v1")).values():
+        assert spec["containers"][0]["image"] == "registry:5000/mirror/muster:v1"
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [("nameOverride=gangs", "muster-gangs"), ("fullnameOverride=gangs,nameOverride=x", "gangs")],
+)
+def test_names_may_be_others(render: Render, values: str, name: str) -> None:
+    rendered = render(values)
+    names = {item["metadata"]["name"] for item in rendered.documents if item["kind"] == "Deployment"}
+    assert names == {f"{name}-webhook", f"{name}-controller"}
+    assert {item["metadata"]["name"].startswith(name) for item in rendered.documents} == {True}
+
+
+def test_accounts_that_are_there_already_get_the_rights_and_the_policies_words(render: Render) -> None:
+    rendered = render(
+        "webhook.serviceAccount.create=false,webhook.serviceAccount.name=serves",
+        "controller.serviceAccount.name=admits,controller.serviceAccount.annotations.team=ml",
+    )
+    accounts = {item["metadata"]["name"]: item for item in rendered.documents if item["kind"] == "ServiceAccount"}
+    assert set(accounts) == {"admits", "muster-uninstall"}
+    assert accounts["admits"]["metadata"]["annotations"] == {"team": "ml"}
+    assert {name: spec["serviceAccountName"] for name, spec in pods(rendered).items()} == {
+        "muster-webhook": "serves",
+        "muster-controller": "admits",
+        "muster-uninstall": "muster-uninstall",
+        "test": "serves",
+    }
+    bound = {
+        subject["name"]
+        for item in rendered.documents
+        if item["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        for subject in item["subjects"]
+    }
+    assert bound == {"serves", "admits", "muster-uninstall"}
+    text = str(rendered.documents)
+    assert "system:serviceaccount:muster-system:admits" in text
+    assert "system:serviceaccount:muster-system:muster-controller" not in text
+    assert "system:serviceaccount:muster-system:muster-webhook" not in text
+
+
+def test_a_service_monitor_finds_both_processes_by_a_service_of_its_own(render: Render) -> None:
+    rendered = render("serviceMonitor.enabled=true,serviceMonitor.labels.release=prometheus")
+    monitor = rendered.one("ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    service = rendered.one("Service", "muster-metrics")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    webhooks = rendered.one("Service", "muster-webhook")
+    assert not monitor["spec"]["selector"]["matchLabels"].items() <= webhooks["metadata"]["labels"].items()
+    (port,), (endpoint,) = service["spec"]["ports"], monitor["spec"]["endpoints"]
+    assert (port["name"], port["targetPort"], endpoint["path"]) == (endpoint["port"], "health", "/metrics")
+    for name in ("muster-webhook", "muster-controller"):
+        labels = rendered.one("Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        assert service["spec"]["selector"].items() <= labels.items()
