@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Program, Render, Rendered
 
+_PAGE = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text()
+BLOCKS = re.findall(r"^```yaml\n# values.yaml\n(.+?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
 SECURITY = {
     "runAsNonRoot": True,
     "runAsUser": 65532,
@@ -119,3 +124,22 @@ def test_a_service_monitor_finds_both_processes_by_a_service_of_its_own(render: 
     for name in ("muster-webhook", "muster-controller"):
         labels = rendered.one("Deployment", name)["spec"]["template"]["metadata"]["labels"]
         assert service["spec"]["selector"].items() <= labels.items()
+
+
+@pytest.mark.parametrize("values", BLOCKS)
+def test_the_values_of_the_page_are_taken_and_change_what_is_rendered(
+    helm: Program, chart: Path, tmp_path: Path, values: str
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    rendered = [
+        helm("template", "muster", str(chart), "--set", "image.repository=r", *options)
+        for options in ((), ("--values", str(file)))
+    ]
+    assert [(done.returncode, done.stderr) for done in rendered] == [(0, "")] * 2
+    before, after = ([*yaml.safe_load_all(done.stdout)] for done in rendered)
+    assert before != after
+
+
+def test_the_page_shows_values_for_each_platform() -> None:
+    assert len(BLOCKS) == len(re.findall(r"^## ", _PAGE, re.MULTILINE))
