@@ -118,7 +118,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
 
 
 def _certificate(trust: CertificateSource) -> str:
-    """What is missing of a certificate that the apiserver accepts; "" when nothing is."""
+    """What keeps the apiserver from accepting the certificate; "" when nothing does."""
     if not trust.loaded.is_set():
         return "not yet"
     return "" if trust.ready else "not valid now"
@@ -133,8 +133,8 @@ async def _serve(
 ) -> None:
     """Serve until some time after `stop`; its connections end in order.
 
-    From the first certificate on, and when everything was listed once: until then a queue that is not known may only be
-    unread, and so may pods for which a workload is left alone.
+    It serves from the first certificate on, and after everything was listed once: before that an unknown queue may only
+    be unread, and so may pods for which a workload is left alone.
     """
 
     async def begin() -> None:

@@ -1,4 +1,4 @@
-"""What the webhook tells Prometheus: its answers, how long they took, and until when its certificates serve."""
+"""The webhook's Prometheus metrics: its answers, their durations, and the expirations of its certificates."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def show_load(reviews: Callable[[], int], connections: Callable[[], int], regist
 
 
 class CertificateDates(Collector):
-    """Until when the certificates serve, and whether the apiserver trusts them, read when Prometheus asks."""
+    """The expirations of the certificates, and whether the apiserver trusts them, read at each scrape."""
 
     def __init__(self, trust: CertificateSource, registry: CollectorRegistry) -> None:
         self._trust = trust

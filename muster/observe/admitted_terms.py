@@ -1,6 +1,6 @@
 """What a gang was admitted for, as an annotation of its PodGroup that policies keep: the next leader reads it there.
 
-The PodGroup's spec says the same, but is written by whoever may write PodGroups.
+The PodGroup's spec says the same, but others may write PodGroups, too.
 """
 
 from __future__ import annotations

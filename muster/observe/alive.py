@@ -1,4 +1,4 @@
-"""Whether a PodGroup is still somebody's, asked of the apiserver before it is deleted, or its name is refused.
+"""Whether a PodGroup still has a living owner, read from the apiserver before it is deleted, or its name is refused.
 
 Each kind has a watch of its own, and one may be behind another: a new leader may see the PodGroup of a workload, and of
 that name the workload before it. A PodGroup that is deleted from under a running gang takes its admission along.

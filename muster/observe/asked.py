@@ -1,6 +1,6 @@
-"""What is asked for while pods of a gang are held: the owner of a gang that waits takes nothing back.
+"""The intent of a gang while its pods are held: what its owner asked for last stands until they are gone.
 
-Else to remove a label, or to make one pod past muster, would open the gates of a whole gang in the queue that is full.
+Otherwise removing a label, or creating one pod without muster, would open the gates of a whole gang in a full queue.
 """
 
 from __future__ import annotations

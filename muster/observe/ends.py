@@ -1,6 +1,6 @@
-"""Which workloads end by themselves, and which serve until somebody ends them.
+"""Which workloads end by themselves, and which run until they are deleted.
 
-Whoever waits for room of the first has his turn some day; of the others nobody knows.
+A gang that waits for quota of the former starts some day; for the latter that is unknown.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class NodeRoom:
         return total(self._free(node) if node.takes_pods else self._ours(node) for node in self.nodes)
 
     def _ours(self, node: Node) -> Resources:
-        """What is claimed of all nodes and stands on one that takes nobody new."""
+        """What gangs claim of all nodes and use on nodes that take no new pods."""
         return requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
 
     def _free(self, node: Node) -> Resources:
@@ -86,7 +86,7 @@ class NodeRoom:
 
 
 class NodeWatch:
-    """Watches what others have on nodes as long as somebody asks for that, and not before: a cluster has many pods."""
+    """Watches what others use on nodes, but only while it is asked for: a cluster has many pods."""
 
     def __init__(self, client: Client, cluster: Cluster) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Which workload stands behind a gang, whose pods those of its name are, and who else wants that name."""
+"""The workload behind a gang, the owner of its pods, and rivals for the same PodGroup name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def workload_behind(
 
 
 def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
-    """Whether the pod is the workload's; of plain pods all are that say so themselves, whoever made them."""
+    """Whether the pod belongs to the workload; plain pods belong by their own label, whatever made them."""
     if kind is PLAIN_POD:
         return GANG_SIZE in pod.metadata.annotations
     return owned(pod, decoded)
@@ -58,7 +58,7 @@ def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:
 
 
 def age(pod: Pod) -> tuple[str, str]:
-    """By what pods are in order of their age."""
+    """The key that sorts pods by age."""
     return pod.metadata.creation_timestamp, pod.metadata.name
 
 
@@ -69,7 +69,7 @@ def owned(pod: Pod, decoded: Decoded) -> bool:
 
 
 def rivals_of(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
-    """Who else's these pods are: the living workloads that own them, each once, and of plain pods the oldest."""
+    """The other owners of these pods: living workloads, each once, and for plain pods the oldest pod."""
     strangers = list(strangers)
     owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
     found = (cluster.workload(key.namespace, owner) for owner in owners)

@@ -1,4 +1,4 @@
-"""Where a gang stands between nothing and running, by what is seen of it and what was decided."""
+"""The phase of a gang between nothing and running, by what is observed and what was decided."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Phase", "Place", "gate_in", "given_back", "place_of"]
 
 
 class Phase(Enum):
-    """Where a gang stands between nothing and running."""
+    """The phase of a gang."""
 
     GONE = auto()  # no living workload: nothing to do but to count the pods that it leaves behind
-    FOREIGN = auto()  # somebody else's PodGroup
+    FOREIGN = auto()  # the PodGroup of its name is not muster's
     STALE = auto()  # the PodGroup is of a former workload of the same name
     INVALID = auto()  # the numbers make no gang
     RELEASED = auto()  # the user took the workload out of muster's hands, and nothing of it is held
@@ -47,7 +47,7 @@ class Place:
 
 
 def place_of(view: View, tree: QueueTree, mark: Mark) -> Place:
-    """Where the gang stands; `mark` is what this leader itself decided."""
+    """The phase of the gang; `mark` is this leader's own decision."""
     queue = view.intent.queue if view.intent else queue_held(view)
     lost = bool(queue) and not tree.open_to(queue, view.namespace)
     # A queue that is not there is waited for, whatever else is said.
@@ -56,7 +56,7 @@ def place_of(view: View, tree: QueueTree, mark: Mark) -> Place:
 
 
 def gate_in(tree: QueueTree, queue: str, otherwise: GateMode) -> GateMode:
-    """What holds a gang back in that queue: what the queue says, or `otherwise` where it says nothing."""
+    """The gate mode of a gang in that queue: the queue's, or `otherwise` where it sets none."""
     known = tree.get(queue)
     return (known.gate if known else None) or otherwise
 

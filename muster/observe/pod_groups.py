@@ -1,4 +1,4 @@
-"""What a gang's PodGroup should say, and whether the one that is there says it."""
+"""The desired PodGroup of a gang, and whether the present one matches it."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def deferred(view: View) -> str:
 
 
 def lenient(view: View) -> Wanted:
-    """A PodGroup that holds nobody back: for pods that are bound to one, and whose workload is no gang any more."""
+    """A PodGroup that holds no pod back: for bound pods whose workload is no gang any more."""
     if view.decoded is None or view.kind is None:
         raise ValueError(f"{view.key} has no workload to make a PodGroup for")
     api_version = resource_of(view.kind).api_version
@@ -201,7 +201,7 @@ def lenient(view: View) -> Wanted:
 def applicable(manifest: dict[str, Any], group: PodGroup | None) -> dict[str, Any]:
     """The manifest, such that applying it can meet this very PodGroup only, or with None only make a new one.
 
-    Somebody else's PodGroup of that name may come at any moment (an operator whose own gang flag is on), and an apply
+    A foreign PodGroup of that name may come at any moment (an operator whose own gang flag is on), and an apply
     would be merged into it. No object has resource version 1, and the apiserver compares only where there is one.
     """
     condition = {"resourceVersion": "1"} if group is None else {"uid": group.metadata.uid}
@@ -243,7 +243,7 @@ def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class Repairs:
-    """How long to wait before the same is written over somebody else's changes once more; seconds of one clock.
+    """How long to wait before others' changes are overwritten once more; seconds of one clock.
 
     The first time at once. Two that write against each other would otherwise go on as fast as the apiserver can.
     """
@@ -283,7 +283,7 @@ def outgrown(view: View, said: PodGroupSpec) -> bool:
 
 
 def own_claim(group: PodGroup) -> Resources:
-    """What a PodGroup claims by muster's own word; all that it claims where nothing tells whose word it is."""
+    """What a PodGroup claims by muster's own writes; its whole claim where their owner is unknown."""
     owned = group.metadata.applied_by(WORKLOAD_MANAGER).spec
     ours = owned.get("f:minResources") or {}
     return {name: amount for name, amount in claim_of(group.spec).items() if not owned or f"f:{name}" in ours}

@@ -1,4 +1,4 @@
-"""Queues as the watch shows them, read for the rules; what is wrong with one is logged, for it has no other reader."""
+"""Queues as the watch shows them, read for the rules; problems of a Queue are logged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def view_of(queue: Queue | None) -> QueueView | None:
-    """The queue by itself; None where it is gone or cannot be read, so that nothing new starts there."""
+    """The queue by itself; None where it is gone or cannot be read: nothing new starts there."""
     if queue is None:
         return None
     name = queue.metadata.name

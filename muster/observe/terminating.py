@@ -1,7 +1,7 @@
-"""Pods that are being deleted: each takes its room until it is gone, and nobody else may have that before.
+"""Pods that are being deleted: each holds its quota until it is gone.
 
-Its containers run on for as long as they are given time. On a node that is not Ready nobody is there to end them, so
-that such a pod may stay for ever: there it counts until the time at which it should be gone.
+Its containers run for as long as their grace period lasts. On a node that is not Ready no kubelet ends them, so that
+such a pod may stay for ever: there it counts until the time at which it should be gone.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LOOK_AGAIN = 15.0
 
 
 def leaving(cluster: Cluster, pods: Iterable[Pod], now: float) -> list[Pod]:
-    """Those that still take room of these pods, `now` in seconds of the wall clock."""
+    """The pods among these that still hold quota; `now` in seconds of the wall clock."""
     return [pod for pod in pods if _leaves(pod) and not (_due(pod) <= now and _lost(cluster, pod.spec.node_name))]
 
 
 def look_again_in(pods: Iterable[Pod], now: float) -> float | None:
-    """The seconds after which one of these may have ceased to count without anything having happened to it."""
+    """The seconds after which one of these may stop counting without any event."""
     due = [_due(pod) for pod in pods if _leaves(pod)]
     return max(min(due) - now, _LOOK_AGAIN) if due else None
 

@@ -1,7 +1,7 @@
-"""What an admitted gang holds and cannot use, for its pods find no node: how much of it, and from when on.
+"""What an admitted gang holds and cannot use because its pods find no node: how much, and since when.
 
-As long as none of its members has a node it is all that it holds. Where some have one, it is what the others hold
-beyond what the gang was admitted for: an elastic gang runs without them.
+While no member has a node it is the whole claim. Where some have one, it is what the others hold beyond the minimums
+for which the gang was admitted: an elastic gang runs without them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: 
 
 
 def _since(view: View, context: EntryContext) -> float | None:
-    """Since when an admitted gang has been nowhere (wall clock); None where a member has a node, or nobody knows."""
+    """Since when no member of an admitted gang has had a node (wall clock); None where one has, or it is unknown."""
     known = (seconds_of(view.mark.admitted_at), seconds_of(context.mark.admitted_at))
     admitted_at = next((moment for moment in known if moment is not None), None)
     return max(admitted_at, context.unplaced_since) if view.placed_nowhere and admitted_at is not None else None

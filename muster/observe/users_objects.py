@@ -1,7 +1,7 @@
-"""Who made a workload: the objects that its user wrote, where people look first and ask why it waits.
+"""The owners of a workload: the objects that its user wrote, where people look first to see why it waits.
 
-Nothing is read for it but what the stores hold: a maker of a kind that muster does not watch is known by the owner
-reference alone, and what made that one is not known here.
+Only the stores are read: an owner of a kind that muster does not watch is known by its owner reference alone, and the
+owners above it are not known here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST = {"api_version": 317, "kind": 63, "uid": 128}
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """What stands above a workload.
+    """The owners above a workload.
 
     :ivar makers: references to the objects that control it, the nearest first.
     :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
@@ -42,7 +42,7 @@ class Above:
 def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:
     """What stands above the workload, whose pods have the metadata `members`."""
     if kind is PLAIN_POD:
-        # Nobody speaks for them but they themselves: each says who made it.
+        # Plain pods speak for themselves: each names its owner.
         makers = dict.fromkeys(member.controller for member in members)
         return Above(tuple(one for one in makers if one is not None and tellable(one))[:_MOST_MAKERS])
     carried_on = cluster.carried_on(kind, decoded)
@@ -64,5 +64,5 @@ def _makers(cluster: Cluster, workload: ObjectMeta) -> Iterator[OwnerReference]:
 
 
 def tellable(owner: OwnerReference) -> bool:
-    """Whether an event may name the owner: an owner reference that somebody forged may hold anything."""
+    """Whether an event may name the owner: a forged owner reference may hold anything."""
     return is_object_name(owner.name) and all(0 < len(getattr(owner, key)) <= most for key, most in _LONGEST.items())

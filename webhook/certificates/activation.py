@@ -1,8 +1,8 @@
-"""When the apiserver may begin to call: once it reaches this release's webhook, and not before.
+"""Activates the webhooks once the apiserver reaches a replica, and not before.
 
-A first installation creates the webhook configurations before any replica serves. The chart writes a condition into
-those of their webhooks that fail closed by which nothing is called, and so nothing fails. Here it is taken out, when
-the apiserver has been seen to reach a replica behind the Service: by its question about an event that is never kept.
+A first installation creates the webhook configurations before any replica serves. The chart gives webhooks that fail
+closed a match condition that is always false, so that nothing is called and nothing fails. It is removed here, after
+the apiserver has reached a replica behind the Service: with a review of an event that is never stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WebhookActivation:
         self._notices = notices
 
     async def open(self, configurations: Sequence[Configuration]) -> bool:
-        """Take the condition out, where it is and if the webhook is reached; whether nothing of it is left."""
+        """Remove the condition where it stands, if the webhook is reached; returns whether none is left."""
         if not any(configuration.closed for configuration in configurations):
             return True
         try:

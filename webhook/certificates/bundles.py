@@ -1,4 +1,4 @@
-"""The authorities in muster's own two webhook configurations: by them the apiserver knows whom it calls."""
+"""The caBundles of muster's own two webhook configurations, by which the apiserver trusts the webhook."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Configuration(LocalObject, frozen=True):
 class Configuration:
     """One of the two as it was read: the caBundle of each of its webhooks, as base64.
 
-    `closed` are the JSON pointers, last ones first, of the conditions by which webhooks are not called yet.
+    `closed` are the JSON pointers, last ones first, of the conditions that keep webhooks from being called.
     """
 
     resource: Resource
@@ -70,7 +70,7 @@ class Bundles:
         self._name = name
 
     async def read(self) -> list[Configuration]:
-        """Those of the two that exist: an administrator may have taken one away. Raises ApiError."""
+        """The configurations that exist: an administrator may have deleted one. Raises ApiError."""
         found = []
         for resource in CONFIGURATIONS:
             try:
@@ -84,7 +84,7 @@ class Bundles:
         return found
 
     async def open(self, configuration: Configuration) -> None:
-        """Have its webhooks called, all of them. Raises ApiError, 422 when it changed."""
+        """Let all of its webhooks be called. Raises ApiError, 422 when it has changed meanwhile."""
         same = {"op": "test", "path": "/metadata/resourceVersion", "value": configuration.resource_version}
         operations = [{"op": "remove", "path": path} for path in configuration.closed]
         await self._client.json_patch(configuration.resource, self._name, [same, *operations])
@@ -115,7 +115,7 @@ def _closed(read: _Configuration) -> tuple[str, ...]:
 
 
 def in_all(configurations: Collection[Configuration]) -> frozenset[Certificate] | None:
-    """The authorities that every webhook trusts; None where there is no webhook that could trust anybody."""
+    """The authorities that every webhook trusts; None where there are no webhooks."""
     sets = _sets(configurations)
     return frozenset.intersection(*sets) if sets else None
 

@@ -1,7 +1,7 @@
-"""Certificates of somebody else's (cert-manager's, a Secret of the administrator's own), mounted as files.
+"""Certificates from elsewhere (cert-manager, or a Secret of the administrator's own), mounted as files.
 
 They are served, and reloaded when they change. Nothing is written: neither the Secret nor any caBundle is muster's
-then. What can go wrong is said as an event all the same, before the apiserver says it.
+then. Problems are reported as events all the same, before calls fail.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Mounted(CertificateSource):
         return watches(self._client, [(kind, self._configuration, None) for kind in CONFIGURATIONS], self._changed)
 
     async def run(self) -> None:
-        """Look at the files, and now and then at the configurations, for ever."""
+        """Watch the files, and from time to time the configurations, for ever."""
         loop = asyncio.get_running_loop()
         check_at = loop.time()
         while True:
@@ -74,7 +74,7 @@ class Mounted(CertificateSource):
             await asyncio.sleep(_READ_SECONDS)
 
     async def take(self) -> None:
-        """Serve what is in the files now; what cannot be served changes nothing, and is said."""
+        """Serve the files as they are now; unusable files change nothing, and are reported."""
         try:
             pair, authorities = await asyncio.to_thread(self._read)
             if pair != self._serving.pair:

@@ -1,4 +1,4 @@
-"""Events about the certificates, on their Secret: what an administrator should hear of before there is trouble."""
+"""Events about the certificates, on their Secret: what an administrator should know before calls fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOUR = 3600
 
 
 class Notices:
-    """Says the same at most once an hour, whichever replica says it; `secret_uid` is known when it was read."""
+    """Reports the same at most once an hour, whichever replica reports it; `secret_uid` is known after a read."""
 
     def __init__(self, client: Client, namespace: str, secret: str, instance: str) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class Notices:
         await self._say(reason, note, warning=False)
 
     async def ask(self) -> None:
-        """Have the apiserver ask a replica about an event that is never kept. Raises ApiError when it reaches none."""
+        """Have the apiserver review an event that is never stored. Raises ApiError when it reaches no replica."""
         event = self._event("Reached", "is never kept", warning=False, suffix="reached")
         await self._client.create(EVENTS, event, self._namespace, dry_run=True, deadline=2.0)
 

@@ -1,4 +1,4 @@
-"""What the command line says of certificates: whose they are, and for muster's own how long they live."""
+"""The command line's options for certificates: where they come from, and the lifetimes of muster's own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_certificate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def trust_of(arguments: argparse.Namespace, client: Client, own: Identity) -> Trust | Mounted:
-    """Whoever keeps the certificates, as the command line says. Raises ValueError where it contradicts itself."""
+    """The source of certificates that the command line asks for. Raises ValueError where options contradict."""
     if arguments.authority_days < _SHARE * arguments.certificate_days:
         raise ValueError(
             f"--authority-days {arguments.authority_days:g} is too short for --certificate-days "

@@ -1,8 +1,8 @@
-"""What the Secret is to hold next, so that no call ever meets a certificate that its caller does not trust.
+"""The next content of the Secret, such that no caller ever meets a certificate that it does not trust.
 
-Values in, a value out: any replica takes any step, and the next one goes on from what is in the Secret. A new authority
-is added beside the old one and signs nothing until every webhook configuration has had it for a while; then the serving
-certificate changes; and the old authority goes when nobody has needed it for long.
+Pure: any replica takes any step, and the next one continues from what is in the Secret. A new authority is added beside
+the old one and signs nothing until every webhook configuration has had it for a while; then the serving certificate
+changes; and the old authority is removed when it has not been needed for long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_AUTHORITIES = 4
 
 
 class RotationStep(StrEnum):
-    """What people can ask for: a new serving certificate, or a new authority, and a certificate of that."""
+    """What an administrator can ask for: a new serving certificate, or a new authority and a certificate of it."""
 
     SERVING = "serving"
     AUTHORITY = "authority"
@@ -40,8 +40,8 @@ class RotationStep(StrEnum):
 class Situation:
     """What one replica knows: the Secret (None: nothing usable), what it serves itself, and what callers trust.
 
-    `trusted` are the authorities that all configurations have had for long enough, `idle` those that nobody has needed
-    for long, `now` the apiserver's time.
+    `trusted` are the authorities that all configurations have had for long enough, `idle` those that have not been
+    needed for long, `now` the apiserver's time.
     """
 
     found: Certificates | None
@@ -55,7 +55,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the Secret is to hold, why, and whether that answers what people asked for."""
+    """The next content of the Secret, the reason, and whether it fulfils an administrator's request."""
 
     certificates: Certificates
     why: str
@@ -63,7 +63,7 @@ class Step:
 
 
 def next_step(situation: Situation, names: Sequence[str], lives: Lives) -> Step | None:
-    """The next step for a service of these DNS names; None while nothing is to be done, or to be waited for."""
+    """The next step for a Service with these DNS names; None while there is nothing to do."""
     found, now = situation.found, situation.now
     if found is None:
         return Step(_anew(situation, names, lives), "made a new authority and a new serving certificate", answers=True)
@@ -102,7 +102,7 @@ def _good(pair: KeyPair, names: Sequence[str], now: dt.datetime) -> bool:
 
 
 def _anew(situation: Situation, names: Sequence[str], lives: Lives) -> Certificates:
-    """Everything new, but what this replica serves: that stays, with its authority, until the new one is trusted."""
+    """A new Secret that keeps what this replica serves, and its authority, until the new one is trusted."""
     made = issue(names, situation.now, lives)
     serving, issuer = situation.serving, situation.serving_issuer
     if serving is None or issuer is None or not _good(serving, names, situation.now):

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Serving:
-    """What is served: `pair`, signed by `issuer` where that is known; nothing at first."""
+    """The certificate that is served: `pair`, signed by `issuer` where that is known; none at first."""
 
     def __init__(self) -> None:
         self.pair: KeyPair | None = None
@@ -29,7 +29,7 @@ class Serving:
         self._context: ssl.SSLContext | None = None
 
     def swap(self, pair: KeyPair, issuer: Certificate | None) -> None:
-        """Serve this from now on; open connections go on as they are. Raises InvalidCertificateError, changing nothing.
+        """Serve this from now on; open connections keep theirs. Raises InvalidCertificateError and changes nothing.
 
         Loading a new certificate into a live context breaks it when the load fails; a fresh one is made and swapped.
         """
@@ -43,7 +43,7 @@ class Serving:
         )
 
     def valid(self, now: dt.datetime) -> bool:
-        """Whether there is one, and `now` is in its time."""
+        """Whether there is a certificate, valid at `now`."""
         if self.pair is None:
             return False
         leaf = self.pair.leaf
@@ -58,7 +58,7 @@ class Serving:
 
 
 class CertificateSource:
-    """Keeps what is served in step with where it comes from; what the server and the metrics ask of that.
+    """Keeps the served certificate in step with its source, for the server and the metrics.
 
     `trusted` is whether the apiserver has been told to trust it; `loaded` is set once there is something to serve.
     """

@@ -1,9 +1,9 @@
-"""Keeps three things in step: the Secret, what this replica serves, and what the apiserver trusts.
+"""Keeps three things in step: the Secret, the certificate that this replica serves, and what the apiserver trusts.
 
-The Secret is filled, repaired and renewed when it must be (`webhook.certificates.rotation` says how); what is in it is
-served when callers trust it; and its authorities are written into the webhook configurations, also when somebody has
-overwritten them there. A change of the Secret or of a configuration is seen at once, by watches, and in ten seconds in
-any case.
+The Secret is filled, repaired and renewed when it must be (`webhook.certificates.rotation` decides how); its
+certificate is served when callers trust it; and its authorities are written into the webhook configurations, again when
+they are overwritten there. Watches see a change of the Secret or of a configuration at once, and a look every ten
+seconds sees it in any case.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _MOST_IN_BUNDLE = 8
 class RotationTiming:
     """How long certificates live, and how long a rotation waits (seconds).
 
-    An authority signs nothing before all configurations have had it for `trust_delay`, so that every apiserver has
-    heard; and one that nobody needs any more stays for `overlap`, for replicas that have not heard yet.
+    An authority signs nothing before all configurations have had it for `trust_delay`, so that every apiserver knows
+    it; and one that is not needed any more stays for `overlap`, for replicas that do not know yet.
     """
 
     lives: Lives = field(default_factory=Lives)
@@ -124,7 +124,7 @@ class Trust(CertificateSource):
                 continue
 
     async def turn(self) -> float:
-        """Look at everything, take a step where one is due, and give the seconds until the next look."""
+        """Check everything, take a step where one is due, and return the seconds until the next check."""
         secret, raw = await self._read_secret()
         configurations = await self._bundles.read()
         found = None if secret is None else await self._certificates(secret)
@@ -229,7 +229,7 @@ class Trust(CertificateSource):
             return None
 
     def _choose(self, found: Certificates) -> None:
-        """Serve what is in the Secret, but never what is not trusted yet in the place of what is."""
+        """Serve the Secret's certificate, unless the served one is trusted and the new one is not yet."""
         serving, trusted = self._serving, self._present.longer_than(self._terms.trust_delay)
         if found.pair == serving.pair:
             return
@@ -237,7 +237,7 @@ class Trust(CertificateSource):
             serving.swap(found.pair, found.issuer)
 
     async def _publish(self, found: Certificates | None, configurations: list[Configuration]) -> bool:
-        """Write the authorities wherever they are not; whether every configuration has that of what is served."""
+        """Write missing authorities; returns whether every configuration trusts the served certificate."""
         wanted = self._wanted(found, in_any(configurations))
         if not wanted:
             return False
@@ -263,7 +263,7 @@ class Trust(CertificateSource):
         return trusted
 
     def _wanted(self, found: Certificates | None, present: Iterable[Certificate]) -> list[Certificate]:
-        """The Secret's authorities, that of what is served, and those there that somebody may need: other replicas."""
+        """The authorities to write: the Secret's, the served one's, and present ones that other replicas may need."""
         wanted = list(found.authorities) if found else []
         idle, now = self._unneeded.longer_than(self._terms.overlap), self._client.now()
         lasting = {one for one in present if one not in idle and one.not_valid_after_utc > now}
@@ -277,7 +277,7 @@ class Trust(CertificateSource):
         return wanted
 
     def _may_begin(self, present: frozenset[Certificate]) -> bool:
-        """Whether calls may come: every apiserver has heard of the authority, or knows none and can call nobody."""
+        """Whether to activate the webhooks: every apiserver knows the authority, or none can call anyway."""
         issuer = self._serving.issuer
         if issuer is None:
             return False
@@ -287,7 +287,7 @@ class Trust(CertificateSource):
         return self._first_install or old or issuer in self._present.longer_than(_HEARD_SECONDS)
 
     async def _account(self, found: Certificates | None) -> None:
-        """Say until when things last, and warn when nobody has renewed them in time."""
+        """Report the expirations, and warn when a certificate was not renewed in time."""
         now, serving = self._client.now(), self._serving
         self._valid = serving.valid(now)
         if serving.pair is None or found is None:

@@ -1,4 +1,4 @@
-"""AdmissionReview v1, decoded strictly and answered in the form that the apiserver wants."""
+"""AdmissionReview v1, decoded strictly and answered in the form that the apiserver expects."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class AdmissionCall(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What the apiserver asks, whatever it is about."""
+    """A request of the apiserver, whatever its object is."""
 
     uid: str
     kind: GroupVersionKind
@@ -79,7 +79,7 @@ class AdmissionCall(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class AdmissionRequest(AdmissionCall, frozen=True):
-    """What it asks about an object: `object` and `old_object` are left as they came."""
+    """A request about an object: `object` and `old_object` are left as raw JSON."""
 
     resource: GroupVersionResource = GroupVersionResource()
     object: msgspec.Raw = msgspec.Raw(b"null")
@@ -87,7 +87,7 @@ class AdmissionRequest(AdmissionCall, frozen=True):
 
 
 class PodRequest(AdmissionCall, frozen=True, kw_only=True):
-    """What it asks about a new pod that was read with the review."""
+    """A request about a new pod, decoded together with the review."""
 
     object: Pod
 

@@ -1,6 +1,7 @@
-"""Who holds the name that the PodGroup of a new workload would have: asked of the apiserver, by the controller's rule.
+"""The present owner of the PodGroup name that a new workload would use, by the controller's rule.
 
-What cannot be asked refuses nobody: the controller finds it later, and says `ForeignPodGroup`.
+It is read from the apiserver. Where it cannot be read nothing is refused: the controller finds it later, and reports
+`ForeignPodGroup`.
 """
 
 from __future__ import annotations
