@@ -47,7 +47,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[Client]:
 async def probe(client: Client, seconds: float) -> None:
     """Make one request. Any answer of an apiserver will do, even 403 or 503: the command deals with it.
 
-    A pod skips the probe: its apiserver may be restarting, nobody waits at a terminal, and every request has its own
+    A pod skips the probe: its apiserver may be restarting, no user waits at a terminal, and every request has its own
     retries. Raises NoClusterError.
     """
     if client.in_cluster:

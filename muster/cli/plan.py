@@ -265,7 +265,7 @@ def _refusals(findings: Iterable[Finding]) -> list[dict[str, str]]:
 
 
 def _not_managed(document: Document, why: str) -> dict[str, Any]:
-    """The entry of a document of which nobody knows more than its kind."""
+    """The entry of a document whose kind is unknown."""
     meta = document.manifest.get("metadata")
     named = {key: str(meta.get(key) or "")[:80] for key in ("namespace", "name")} if isinstance(meta, dict) else {}
     verdict = {
@@ -282,7 +282,7 @@ def _not_managed(document: Document, why: str) -> dict[str, Any]:
 
 
 def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[dict[str, Any]]:
-    """The entry of a Queue in which something is found; none of any other document."""
+    """The entry of a Queue with findings; none for any other document."""
     if document.kind != "Queue" or not known.queues:
         return []
     queue = convert(document.manifest, Queue)

@@ -83,7 +83,7 @@ class QueueAudit:
 
 
 def queue_faults(queue: Queue, tree: QueueTree, validation: Validation) -> Findings:
-    """What is found in a Queue by itself, among those of the tree."""
+    """The findings of a Queue from its manifest and the queue tree alone."""
     found = faults(queue, tree)
     return validation.refused(found), validation.warned(found)
 

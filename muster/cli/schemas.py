@@ -1,8 +1,8 @@
-"""Fields that the apiserver would drop: those that the schema of a kind does not know.
+"""Fields that the apiserver would drop, because the schema of the kind does not have them.
 
-The schema is that of a CustomResourceDefinition in the input, or what the apiserver publishes of a kind
-(`/openapi/v3/apis/GROUP/VERSION`, which everybody may read). kubectl asks the apiserver to look, a GitOps controller or
-a client of one's own often does not.
+The schema comes from a CustomResourceDefinition in the input, or from the apiserver (`/openapi/v3/apis/GROUP/VERSION`,
+which every user may read). kubectl asks the apiserver to validate fields; GitOps controllers and other clients often do
+not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Schemas"]
 JSON = Any
 _CRD = "CustomResourceDefinition"
 _REFERENCES = "#/components/schemas/"
-# What every object has, whatever its schema says.
+# The fields of every object, whatever its schema says.
 _OF_ALL = ("apiVersion", "kind", "metadata")
 _POLICY = ("spec", "runPolicy", "schedulingPolicy")
 _ANYTHING = "x-kubernetes-preserve-unknown-fields"
@@ -34,12 +34,12 @@ _ANYTHING = "x-kubernetes-preserve-unknown-fields"
 
 @dataclass(slots=True)
 class Schemas:
-    """What is known of the fields of each kind, by `apiVersion` and `kind`."""
+    """The known fields of each kind, by `apiVersion` and `kind`."""
 
     _known: dict[tuple[str, str], tuple[JSON, Mapping[str, JSON]]] = field(default_factory=dict)
 
     def learn_crd(self, document: Document) -> bool:
-        """Take in a CustomResourceDefinition; False for a document of any other kind."""
+        """Add the schemas of a CustomResourceDefinition; False for a document of any other kind."""
         if document.kind != _CRD or not document.api_version.startswith("apiextensions.k8s.io/"):
             return False
         spec = document.manifest.get("spec") or {}
@@ -51,7 +51,7 @@ class Schemas:
         return True
 
     def learn_published(self, api_version: str, kind: str, openapi: JSON) -> None:
-        """Take in what the apiserver publishes of a group's version; what a document of the input said goes before."""
+        """Add the schema that the apiserver publishes for a group and version; schemas of the input take precedence."""
         group, _, version = api_version.rpartition("/")
         wanted = {"group": group, "version": version, "kind": kind}
         schemas = (openapi.get("components") or {}).get("schemas") or {}
@@ -60,9 +60,9 @@ class Schemas:
                 self._known.setdefault((api_version, kind), (schema, schemas))
 
     def dropped(self, document: Document) -> Iterator[Finding]:
-        """The fields of an object that its schema does not know.
+        """The fields of an object that its schema does not have.
 
-        Where nobody knows the schema, only of what muster reads itself: of the operators' scheduling policy all fields.
+        Without a schema, only the unknown fields of `schedulingPolicy`, all fields of which muster knows.
         """
         known = self._known.get((document.api_version, document.kind))
         if known is None:
@@ -87,14 +87,14 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
     for name in found:
         if name not in known:
             path = ".".join((*_POLICY, str(name)))
-            words = f"nobody reads such a field ({', '.join(known)}){did_you_mean(str(name), known)}"
+            words = f"unknown field (known: {', '.join(known)}){did_you_mean(str(name), known)}"
             yield Finding(Reason.MISSPELLED, path, f"{path}: {words}")
 
 
 def _unknown(
     value: JSON, schema: JSON, references: Mapping[str, JSON], path: str
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The path and the name of each unknown field, and the names that stand where it does."""
+    """The path and the name of each unknown field, and the known names beside it."""
     schema = _resolved(schema, references)
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -116,7 +116,7 @@ def _unknown(
 
 
 def _resolved(schema: JSON, references: Mapping[str, JSON]) -> JSON:
-    """The schema that stands behind a reference, which the apiserver writes alone or as the only one of `allOf`."""
+    """The schema of a reference, which the apiserver writes alone or as the only item of `allOf`."""
     for _ in range(2):
         wrapped: list[JSON] = schema.get("allOf") or []
         if len(wrapped) == 1 and "properties" not in schema:

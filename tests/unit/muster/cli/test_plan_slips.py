@@ -40,16 +40,16 @@ def test_input_without_any_object_is_an_error(command: Command, text: str) -> No
 @pytest.mark.parametrize(
     ("version", "kind", "why"),
     [
-        ("ray.io/v1", "Raycluster", 'nobody knows the kind "ray.io/v1 Raycluster"; did you mean ray.io/v1 RayCluster?'),
-        ("ray.io/v1", "RayJobs", 'nobody knows the kind "ray.io/v1 RayJobs"; did you mean ray.io/v1 RayJob?'),
-        ("rayio/v1", "RayCluster", 'nobody knows the kind "rayio/v1 RayCluster"; did you mean ray.io/v1 RayCluster?'),
+        ("ray.io/v1", "Raycluster", 'unknown kind "ray.io/v1 Raycluster"; did you mean ray.io/v1 RayCluster?'),
+        ("ray.io/v1", "RayJobs", 'unknown kind "ray.io/v1 RayJobs"; did you mean ray.io/v1 RayJob?'),
+        ("rayio/v1", "RayCluster", 'unknown kind "rayio/v1 RayCluster"; did you mean ray.io/v1 RayCluster?'),
         (
             "kubeflow.org/v1",
             "PytorchJob",
-            'nobody knows the kind "kubeflow.org/v1 PytorchJob"; did you mean kubeflow.org/v1 PyTorchJob?',
+            'unknown kind "kubeflow.org/v1 PytorchJob"; did you mean kubeflow.org/v1 PyTorchJob?',
         ),
-        ("ray.io/v2", "RayCluster", 'muster knows RayCluster of ray.io in v1 and v1alpha1, and not in "v2"'),
-        ("batch/v1beta1", "Job", 'muster knows Job of batch in v1, and not in "v1beta1"'),
+        ("ray.io/v2", "RayCluster", 'muster supports RayCluster of ray.io in v1 and v1alpha1, not in "v2"'),
+        ("batch/v1beta1", "Job", 'muster supports Job of batch in v1, not in "v1beta1"'),
     ],
 )
 def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
@@ -128,7 +128,7 @@ def test_strict_lets_pass_what_is_managed_and_well_written_and_a_refusal_goes_be
 def test_the_fields_of_a_scheduling_policy_are_known_without_a_schema(command: Command, name: str, meant: str) -> None:
     (warning,) = only(command.plan(document(pytorch_job(policy={"queue": "q", name: 2}))))["warnings"]
     assert warning == (
-        f"spec.runPolicy.schedulingPolicy.{name}: nobody reads such a field (queue, priorityClass, minAvailable, "
+        f"spec.runPolicy.schedulingPolicy.{name}: unknown field (known: queue, priorityClass, minAvailable, "
         f"minResources, scheduleTimeoutSeconds){meant}"
     )
 
