@@ -82,47 +82,49 @@ class About:
     cure: str
 
 
-_PODS_REFUSED = "The workload is taken, for the class may come later; until then the apiserver refuses its pods."
+_PODS_REFUSED = (
+    "muster accepts the workload, because the class may come later; until then the apiserver refuses its pods."
+)
 
 ABOUT: Mapping[Reason, About] = {
     Reason.INVALID: About(
         Severity.DENY,
-        "A number, a name or an amount with which no gang can be made: below 0, above the pods that there are, no "
-        "quantity, no name. Pods of such a workload are not created either, whatever the mode.",
+        "A number, a name or an amount that makes no gang: below 0, above the number of pods, not a quantity, not a "
+        "name. Pods of such a workload are not created either, whatever the mode.",
         "Correct the field that the line names.",
     ),
     Reason.QUEUE_NOT_FOUND: About(
         Severity.DENY,
-        "The queue does not exist, or its namespace may not use it. PodGroups, and pods that name a queue themselves, "
-        "are refused for it whatever is configured: nothing would hold them until it is there.",
-        "Name another queue, create it first, or ask whoever keeps it to open it to the namespace. Where GitOps "
-        "applies Queues after their users, set this reason to `warn`: the gang waits until its queue is there.",
+        "The queue does not exist, or the namespace may not use it. muster always refuses PodGroups, and pods that "
+        "name such a queue themselves: nothing would hold them until the queue exists.",
+        "Name another queue, create it first, or ask its administrator to open it to the namespace. Where GitOps "
+        "applies Queues after their users, set this reason to `warn`: the gang waits until its queue exists.",
     ),
     Reason.QUEUE_CLOSED: About(
         Severity.DENY,
-        "The queue was closed (`vcctl queue operate --action close`), or is being closed.",
-        "Use another queue, or have this one opened.",
+        "The queue is closed (`vcctl queue operate --action close`), or is closing.",
+        "Use another queue, or ask its administrator to open it.",
     ),
     Reason.QUEUE_NOT_LEAF: About(
         Severity.DENY,
-        "Queues stand below this one. Under Volcano's capacity plugin a gang there stops the scheduling of the whole "
-        "cluster.",
+        "The queue has queues below it. With Volcano's capacity plugin a gang in it stops the scheduling of the whole"
+        " cluster.",
         "Name one of the queues below it.",
     ),
     Reason.EXCEEDS_CAPABILITY: About(
         Severity.DENY,
-        "What the gang cannot start without is more than its queue, or one above it, may ever hold.",
-        "Lower the replicas or the requests, use a larger queue, or have its capability raised.",
+        "The minimum of the gang is more than its queue, or one above it, can ever hold.",
+        "Lower the replicas or the requests, use a larger queue, or ask its administrator to raise its capability.",
     ),
     Reason.EXCEEDS_RESOURCE_QUOTA: About(
         Severity.DENY,
-        "A ResourceQuota of the namespace never holds all pods that the gang cannot start without: pods are charged "
-        "while they wait, too, and the last of them would never be made.",
-        "Lower the replicas or what the pods ask for, or have the quota raised first.",
+        "A ResourceQuota of the namespace is too small for the minimum of the gang: waiting pods count against the "
+        "quota too, and the last of them would never be created.",
+        "Lower the replicas or the requests of the pods, or ask an administrator to raise the quota first.",
     ),
     Reason.POD_GROUP_TAKEN: About(
         Severity.DENY,
-        "Another workload, or a gang of plain pods, lives and has the PodGroup of that name. Two gangs cannot share "
+        "Another workload, or a gang of plain pods, exists and has the PodGroup of that name. Two gangs cannot share "
         "one, and this workload would not start before the other is gone.",
         "Give the workload another name, or delete the other one first.",
     ),
@@ -133,23 +135,23 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.TRAINING_RUNTIME_NOT_FOUND: About(
         Severity.DENY,
-        "The runtime of a TrainJob is not there, so that nobody can count its pods. Of a TrainJob that says nothing of "
-        "gang scheduling itself it is a warning, whatever is configured.",
+        "The runtime of a TrainJob does not exist, so muster cannot count its pods. For a TrainJob that does not ask "
+        "for gang scheduling itself it is always a warning.",
         "Create the runtime before the TrainJob.",
     ),
     Reason.QUEUE_HIERARCHY: About(
         Severity.DENY,
-        "A Queue that has no sound place in the tree: its parent is missing, is below it, or holds PodGroups itself; "
-        "or it promises or allows more than the queues above it have. For some of these Volcano's capacity plugin "
-        "stops the scheduling of the whole cluster.",
-        "Correct the field that the line names; move PodGroups out of a queue before others are put below it.",
+        "A Queue has no valid place in the tree: its parent is missing, is below it, or holds PodGroups itself; or "
+        "its guarantee or capability is more than the queues above it have. For some of these faults Volcano's "
+        "capacity plugin stops the scheduling of the whole cluster.",
+        "Correct the field that the line names; move PodGroups out of a queue before you create queues below it.",
     ),
     Reason.CAPABILITY_LOWERED: About(
         Severity.WARN,
-        "A Queue's capability is set below what its pods hold now, or below what single gangs need that wait there or "
-        "in a queue below it. "
-        "What runs goes on; nothing new starts until less is held, and those gangs wait until it is raised again.",
-        "Raise it again, or have the gangs made smaller or moved.",
+        "A Queue's new capability is below its present usage, or below the needs of single gangs that wait in it or "
+        "in a queue below it. Running gangs keep running; no new gang starts until the usage has fallen, and the "
+        "waiting gangs wait until the capability is raised again.",
+        "Raise it again, or ask the owners to shrink or move the gangs.",
     ),
     Reason.UNKNOWN_RUNTIME_CLASS: About(
         Severity.WARN,
@@ -158,80 +160,80 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.OVERHEAD_MISMATCH: About(
         Severity.WARN,
-        "A template writes an overhead that is not its RuntimeClass's; the apiserver refuses such pods.",
+        "A template has another overhead than its RuntimeClass; the apiserver refuses such pods.",
         "Leave the overhead to the RuntimeClass.",
     ),
     Reason.MANAGED_BY_KUEUE: About(
         Severity.WARN,
-        "The label `kueue.x-k8s.io/queue-name` gives the workload to Kueue, and something beside it to muster. Both "
-        "hold it back, each by a queue of its own, and it starts when both let it go.",
-        "Take one of the two out.",
+        "The label `kueue.x-k8s.io/queue-name` gives the workload to Kueue, and another label or field to muster. "
+        "Both hold it, each by a queue of its own, and it starts when both admit it.",
+        "Remove one of the two.",
     ),
     Reason.TIME_LIMIT_WHILE_WAITING: About(
         Severity.WARN,
-        "The operator counts this time from the making of the workload, also while its gang waits for room. When it is "
-        "over the workload fails, whether it has run or not.",
-        "Allow for the wait in the number, or leave it out.",
+        "The operator counts this time from the creation of the workload, also while its gang waits for quota. When "
+        "it is over the workload fails, whether it has run or not.",
+        "Add the wait to the number, or leave it out.",
     ),
     Reason.QUEUE_NEARLY_FULL: About(
         Severity.WARN,
-        "The queue, or one above it, could hold the gang, but not beside what Volcano says its pods hold now "
-        "(`status.allocated`, which lags by moments). Said of new workloads only, and only of queues that are open to "
-        "all namespaces, with all above and below them: whoever asks the webhook itself would learn what others use.",
-        "Wait: events and `muster explain` tell the position. `muster queues` shows who holds the room.",
+        "The queue, or one above it, could hold the gang, but not beside its present pods (Volcano's "
+        "`status.allocated`, which lags by moments). Only new workloads get this warning, and only for queues that "
+        "are open to all namespaces, with all queues above and below them: a client that calls the webhook directly "
+        "could otherwise learn the usage of others.",
+        "Wait: events and `muster explain` show the position. `muster queues` shows which gangs use the quota.",
     ),
     Reason.NO_ROOM_TO_UPGRADE: About(
         Severity.WARN,
-        "While a RayService is upgraded two clusters of its size run beside each other. Its queue holds one of them "
-        "only, so that the new one waits, and the old one serves on.",
+        "During an upgrade of a RayService two clusters of its size run side by side. Its queue can hold only one of "
+        "them, so the new cluster waits, and the old one keeps serving.",
         "Raise the capability, or set `spec.upgradeStrategy.type: None` and recreate the service.",
     ),
     Reason.MIN_AVAILABLE_TOO_LOW: About(
         Severity.WARN,
-        "The gang starts with `minAvailable` pods, but the job says itself that it needs more: without an "
-        "`elasticPolicy` the Training operator tells every pod to expect all replicas. Those that run hold their room "
-        "and do nothing.",
-        "Leave `minAvailable` out, or say in `elasticPolicy.minReplicas` with how many workers the job can go on. In "
-        "Volcano's Job raise it to the sum of the tasks' own, which count for nothing below that.",
+        "The gang starts with `minAvailable` pods, but the job itself needs more: without an `elasticPolicy` the "
+        "Training operator tells every pod to expect all replicas. The running pods use quota and do nothing.",
+        "Leave `minAvailable` out, or set `elasticPolicy.minReplicas` to the number of workers that the job needs. In"
+        " Volcano's Job raise it to the sum of the tasks' own minimums, which Volcano ignores below that.",
     ),
     Reason.UNKNOWN_SCHEDULER: About(
         Severity.WARN,
-        "The label names a scheduler that muster is not configured for: perhaps another's, perhaps a slip. muster "
-        "leaves the workload alone.",
-        "Write `volcano`, or nothing; where another scheduler is meant all is well.",
+        "The label names a scheduler that muster is not configured for: perhaps another program's, perhaps a typo. "
+        "muster leaves the workload alone.",
+        "Write `volcano`, or nothing; where you mean another scheduler, ignore the warning.",
     ),
     Reason.MISSPELLED: About(
         Severity.WARN,
-        "A label, an annotation or a replica type that nothing reads, and that is nearly one that muster or the "
-        "operator reads; or one that stands where it is not read. It counts for nothing.",
-        "Write it as the line says. Where it is meant for another program all is well.",
+        "A label, an annotation or a replica type that nothing reads, and that resembles one that muster or the "
+        "operator reads; or one in a place where nothing reads it. It has no effect.",
+        "Write it as the line says. Where it is for another program, ignore the warning.",
     ),
     Reason.VALUE_IGNORED: About(
         Severity.WARN,
-        "A label or annotation of muster's has a value that it cannot read; it counts for nothing.",
-        "Write one of the values that the line names, or take it out.",
+        "A label or annotation of muster has a value that muster cannot read; it has no effect.",
+        "Write one of the values that the line names, or remove it.",
     ),
     Reason.SCHEDULE_TIMEOUT_IGNORED: About(
         Severity.WARN,
-        "The scheduler has no such timeout; the gang waits for as long as it must.",
-        "Leave it out. `muster.dev/requeue-after` gives a place back on which a gang cannot start.",
+        "The scheduler has no such timeout; the gang waits without a limit.",
+        "Leave it out. `muster.dev/requeue-after` requeues an admitted gang that cannot start.",
     ),
     Reason.BOUND_TO_POD_GROUP: About(
         Severity.WARN,
-        "The templates name a PodGroup themselves. muster leaves the pods to it, holds none of them and makes no "
-        "PodGroup of its own.",
-        "Take the binding out of the templates to have muster manage the gang.",
+        "The templates name a PodGroup themselves. muster leaves the pods to it, holds none of them and creates no "
+        "PodGroup.",
+        "Remove the binding from the templates to let muster manage the gang.",
     ),
     Reason.FIELD_DROPPED: About(
         Severity.WARN,
-        "The CRD that is installed does not know the field, and the apiserver drops it.",
+        "The installed CRD does not have the field, and the apiserver drops it.",
         "Use the version, or the field, that the line names.",
     ),
     Reason.POD_LEVEL_RESOURCES: About(
         Severity.WARN,
-        "Volcano 1.14 counts containers only: what a pod asks for as a whole (`spec.resources`) is nothing to it, and "
-        "a node may be given more than it has. muster counts it.",
-        "Ask for it in the containers.",
+        "Volcano 1.14 counts containers only: it ignores pod-level requests (`spec.resources`), and may place more on"
+        " a node than it has. muster counts them.",
+        "Write the requests in the containers.",
     ),
     Reason.RESOURCE_CLAIMS: About(
         Severity.WARN,
@@ -242,29 +244,29 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.REQUESTS_MISSING: About(
         Severity.WARN,
-        "Pods that request nothing take no room of their queue, however many there are; the same for cpu or memory "
-        "alone, where their queue limits that.",
+        "Pods without requests use no quota of their queue, however many there are; the same for cpu or memory alone,"
+        " where their queue limits it.",
         "Give their containers requests, or a LimitRange to the namespace.",
     ),
     Reason.CAPABILITY_OF_ZERO: About(
         Severity.WARN,
-        "Volcano takes a capability of 0 for no limit, where many mean none.",
-        "Whoever keeps the queue leaves the resource out, or gives it another queue.",
+        "For Volcano a capability of 0 means no limit, where many users mean none of the resource.",
+        "The queue's administrator leaves the resource out, or moves it to another queue.",
     ),
     Reason.GROWS_BEYOND_CAPABILITY: About(
         Severity.WARN,
-        "An autoscaler may ask for more pods than the queue can ever hold; those beyond it wait, gated.",
+        "An autoscaler may create more pods than the queue can ever hold; pods beyond that wait, gated.",
         "Lower `maxReplicas`, or raise the capability.",
     ),
     Reason.ELASTIC_WAITS_FOR_ALL: About(
         Severity.WARN,
         "The job could go on with fewer workers, but its gang waits for all of them.",
-        "Say `minAvailable` to start with fewer pods.",
+        "Set `minAvailable` to start with fewer pods.",
     ),
     Reason.FOLLOWERS_COME_LATER: About(
         Severity.WARN,
-        "JobSet places each Job alone in a topology domain, and refuses all of its pods but the first until that has a "
-        "node. The first ones start together, when the queue has room for all.",
+        "JobSet places each Job alone in a topology domain, and refuses all of its pods but the first until the first "
+        "has a node. The first pods start together, when the queue has room for all.",
         "Nothing, where domains are as large as a Job. Else label the nodes and say "
         "`alpha.jobset.sigs.k8s.io/node-selector`, with which all pods are made at once.",
     ),
@@ -275,8 +277,8 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.POD_LEFT_ALONE: About(
         Severity.WARN,
-        "A pod of a gang names another scheduler than its gang: somebody's choice, or another webhook's. muster does "
-        "not touch it.",
+        "A pod of a gang names another scheduler than its gang, by its template or by another webhook. muster does "
+        "not change it.",
         "Leave `schedulerName` out of the template, or name the scheduler in the workload's label.",
     ),
 }

@@ -41,19 +41,19 @@ _HEAD = """\
 
 # Refusals and warnings
 
-What muster answers to `kubectl apply`. A line says the field, what was found, the rule, and what to do. A refusal holds
-several, one for each thing that is wrong; `details.causes` of the Status has them one by one with `reason`, `field` and
-`message`, and the Status's own `reason` is the first one's. Reasons are stable: programs may rely on them, and
-`muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
+This page lists muster's answers to `kubectl apply`. A line names the field, what is wrong with it, the rule, and what
+to do. A refusal has several lines, one for each fault; `details.causes` of the Status lists them one by one with
+`reason`, `field` and `message`, and the Status's own `reason` is the first one's. Reasons are stable: programs may
+rely on them, and `muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
 
-Of an object that is changed only what is new is refused: what was wrong before, and has not got worse, is warned of, so
-that it can be put right in steps. Changes of status, finalizers and annotations (but for muster's on Queues) are not
-looked at, nor is what is being deleted. Whether a reason refuses or warns is set by the chart's values `validation` and
-`validationReasons` ([operations.md](operations.md#how-strict-admission-is)); the headings here say what they do as
-installed.
+When an object changes, muster refuses only new faults: for an old fault that has not got worse it warns, so that you
+can correct the object in steps. muster does not check changes of status, finalizers and annotations (but for its own
+on Queues), and no object that is being deleted. The chart's values `validation` and `validationReasons` decide whether
+a reason refuses or warns ([operations.md](operations.md#how-strict-admission-is)); the headings here show the
+defaults.
 
-kubectl shows warnings as they come, the gravest first. The apiserver passes on 4096 characters of warnings; where there
-are more, each is cut at 256.
+kubectl shows warnings as they come, the gravest first. The apiserver passes on 4096 characters of warnings; where
+there are more, each is cut at 256.
 """
 
 _WIDTH = 120

@@ -57,9 +57,9 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "waits, up to «a minute», so the", _OPERATORS),
     Elsewhere(_OPERATIONS, "never more than «1000 seconds»", _OPERATORS),
     Elsewhere("docs/queues.md", "that went on, once «a second»,", "Volcano's period"),
-    Elsewhere(_IMAGE, "The first time takes about «a minute»", _BUILD),
+    Elsewhere(_IMAGE, "build takes about «a minute», later builds", _BUILD),
     Elsewhere(_IMAGE, "less than «90 MB» unpacked, about «26 MB» packed", _IMAGE_SIZE),
     Elsewhere(_IMAGE, "only the last, of less than «1 MB»", _IMAGE_SIZE),
     Elsewhere(_IMAGE, "was ready «0.5 seconds» after", _BENCH),
-    Elsewhere(_IMAGE, "either used «0.8 seconds»", _BENCH),
+    Elsewhere(_IMAGE, "each process used «0.8 seconds» of a", _BENCH),
 )
