@@ -110,6 +110,9 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="manifest file, directory of manifests, or - for standard input; can be repeated",
     )
     parser.add_argument("-o", "--output", choices=["table", "wide", "yaml", "json", "junit"], default="table")
+    parser.add_argument(
+        "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
+    )
     parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
     _installed(parser)
     parser.add_argument(

@@ -12,13 +12,21 @@ from muster.cli.hints import rendering_hint, source_hint
 from muster.cli.parsing import InputError, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Document", "InputError", "read_manifests"]
+__all__ = ["Document", "InputError", "place", "read_manifests"]
 
 Failed = Callable[[InputError], None]
 """What happens to an error: it is raised or collected."""
 
+_WITHOUT_NAMESPACE = {
+    "ClusterTrainingRuntime",
+    "CustomResourceDefinition",
+    "Namespace",
+    "PriorityClass",
+    "Queue",
+    "RuntimeClass",
+}
 _SUFFIXES = (".yaml", ".yml", ".json")
 # In bytes: well above the limit of the apiserver for one object, and small enough to read into memory.
 _LARGEST_FILE = 64 * 2**20
@@ -57,6 +65,14 @@ def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> lis
             for where, value in _parsed(source, text, failed):
                 documents += _objects(where, value, failed)
     return documents
+
+
+def place(documents: Iterable[Document], namespace: str) -> None:
+    """Put the objects that name no namespace into this one, but for those that have none, such as Queues."""
+    for document in documents:
+        meta = document.manifest.setdefault("metadata", {})
+        if document.kind not in _WITHOUT_NAMESPACE and isinstance(meta, dict) and not meta.get("namespace"):
+            meta["namespace"] = namespace
 
 
 def _raise(error: InputError) -> None:

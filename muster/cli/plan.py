@@ -10,7 +10,7 @@ import jsonpatch
 import msgspec
 
 from muster.cli.known import PlanContext
-from muster.cli.manifests import Document, InputError, read_manifests
+from muster.cli.manifests import Document, InputError, place, read_manifests
 from muster.cli.near_kinds import near_kind
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.queue_audit import queue_faults
@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
             # As kubectl says it, and with its exit code.
             _note("no objects passed to plan")
             return _REFUSED
+        if arguments.namespace:
+            place(documents, arguments.namespace)
         defaults = Defaults(
             queue=arguments.default_queue,
             schedulers=frozenset(SCHEDULERS),

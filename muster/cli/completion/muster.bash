@@ -7,7 +7,7 @@
 
 _shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor completion version)
 
-_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output --patches --default-queue --gate --dra --strict --cluster --kubeconfig --context --connect-timeout)
+_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --gate --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --gate --bound)

@@ -62,6 +62,7 @@ complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' 
 complete -c muster -n '_shtab_muster_using plan' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using plan' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'manifest file, directory of manifests, or - for standard input; can be repeated'
 complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table wide yaml json junit" -d output
+complete -c muster -n '_shtab_muster_using plan' -s n -l namespace -x -d 'namespace of the objects that name none; default: "default"'
 complete -c muster -n '_shtab_muster_using plan' -l patches -d 'also show the patches of the pods in the table'
 complete -c muster -n '_shtab_muster_using plan' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using plan' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'

@@ -93,6 +93,7 @@ _shtab_muster_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-f,--filename}"[manifest file, directory of manifests, or - for standard input\; can be repeated]:FILE:_files"
   {-o,--output}"[output]:output:(table wide yaml json junit)"
+  {-n,--namespace}"[namespace of the objects that name none\; default\: \"default\"]:namespace:"
   "--patches[also show the patches of the pods in the table]"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"

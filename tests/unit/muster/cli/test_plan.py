@@ -180,6 +180,17 @@ def test_the_last_line_is_the_sum(command: Command) -> None:
         assert last == "3 objects: 1 allowed, 1 refused, 1 not managed, 1 could not be read"
 
 
+def test_objects_without_a_namespace_go_to_the_one_that_is_given(command: Command) -> None:
+    """With the LimitRange that applies there; a Queue has no namespace."""
+    limits = (
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Container, default: {x: 1}}]}\n"
+    )
+    own = ray("own").replace("name: own,", "name: own, namespace: other,")
+    said = command.plan(queue(), limits, ray(), own, options=["-n", "team"])
+    found = [(entry["workload"]["namespace"], "x" in entry["roles"][0]["requests"]) for entry in said.entries]
+    assert found == [("team", True), ("other", False)]
+
+
 def test_patches_are_shown_on_demand(command: Command) -> None:
     assert "patch of a headgroup pod" not in command.plan(ray(), output="table").out
     assert "patch of a headgroup pod" in command.plan(ray(), output="table", options=["--patches"]).out
