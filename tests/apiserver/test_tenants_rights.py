@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from hack.testbed import wait_for
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.grants import bind, user
+from tests.support.cluster.helm_release import CHART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +74,34 @@ def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Api, owned: str,
     ours = calls.done("GET", f"{RBAC}/clusterroles?labelSelector=app.kubernetes.io/name=muster")["items"]
     assert [item["metadata"]["name"] for item in ours] == ["muster-controller", "muster-release", "muster-webhook"]
     assert not [key for item in ours for key in item["metadata"]["labels"] if "aggregate-to" in key]
+
+
+def test_with_the_reader_role_whoever_may_view_a_namespace_reads_its_podgroups_and_workloads(
+    bare: Testbed, calls: Api, owned: str
+) -> None:
+    """By aggregation of the real controller manager; not in other namespaces, and no writes."""
+    text = bare.helm(
+        *("template", "muster", str(CHART), "--namespace=muster-system", "--show-only=templates/rbac-reader.yaml"),
+        *("--set=image.repository=r", "--set=readerRole=true"),
+    ).stdout
+    viewer, role = "viewer-of-the-namespace", yaml.safe_load(text)
+    bind(calls, "viewer", "view", user(viewer), namespace=owned)
+    groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
+    clusters = "/apis/ray.io/v1/namespaces/{}/rayclusters"
+
+    def sees(path: str) -> bool:
+        return calls("GET", path.format(owned), user=viewer).ok
+
+    assert not sees(groups)
+    calls.done("POST", f"{RBAC}/clusterroles", role)
+    try:
+        for path in (groups, clusters):
+            wait_for("the role to be aggregated", partial(sees, path), PATIENCE)
+            assert calls("GET", path.format("default"), user=viewer).status == FORBIDDEN
+            assert calls("POST", path.format(owned), {}, user=viewer).status == FORBIDDEN
+    finally:
+        calls.done("DELETE", f"{RBAC}/clusterroles/{role['metadata']['name']}")
+    wait_for("the role to be taken back", lambda: not sees(groups), PATIENCE)
 
 
 @pytest.mark.parametrize("path", ["secrets", "secrets/muster-webhook-tls", "pods", "leases"])

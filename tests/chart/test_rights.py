@@ -128,3 +128,12 @@ def test_rights_go_to_the_processs_own_service_account(default: Rendered, proces
         assert binding["subjects"] == [subject]
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role, process)
     assert default.one("Deployment", process)["spec"]["template"]["spec"]["serviceAccountName"] == process
+
+
+def test_the_role_for_tenants_reads_and_is_there_only_where_it_is_asked_for(render: Render, default: Rendered) -> None:
+    assert "ClusterRole/muster-reader" not in default.names()
+    role = render("readerRole=true").one("ClusterRole", "muster-reader")
+    assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    groups = {group for rule in role["rules"] for group in rule["apiGroups"]}
+    assert groups == {"scheduling.volcano.sh", *(kind.group for kind in GANG_KINDS if kind.owns_pod_group)}
