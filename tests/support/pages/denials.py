@@ -42,9 +42,11 @@ _HEAD = """\
 # Refusals and warnings
 
 This page lists muster's answers to `kubectl apply`. A line names the field, what is wrong with it, the rule, and what
-to do. A refusal has several lines, one for each fault; `details.causes` of the Status lists them one by one with
-`reason`, `field` and `message`, and the Status's own `reason` is the first one's. Reasons are stable: programs may
-rely on them, and `muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
+to do. A refusal has a line for each rule that refuses: queue, quota, priority class. Of fields with which no gang can
+be made (`Invalid`) it names the first, and beside it what is wrong with the names of queue and class; `muster plan`
+does the same. `details.causes` of the Status lists the lines one by one with `reason`, `field` and `message`, and the
+Status's own `reason` is the first one's. Reasons are stable: programs may rely on them, and
+`muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
 
 When an object changes, muster refuses only new faults: for an old fault that has not got worse it warns, so that you
 can correct the object in steps. muster does not check changes of status, finalizers and annotations (but for its own
