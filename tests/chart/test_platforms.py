@@ -143,3 +143,22 @@ def test_the_values_of_the_page_are_taken_and_change_what_is_rendered(
 
 def test_the_page_shows_values_for_each_platform() -> None:
     assert len(BLOCKS) == len(re.findall(r"^## ", _PAGE, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (
+            "certManager.enabled=true,podMonitor.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,"
+            "grafanaDashboard.enabled=true,networkPolicy.enabled=true,readerRole=true,"
+            "controller.serviceAccount.annotations.own=kept"
+        ),
+        "webhook.failurePolicy=Ignore",
+    ],
+)
+def test_annotations_of_ones_own_are_on_every_object_beside_musters(render: Render, values: str) -> None:
+    before, after = render(values), render(f"{values},commonAnnotations.team=ml")
+    assert before.names() == after.names()
+    for old, new in zip(before.documents, after.documents, strict=True):
+        annotations = old["metadata"].get("annotations") or {}
+        assert new["metadata"]["annotations"] == {**annotations, "team": "ml"}

@@ -194,9 +194,12 @@ matchExpressions:
 
 {{/* Asks cert-manager's cainjector to write the caBundles. */}}
 {{- define "muster.injectedAuthority" -}}
+{{- $own := dict -}}
 {{- if .Values.certManager.enabled -}}
-annotations:
-  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "muster.fullname" . }}-webhook
+{{- $_ := set $own "cert-manager.io/inject-ca-from" (printf "%s/%s-webhook" .Release.Namespace (include "muster.fullname" .)) -}}
+{{- end -}}
+{{- with merge $own .Values.commonAnnotations -}}
+annotations: {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- end -}}
 
