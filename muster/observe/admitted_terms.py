@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["AdmittedTerms", "admitted_for", "carried", "granted", "terms_of", "with_need"]
 
-# All annotations of an object may have 256 KiB together; a workload of thousands of roles is believed in its spec.
+# All annotations of an object may have 256 KiB together; for a workload of thousands of roles its spec counts.
 _LONGEST = 16_384
 
 
 class AdmittedTerms(PodGroupSpec, frozen=True):
-    """What was said in a PodGroup's spec, and what the gang `needs` where its pods ask for more than that."""
+    """What muster wrote into a PodGroup's spec, and what the gang `needs` where its pods request more."""
 
     needs: ResourceList = msgspec.field(default_factory=dict)
 
 
 class _Written(LocalObject, frozen=True, omit_defaults=True):
-    """The part of it that stays while the gang is admitted; names are the spec's own, but for `needs`."""
+    """The part that stays while the gang is admitted; all names but `needs` are the spec's own."""
 
     min_member: int = 0
     min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
@@ -42,14 +42,14 @@ class _Written(LocalObject, frozen=True, omit_defaults=True):
 
 
 def with_need(spec: PodGroupSpec, need: Resources) -> AdmittedTerms:
-    """The terms of a gang that is admitted now, and needs so much."""
+    """The terms of a gang that is admitted now and needs these resources."""
     said = _claim(spec.min_resources)
     more = any(amount > said.get(name, ZERO) for name, amount in need.items())
     return _terms(spec, as_text(need) if more else {})
 
 
 def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
-    """The terms of an admitted gang of which this is said by now: what it needs beyond that goes on to count.
+    """The terms of an admitted gang whose PodGroup has this spec by now; what it needs beyond the spec still counts.
 
     Of fewer pods it needs less beyond it, in proportion.
     """
@@ -65,12 +65,12 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
 
 
 def granted(said: PodGroupSpec) -> Resources:
-    """What a gang was admitted for: what it said that it needs, or what its pods really asked for."""
+    """What a gang was admitted for: what its workload declares, or what its pods request."""
     return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
 
 
 def _beyond(whole: Resources, part: Resources) -> Resources:
-    """What there is more of in the whole than in the part."""
+    """By how much the whole exceeds the part."""
     return {name: amount for name, amount in minus(whole, part).items() if amount.nano}
 
 

@@ -33,7 +33,7 @@ class _Anything(LocalObject, frozen=True):
 
 
 async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
-    """Whether the workload is there that the PodGroup was made for, or, where nobody owns it, a living plain pod.
+    """Whether the workload for which the PodGroup was made exists, or, where nobody owns it, a living plain pod.
 
     The read of a workload may take `deadline` seconds. Of plain pods only the `first` so many are looked at, 0 for all.
     Raises ApiError, and InvalidObjectError for what is no object.

@@ -1,4 +1,4 @@
-"""The intent of a gang while its pods are held: what its owner asked for last stands until they are gone.
+"""The intent of a gang while its pods are held: the owner's last request stands until the held pods are gone.
 
 Otherwise removing a label, or creating one pod without muster, would open the gates of a whole gang in a full queue.
 """

@@ -1,4 +1,4 @@
-"""A gang as one that waits: in which queue, since when, how urgently, and for how much. Pure functions of a view."""
+"""A waiting gang: in which queue, since when, how urgently, and for how much it waits. Pure functions of a view."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ __all__ = [
 
 
 def queue_held(view: View) -> str:
-    """Where what is there of the gang is, or would be, whatever its workload says by now; "" where nothing is."""
+    """The queue of the gang's existing pods and PodGroup, whatever its workload says by now; "" where none exist."""
     if view.pod_group is not None:
         return view.pod_group.spec.queue or "default"
     return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
 
 
 def priority_held(view: View, context: EntryContext) -> int:
-    """The priority of what is there of a gang, by its PodGroup: Volcano goes by that when it preempts."""
+    """The priority of the gang's existing pods, by its PodGroup: Volcano preempts by the PodGroup's priority."""
     return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", context.priorities)
 
 
 def waiting_since(view: View, requeued_at: str = "") -> str:
-    """Since when the gang counts as waiting: one that gave its place back is behind those that waited meanwhile."""
+    """Since when the gang counts as waiting: a requeued gang is behind the gangs that waited meanwhile."""
     created = view.decoded.metadata.creation_timestamp if view.decoded else ""
     return max(view.above.since or created, requeued_at)
 
@@ -54,7 +54,7 @@ def passed_since(view: View, mark: Mark, queue: str) -> str:
 
 
 def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
-    """The gang as one that waits.
+    """The gang as a candidate for admission.
 
     It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them.
     """

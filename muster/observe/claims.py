@@ -1,4 +1,4 @@
-"""What a gang holds of its queue: by what was granted to it at admission, and by the pods that are there of it.
+"""What a gang holds of its queue: by what was granted to it at admission, and by its existing pods.
 
 Pure functions of a view; `muster.observe.ledger_entry` enters what they give into the ledger.
 """
@@ -36,7 +36,7 @@ class Grant:
     claim: Resources
     priority_class: str
     roles: tuple[Role, ...]
-    """Its roles with the minimums for which it was admitted: more is growth, and growth needs room."""
+    """Its roles with the minimums for which it was admitted; more is growth, and growth needs free quota."""
     outgrown: bool = False
     """Whether its templates ask for more by now."""
 
@@ -56,7 +56,7 @@ def grant_of(view: View, *, unmarked: bool) -> tuple[Grant, Wanted | None]:
 
 
 def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:
-    """The grant by what muster `said` in the PodGroup, or by the workload where it has said nothing yet."""
+    """The grant that muster wrote into the PodGroup (`said`), or the workload's own where muster wrote none yet."""
     gang, intent = gang_and_intent(view)
     if said is None:
         return Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
@@ -76,19 +76,19 @@ def left_over(view: View, phase: Phase, marked: str) -> Resources:
     if group is not None and _keeps_its_place(view, phase, marked):
         said = terms_of(view)
         return largest(own_claim(group) if said is None else granted(said), running)
-    # Pods outlive a workload that is gone, suspended or ended until somebody has deleted them; they use what they use.
+    # Pods outlive a workload that is gone, suspended or ended until somebody deletes them, and use their requests.
     return running
 
 
 def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
-    """Whether what it was admitted for is still the gang's; where it is to end, until the mark is gone."""
+    """Whether the gang keeps its grant; where its admission is to end, it keeps the grant until the mark is gone."""
     if phase is Phase.INVALID:
-        # Numbers that were broken by an edit end nothing.
+        # An edit that makes the numbers invalid ends no admission.
         return view.uid in (view.marked_for, marked)
     if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
-        # It may come back into muster's hands, as what it was.
+        # The workload may become managed again, with the same grant.
         return bool(view.open) and view.uid in (view.marked_for, marked)
-    # A suspended one that is resumed would be admitted by the mark.
+    # Otherwise the mark would admit a suspended gang as soon as it is resumed.
     return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))
 
 
@@ -97,7 +97,7 @@ def _finished(view: View) -> bool:
 
 
 def still_leaving(view: View, opening: Opening | None, held: Resources) -> Resources:
-    """What pods that are being deleted take beyond what the gang has `held`: their successors are within that."""
+    """What terminating pods use beyond what the gang has `held`; `held` already covers their replacements."""
     if not view.leaving:
         return {}
     joining = (member.requests for member in (opening.members if opening else ()))

@@ -1,6 +1,6 @@
 """Which workloads end by themselves, and which run until they are deleted.
 
-A gang that waits for quota of the former starts some day; for the latter that is unknown.
+A gang that waits for quota of the former starts some day; whether the latter give quota back is unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def lasts(view: View) -> bool:
 
 
 def follows(cluster: Cluster, kind: Kind, decoded: Decoded) -> bool:
-    """Whether an older RayCluster of the same RayService is there, which ends that when this one runs."""
+    """Whether an older RayCluster of the same RayService exists; the RayService deletes it when this one runs."""
     above, own = decoded.metadata.controller, decoded.metadata
     if kind is not RAY_CLUSTER or above is None or above.kind != "RayService":
         return False

@@ -1,4 +1,4 @@
-"""What the nodes can give to gangs, for clusters that are bound by them (`muster.dev/bound: nodes`).
+"""What the nodes can give to gangs, for clusters whose nodes limit admission (`muster.dev/bound: nodes`).
 
 The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. What pods
 of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
@@ -32,11 +32,11 @@ __all__ = ["OTHERS", "NodeRoom", "NodeWatch"]
 logger = logging.getLogger(__name__)
 
 OTHERS = f"spec.schedulerName!={Defaults().scheduler},spec.nodeName!="
-"""Bound pods of everybody else, as a field selector; those of our scheduler are in the ledger by their gangs."""
+"""Bound pods of other schedulers, as a field selector; the ledger counts pods of our scheduler by their gangs."""
 
 
 class NodeRoom:
-    """Nodes, our pods on them (both of `cluster`), and those of other schedulers; kept up to date from outside."""
+    """Nodes, our pods on them (both of `cluster`), and other schedulers' pods; kept up to date from outside."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -51,7 +51,7 @@ class NodeRoom:
         return self.nodes.synced and self.others.synced
 
     def free(self) -> Resources:
-        """What all gangs together may hold; a resource that no node has bounds nothing, an autoscaler may bring it."""
+        """What all gangs together may hold; a resource that no node has is unlimited, for an autoscaler may add it."""
         return total(self._free(node) if node.takes_pods else self._ours(node) for node in self.nodes)
 
     def _ours(self, node: Node) -> Resources:
@@ -95,7 +95,7 @@ class NodeWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def room(self, *, wanted: bool) -> Resources | None:
-        """What the nodes can give, None while that is not wanted; waits for the first list."""
+        """What the nodes can give, None while nobody asks for it; waits for the first list."""
         if not wanted:
             await self.stop()
             return None
@@ -108,7 +108,7 @@ class NodeWatch:
         return self._room.free()
 
     async def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Which gates of an admitted gang are to be opened now."""
+"""Which gates of an admitted gang to open now."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plan_opening(
     of the others is held from the moment in which those are opened, and is theirs when they come.
     """
     open_already = [member for member in members if not member.held]
-    # Of a role that has begun a pod that comes now is a successor.
+    # A new pod of a role that has begun replaces an earlier pod.
     begun = {*ended, *(member.role for member in open_already)}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
@@ -105,7 +105,7 @@ def plan_opening(
 
 
 def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:
-    """As many held members of a role as it still lacks."""
+    """The held members that the role still lacks."""
     of_role = [member for member in members if member.role == role.name]
     held = sorted((member for member in of_role if member.held), key=lambda member: member.pod.metadata.name)
     running = len(of_role) - len(held) + Counter(ended)[role.name]
@@ -113,14 +113,14 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
 
 
 def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
-    """What the pods ask for that the minimums of the roles lack, held ones not being lacking."""
+    """The requests of the pods that the roles' minimums lack; held pods do not count as lacking."""
     there = Counter(member.role for member in members) + Counter(ended)
     for role in roles:
         yield times(role.requests, max(role.minimum - there[role.name], 0))
 
 
 def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
-    """What the pods ask for that are made when these members have nodes."""
+    """The requests of the pods that the operator makes when these members have nodes."""
     there = Counter(member.role for member in members)
     gone = Counter(ended)
     for role in roles:

@@ -52,7 +52,7 @@ class AdmissionPass:
     soft: set[GangKey] = field(default_factory=set)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
-        """The gang behind which a gang of that order, or a last one, waits in a strict queue here or above, or None."""
+        """The gang behind which a gang of that order, or the last gang, waits in a strict queue here or above, or None."""
         if self.barriers:
             for one in self.tree.path(queue):
                 barrier = self.barriers.get(one)
@@ -124,7 +124,7 @@ def run_admission_pass(
         if not view.preempts and not any(_strict(tree, one) for one in path):
             outcome.humble.add(queue)
         for key, peers in state.classes.items():
-            # Of those who can do no more than wait where there is no room.
+            # Of the gangs that can only wait where quota is lacking.
             full = _humble(outcome, queue, key) and _full(path, peers, usage, lacking)
             if not full and not usage.beyond(queue, peers.amounts):
                 heads.append((peers.orders[0], 0, queue, key))
@@ -146,7 +146,7 @@ def _full(
     """Whether no gang of this class fits beside current claims; `lacking` is a cache of lookups."""
     if peers.full is not None and peers.full.still(usage):
         return True
-    # From above: there the others have asked for the same.
+    # From the root down: the lookups of queues above are cached already.
     for one in reversed(path):
         lacks = lacking.get((one, peers.amounts))
         if lacks is None:
@@ -188,7 +188,7 @@ def _visit(outcome: AdmissionPass, queue: str, peers: EquivalenceClass, index: i
     if not candidate.begun:
         outcome.exhausted.update((one, amounts) for one in lacking)
     if candidate.follows:
-        # Others of the line may stand in the way of those behind them.
+        # Other gangs of this class may hold up the gangs behind them.
         return index + 1
     return _wait(outcome, candidate, peers, index, lacking)
 
@@ -206,7 +206,7 @@ def _wait(
         outcome.bars.add(candidate, peers.amounts, lacking, outcome.usage, could_fit=could_fit)
     if over or candidate.passed_since is None:
         return None
-    # No gang behind it fits either, but the patience of one of them may be over.
+    # No gang behind it fits either, but the patience of another one may be over.
     waiting = (outcome.states[candidate.queue].waits(other.key) for other in peers.orders[index + 1 :])
     return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(outcome, other)), None)
 

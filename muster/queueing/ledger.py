@@ -1,4 +1,4 @@
-"""Who holds what of which queue, who is next, and why the others wait.
+"""Which gangs hold what of which queue, which gang is next, and why the others wait.
 
 The ledger is a value in memory: everything in it comes from objects in the cluster, so that the same objects give the
 same ledger in any order of events. It never reads a clock and does no I/O: `now` is seconds of the wall clock, and is
@@ -77,7 +77,7 @@ class Ledger:
         if not self._tree.bound(nodes):
             return False
         if before == (self._tree.counts_nodes, True):
-            # All compete with all, before and after: only what fits is another question.
+            # All gangs compete with all others, before and after; only what fits changes.
             self._outcome.clear()
             for state in self._states.values():
                 state.forget_what_is_full()
@@ -231,7 +231,7 @@ class Ledger:
         return dict(state.held) if state else {}
 
     def used(self, queue: str) -> Resources:
-        """The usage of a queue, by its own gangs and those of queues below it; soft claims do not count."""
+        """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
         soft = softened(self._tree, self._states)
         below = ((other, state) for other, state in self._states.items() if queue in self._tree.path(other))
         return total(
@@ -287,11 +287,11 @@ class Ledger:
         return Decision(fits=False, state=GangState.WAITING_FOR_QUOTA, message=message)
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
-        """Why such a gang cannot start however much is free; None when it can. The gang need not wait here."""
+        """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
         return refused(candidate, self._tree.place(candidate.queue), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
-        """The gangs that this gang passes for the first time: they were before it, and wait for quota that it takes.
+        """The gangs that this gang passes for the first time: they are before it, and wait for quota that it takes.
 
         Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
         """
@@ -308,7 +308,7 @@ class Ledger:
         for other in self._queues_of_subtree[subtree]:
             state, place = self._states[other], self._tree.place(other)
             for (asked, before, _), peers in state.classes.items():
-                # In a class the gangs that fit stand before those that do not: what they lack is the same for all.
+                # In a class the gangs that fit come before the others: all of them lack the same amounts.
                 if own is None or before or not (growth or peers.orders[0] < own):
                     continue
                 lacking = outcome.usage.lacking(self._tree.path(other), asked)
@@ -331,7 +331,7 @@ class Ledger:
         waits_as: GangKey | None = None,
         replaces: GangKey | None = None,
     ) -> bool:
-        """Whether the claim of an admitted gang may grow to this: beside all that is held or may start now.
+        """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.
 
         Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
         stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under

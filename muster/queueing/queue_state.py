@@ -120,10 +120,10 @@ class Full(NamedTuple):
 
 @dataclass(slots=True)
 class EquivalenceClass:
-    """Those who wait in one queue for the same amounts, in order: where one does not fit, none behind it does.
+    """The gangs that wait in one queue for the same amounts, in order: where one does not fit, none behind it does.
 
-    Those who have been passed stand in a line of their own, for their patience may end. `full` is where there was no
-    room for one of them when that was last looked at.
+    Gangs that have been passed are a class of their own, for their patience may end. `full` is the queue that lacked
+    quota for one of them at the last look.
     """
 
     amounts: Amounts
@@ -136,7 +136,7 @@ class EquivalenceClass:
 
 
 class QueueState:
-    """The claims and the lines of one queue; `soft` are those of the claims that have a soft part.
+    """The claims and the waiting gangs of one queue; `soft` are the claims that have a soft part.
 
     `moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first; among
     them are some of candidates that have changed since.

@@ -58,7 +58,7 @@ UNPLACED = 300.0
 
 
 class Problem(NamedTuple):
-    """What cannot be read of a queue: the field, what is wrong with it, and what holds meanwhile."""
+    """A field of a queue that cannot be read: what is wrong with it, and what holds meanwhile."""
 
     field: str
     wrong: str
@@ -334,7 +334,7 @@ class QueueTree:
             for sibling in self._children.get(parent, ())
             if sibling != name and (other := self._views[sibling]).guarantee
         )
-        # Of queues in a ring none is above another: else it would matter who is asked first.
+        # In a ring no queue is above another: otherwise the answer would depend on where the walk begins.
         above = {} if name in self.path(parent) else self._limits.get(parent, {})
         reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
         return _tighter(own, reach)

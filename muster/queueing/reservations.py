@@ -35,7 +35,7 @@ class Bar(NamedTuple):
 
 @dataclass(slots=True)
 class _Watched:
-    """A gang whose patience is over: what is left beside it, by queue and resource, now and after all others ended.
+    """A gang whose patience is over: what it leaves free, by queue and resource, now and after all others have ended.
 
     `counts_on_more` tells that it fits beside more than is left, for others are preempted for it.
     """

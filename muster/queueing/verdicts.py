@@ -33,7 +33,7 @@ class Decision:
 
 
 def queue_not_found(name: str) -> Decision:
-    """What is said of a queue that does not exist, and of one that is not there for the gang's namespace."""
+    """The message for a queue that does not exist, or that is closed to the gang's namespace."""
     return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
 
 

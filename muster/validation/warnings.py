@@ -56,7 +56,7 @@ class Case:
         return self.place.levels if self.place and open_leaf else ()
 
     def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
-        """The first limit that such a need is above, and both in words."""
+        """The first limit that a need like this exceeds, and both in words."""
         for level in self.levels:
             if over := exceeding(need, level.limit):
                 return level, *over
