@@ -32,9 +32,9 @@ class Role:
     """A group of equal pods in a gang.
 
     `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
-    Pods of a role that is not `gated` come later and are never held; room for `reserved` of them is kept for them.
-    Those of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. Where so
-    many are `made_first`, the others are made when these have nodes.
+    Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of them. Pods
+    of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
+    makes `made_first` pods before the others, which follow when the first have nodes.
     """
 
     name: str

@@ -30,7 +30,7 @@ class GateMode(StrEnum):
 
 
 def read_gate_mode(annotations: Mapping[str, str]) -> GateMode | None:
-    """The mode that the annotations name, None where they name none that is known."""
+    """The mode that the annotations name; None where they name no known mode."""
     text = annotations.get(GATE_MODE)
     return next((mode for mode in GateMode if mode == text), None) if text else None
 

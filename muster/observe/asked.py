@@ -27,10 +27,10 @@ __all__ = ["class_of_pods", "last_asked"]
 def last_asked(
     view: View, workload: Workload, around: Surroundings, priorities: Mapping[str, int], defaults: Defaults
 ) -> Intent:
-    """The intent for which its held pods were made, of a workload that asks for nothing any more.
+    """The intent for which the held pods of a workload that asks for nothing any more were made.
 
-    Scheduler and class stand in the pods, where nobody changes them. The queue is that of its PodGroup, unless the
-    workload itself names another one: in that one's line it may stand.
+    The pods name scheduler and class, and nobody can change them there. The queue is the queue of the PodGroup, unless
+    the workload itself names another queue: then the gang waits in that queue.
     """
     pods = [member.pod for member in view.members if member.held]
     said = named_queue(workload, around)
@@ -51,8 +51,8 @@ def last_asked(
 def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, int]) -> Intent:
     """The intent with no higher class than its pods got, where the workload as a whole names one.
 
-    A pod keeps the class of its template, and that of a pod that exists does not change with a label: whoever may have
-    few pods of a class, or none, would have all of a gang come first by naming it there.
+    A pod keeps the class of its template, and no label changes the class of an existing pod: otherwise a user whose
+    quota allows few pods of a class, or none, could name that class in a label and put the whole gang first.
     """
     numbered = [pod.spec for pod in pods if pod.spec.priority is not None]
     lowest = min(numbered, key=lambda spec: (spec.priority or 0, spec.priority_class_name), default=None)

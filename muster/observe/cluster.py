@@ -1,4 +1,4 @@
-"""The controller's picture of the cluster: one store per kind, and who to tell when something changes."""
+"""The controller's picture of the cluster: one store per kind, and the callbacks that hear of changes."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class Cluster:
         self.pods.subscribe(self._forget_requests)
 
     def watched(self) -> list[Watched]:
-        """Every store, and what it is to hold; but for the nodes, which tell little, and nobody waits for."""
+        """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
         return [
-            # The scheduler's own pods and those of other makers, which take room as well; a cluster has many more.
+            # All pods of the scheduler, for pods outside gangs use quota and nodes as well; a cluster has many more.
             Watched(PODS, Pod, self.pods, f"spec.schedulerName={Defaults().scheduler}"),
             Watched(POD_GROUPS, PodGroup, self.pod_groups),
             Watched(QUEUES, Queue, self.queues),
@@ -145,13 +145,13 @@ class Cluster:
             for key in self._gangs_told_by(change):
                 gang(key)
 
-        def counted_anew(namespace: str | None) -> None:
+        def counted_again(namespace: str | None) -> None:
             for key in self.gangs():
                 if namespace in (None, key.namespace):
                     gang(key)
 
-        self.added.subscribe(counted_anew)
-        self.priority_classes.subscribe(lambda _: counted_anew(None))
+        self.added.subscribe(counted_again)
+        self.priority_classes.subscribe(lambda _: counted_again(None))
         self.namespaces.subscribe(namespace_changed)
         self.pods.subscribe(pod_changed)
         self.unmanaged_pods.subscribe(gang)
@@ -170,7 +170,7 @@ class Cluster:
             found.subscribe(self._source_changed(source, gang))
 
     def _successor_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-        """Tell the gang that carries on the work when the workload goes that did."""
+        """Tell the gang that carries on the work when the workload that carried it on is gone."""
 
         def changed(change: Change[Decoded]) -> None:
             meta = change.object.metadata
@@ -204,7 +204,7 @@ class Cluster:
         return (key for key in self.gangs() if key.namespace == change.object.metadata.name)
 
     def gangs(self) -> set[GangKey]:
-        """All gangs of which there is a PodGroup, a pod, or a workload that has neither yet."""
+        """All gangs that have a PodGroup, a pod, or a workload without either."""
         return set(self.each_gang())
 
     def each_gang(self) -> Iterator[GangKey]:
@@ -270,7 +270,7 @@ class Cluster:
         return Surroundings(kind.voices(whole), owners, namespace, unselected)
 
     def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
-        """Those of the kinds that are watched that control the workload, the nearest first."""
+        """The objects of watched kinds that control the workload, the nearest first."""
         above: list[tuple[Kind, Decoded]] = []
         walk = OwnerWalk(workload.controller)
         for owner in walk:
@@ -282,7 +282,7 @@ class Cluster:
         return tuple(above)
 
     def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:
-        """Whose work the workload carries on, by the word of the operator that made it; None where nobody's.
+        """The owner whose work the workload carries on, as the operator's own object says; None where there is none.
 
         An owner reference alone, which anybody may write, gives nobody an older one's place.
         """

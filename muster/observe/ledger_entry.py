@@ -142,7 +142,7 @@ def _outlook(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         case Phase.ADMITTED:
             return _admitted(view, ledger, context)
         case Phase.WAITING:
-            # One that waits for nobody's room is not in the ledger, nor one that is to have none.
+            # The ledger knows no gang that waits for no quota, and no gang that may get none now.
             queues = place.gate is GateMode.QUEUE and not place.lost and not context.refused
             waits = candidate(view, context.priorities, context.mark) if queues else None
             return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost), waits)

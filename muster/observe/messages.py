@@ -159,7 +159,8 @@ def to_a_maker(view: View, message: str) -> str:
 def to_a_rival(view: View) -> str:
     """What another workload is told whose pods are bound to this gang's PodGroup."""
     owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
-    return f'the PodGroup "{view.key.name}" is that of {owner}, and it waits until that is gone; rename one of them'
+    waits = "this workload waits until the other is gone; rename one of them"
+    return f'the PodGroup "{view.key.name}" belongs to {owner}; {waits}'
 
 
 def unmarked(refusal: str) -> str:

@@ -80,7 +80,7 @@ class NodeRoom:
                     del self._held[pod.spec.node_name]
         pod = change.new
         if pod is not None and pod.spec.node_name and pod.living:
-            with contextlib.suppress(InvalidObjectError):  # the apiserver has checked the quantities of what is a pod
+            with contextlib.suppress(InvalidObjectError):  # the apiserver has checked the quantities of every pod
                 held = self._held.setdefault(pod.spec.node_name, {})
                 held[pod.metadata.uid] = pod_requests(pod.spec, status=pod.status)
 

@@ -76,13 +76,13 @@ def observe(
 
 
 def _own(view: View, pod: Pod) -> bool:
-    """Whether a pod is one of the workload's, or of one that is gone."""
+    """Whether a pod belongs to the workload, or to a workload that is gone."""
     mine = view.kind is None or view.decoded is None or belongs(pod, view.kind, view.decoded)
     return mine and GANG in pod.metadata.labels
 
 
 def _known(pod: Pod, view: View) -> bool:
-    """Whether a pod with muster's label is a member, or of another workload of the name."""
+    """Whether a pod with muster's label is a member, or belongs to another workload of the name."""
     return owner_of(pod) is not None or pod.metadata.uid in {member.pod.metadata.uid for member in view.members}
 
 
@@ -120,7 +120,7 @@ def _seen(
 
 
 def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collection[str]) -> tuple[list[Member], str]:
-    """Those of a workload's pods that have a role, by name; and what is wrong with the requests of one, or ""."""
+    """The pods of a workload that have a role, by name; and what is wrong with a pod's requests, or ""."""
     members, error = [], ""
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         role = kind.role_of(pod)
@@ -162,9 +162,9 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
 
 
 def _from_here(workload: Workload, view: View) -> Workload:
-    """The workload as a gang that starts now: of one that comes in waves, with the roles of what is left to do.
+    """The workload as a gang that starts now: a workload that comes in waves has the roles that are left to do.
 
-    One that is admitted already stays what it was admitted as, also when its first wave is over.
+    An admitted gang keeps the roles with which it was admitted, also when its first wave is over.
     """
     if not workload.remaining_roles:
         return workload
@@ -195,6 +195,6 @@ def _held(pod: Pod, opened: Collection[str]) -> bool:
 def _orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iterable[Member]:
     """The pods of a workload that is gone: until the garbage collector takes them they use what they use."""
     for pod in pods:
-        # The apiserver has checked the quantities of what is a pod.
+        # The apiserver has checked the quantities of every pod.
         with suppress(InvalidObjectError):
             yield Member(pod, "", cluster.requests_of(pod), _held(pod, opened))

@@ -66,8 +66,8 @@ def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:
         return Phase.OUTGROWN if _comes_back_larger(view) else Phase.ADMITTED
     if given_back(view, view.mark.requeued_at or mark.requeued_at):
         return Phase.REQUEUED
-    # A member that runs, or may, says more than a mark: a lost mark is written again. One that is never held, such as
-    # a launcher that comes when the others run, says nothing.
+    # A member that runs, or may run, proves admission better than a mark: muster writes a lost mark again. A member
+    # that is never held, like a launcher that comes when the others run, proves nothing.
     if any(_was_held(view, member) for member in view.open):
         return Phase.ADMITTED
     if gate is GateMode.OFF and view.members:

@@ -40,7 +40,7 @@ def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
     """What these pods ask for together."""
     asked = []
     for pod in pods:
-        with suppress(InvalidObjectError):  # the apiserver has checked the quantities of what is a pod
+        with suppress(InvalidObjectError):  # the apiserver has checked the quantities of every pod
             asked.append(cluster.requests_of(pod))
     return total(asked)
 

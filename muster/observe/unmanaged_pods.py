@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["UNFINISHED", "UnmanagedPods"]
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""The field selector for pods that may still run: those of jobs that ended stay for long, and there may be many."""
+"""The field selector for pods that may still run: pods of finished jobs stay for long, and there may be many."""
 
 _OF_JOBS = [kind for kind in GANG_KINDS if kind.pods_of_jobs]
 
@@ -50,7 +50,7 @@ class UnmanagedPods:
         ]
 
     def of(self, kind: Kind, workload: ObjectMeta) -> list[Pod]:
-        """Those of a workload, by name."""
+        """The pods of a workload, by name."""
         stores = [store for store in self.stores.values() if len(store)]
         if not stores:
             return []
@@ -87,15 +87,15 @@ def _gangs(pod: Pod) -> set[GangKey]:
 
 
 def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:
-    """Whether it is this very workload's.
+    """Whether the pod belongs to this very workload.
 
-    A pod that a Job controls names its workload in a label only, and no UID; one that is older than the workload is a
-    former one's. Its Job would say more, but no new one of the Job's name can be made before that is gone.
+    A pod that a Job controls names its workload in a label only, without a UID; a pod that is older than the workload
+    belongs to a former workload. No new Job of the same name can be made before the old one is gone.
     """
     owner = pod.metadata.controller
     if owner is None or not (kind.pods_of_jobs and _is_job(owner)):
         return owner is not None and owner.uid == workload.uid
-    # Times of the apiserver's own making, all of one form.
+    # The apiserver writes these times, all in one format.
     named = pod.metadata.labels.get(kind.pod_label) == workload.name
     return named and pod.metadata.creation_timestamp >= workload.creation_timestamp
 

@@ -153,7 +153,7 @@ class View:
 
     @property
     def uid(self) -> str:
-        """Whose admission is recorded: the workload's UID; of plain pods, which come and go, that of their PodGroup."""
+        """The UID that admission records: the workload's; for plain pods, which come and go, their PodGroup's."""
         if self.kind is not None and not self.kind.owns_pod_group:
             return self.pod_group.metadata.uid if self.pod_group else ""
         return self.decoded.metadata.uid if self.decoded else ""
@@ -192,7 +192,7 @@ class View:
     def left_alone(self) -> bool:
         """Whether pods that came without muster keep it out of muster's hands.
 
-        Where members are held these are the older ones only: else one more pod would let all of them go.
+        Where members are held, only older pods count: otherwise one more pod would release all of them.
         """
         return bool(self.unmanaged_pods and (not self.holds or _came_first(self)))
 
@@ -209,9 +209,9 @@ class View:
 
     @property
     def requeue_after(self) -> float | None:
-        """The seconds after which the user wants a place given back that the gang cannot use; None where not said.
+        """The seconds after which the user wants a gang without nodes to queue again; None where the user sets none.
 
-        Also None where batch Jobs make the pods: to them each pod that is deleted has failed.
+        Also None where batch Jobs make the pods: a Job counts each deleted pod as failed.
         """
         if self.decoded is None or self.kind is None or self.kind.pods_of_jobs:
             return None
@@ -234,17 +234,17 @@ class View:
 
     @property
     def assembled(self) -> bool:
-        """Whether all pods exist without which the gang cannot start."""
+        """Whether all pods that the gang needs to start exist."""
         return self.gang is not None and all(
             sum(member.role == role.name for member in self.members) >= role.minimum for role in self.gang.roles
         )
 
 
 def _came_first(view: View) -> tuple[Pod, ...]:
-    """Those pods that came without muster before any member came: the workload ran before it was muster's.
+    """The pods that came without muster before any member: the workload ran before muster managed it.
 
-    Times are whole seconds: of the same one as the first member are those that the webhook would have held, had it seen
-    no older one. A pod of no role of the workload, of another scheduler or with a node is not held, whenever it comes.
+    Times are whole seconds. A pod of the same second as the first member counts as older where the webhook would
+    otherwise have held it: the webhook never holds a pod without a role, of another scheduler, or with a node.
     """
     first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
     if first is None:

@@ -52,7 +52,7 @@ class AdmissionPass:
     soft: set[GangKey] = field(default_factory=set)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
-        """The gang behind which a gang of that order, or the last gang, waits in a strict queue here or above, or None."""
+        """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
         if self.barriers:
             for one in self.tree.path(queue):
                 barrier = self.barriers.get(one)
@@ -124,7 +124,7 @@ def run_admission_pass(
         if not view.preempts and not any(_strict(tree, one) for one in path):
             outcome.humble.add(queue)
         for key, peers in state.classes.items():
-            # Of the gangs that can only wait where quota is lacking.
+            # Without preemption or strict order, the gangs of a class can only wait where quota is lacking.
             full = _humble(outcome, queue, key) and _full(path, peers, usage, lacking)
             if not full and not usage.beyond(queue, peers.amounts):
                 heads.append((peers.orders[0], 0, queue, key))
@@ -146,7 +146,7 @@ def _full(
     """Whether no gang of this class fits beside current claims; `lacking` is a cache of lookups."""
     if peers.full is not None and peers.full.still(usage):
         return True
-    # From the root down: the lookups of queues above are cached already.
+    # From the root down: other queues have looked up the same queues above.
     for one in reversed(path):
         lacks = lacking.get((one, peers.amounts))
         if lacks is None:

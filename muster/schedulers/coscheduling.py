@@ -1,6 +1,6 @@
 """scheduler-plugins' coscheduling: PodGroup `scheduling.x-k8s.io/v1alpha1`; a label binds a pod to it.
 
-It knows neither queues nor priorities of groups: its order is that of the pods' own priorities.
+It knows neither queues nor priorities of groups: it orders pods by their own priorities.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class Volcano:
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """Group and task role as annotations, the queue as a label.
 
-        Of a gang with more pods than it needs Volcano takes back as many as it has more, whichever of them: a head as
-        well as a worker too many. So those of a role of which it needs every one are not to be taken.
+        From a gang with more pods than its minimum Volcano evicts any of the surplus: a head as well as a worker. So
+        muster marks the pods of a role that needs all of its pods as not preemptable.
         """
         own = gang.role(role)
         needed = gang.exceeds and own is not None and not own.elastic

@@ -86,7 +86,7 @@ def _keys(
 
 
 def _meant(key: str, known: Iterable[str]) -> str:
-    """The key of which both the domain and the name are like those of this one, "" where there is none."""
+    """The known key whose domain and name both resemble this key's; "" where there is none."""
     domain, _, name = key.rpartition("/")
     known = [*known]
     domains = {one.rpartition("/")[0] for one in known}

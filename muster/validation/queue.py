@@ -38,7 +38,7 @@ def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
         if tree.get(parent) is None:
             yield _hierarchy(path, f'queue "{parent}" does not exist; create it first, or name another')
         elif name in tree.path(parent):
-            yield _hierarchy(path, f'queue "{parent}" is "{name}" itself or below it; name one that is not')
+            yield _hierarchy(path, f'queue "{parent}" is "{name}" itself or below it; name another parent')
             return
     over = exceeding(view.guarantee, view.limit)
     if over is not None:

@@ -76,7 +76,7 @@ KINDS: tuple[Kind, ...] = (
 # The chart's rights name the same kinds. Volcano runs its own Jobs, and plain gangs are known by their pods.
 _UNWATCHED = (VOLCANO_JOB, PLAIN_JOB, PLAIN_STATEFUL_SET, PLAIN_POD)
 WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _UNWATCHED)
-# Those of them whose pods are gangs.
+# The watched kinds whose pods are gangs.
 GANG_KINDS: tuple[Kind, ...] = tuple(kind for kind in WATCHED_KINDS if kind.owns_gang)
 # What workloads are made from beside their own manifests.
 SOURCES: tuple[Source, ...] = tuple(source for kind in KINDS if kind.origin for source in kind.origin.sources)

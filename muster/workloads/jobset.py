@@ -43,8 +43,8 @@ __all__ = [
 _SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 _FINAL = ("Completed", "Failed")
-# Annotations on a JobSet, on the template of a replicated job or on that of its pods: to place each Job alone in such a
-# domain; and to do it by labels that nodes have already, which keeps no pod from being made.
+# Annotations on a JobSet, on the template of a replicated job or on its pod template: to place each Job alone in such a
+# domain; and to do so by labels that nodes have already, which delays no pod.
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _BY_NODE_LABELS = "alpha.jobset.sigs.k8s.io/node-selector"
 
@@ -104,7 +104,7 @@ class JobSetSpec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("replicated_jobs",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of all replicated jobs."""
+        """The pod templates of all replicated jobs."""
         yield from (job.template.spec.template for job in self.replicated_jobs)
 
 
@@ -131,7 +131,7 @@ class JobSet(LocalObject, frozen=True):
 
 
 def wave_roles(spec: JobSetSpec, path: str, annotations: Mapping[str, str]) -> tuple[RoleSpec, ...]:
-    """The roles of a JobSet with these annotations; those of later waves have no minimum.
+    """The roles of a JobSet with these annotations; roles of later waves have no minimum.
 
     Raises InvalidObjectError for negative numbers and for names that are missing or taken.
     """
@@ -167,7 +167,7 @@ def late_followers(roles: Iterable[RoleSpec]) -> tuple[Finding, ...]:
 
 
 def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
-    """Those of its Jobs, which are counted from the making of each."""
+    """The time limits of its Jobs, each counted from the creation of its Job."""
     return tuple(
         limit
         for index, job in enumerate(spec.replicated_jobs)

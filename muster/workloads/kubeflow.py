@@ -121,7 +121,7 @@ class _Spec(Bounded, frozen=True):
     )
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of all replica types, whatever the kind of the job."""
+        """The pod templates of all replica types, whatever the kind of the job."""
         for field in self.held:
             yield from (replica.template for replica in getattr(self, field).values())
 
@@ -334,7 +334,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         read=read,
         role_of=_role_of,
         pod_labels=_pod_labels,
-        # Those of the operator's CRDs (1.9.3) that have the subresource.
+        # The operator's CRDs (1.9.3) that have the scale subresource.
         scaled=_scaled(field) if kind in ("PyTorchJob", "PaddleJob", "JAXJob") else None,
     )
     return made

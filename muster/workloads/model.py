@@ -142,7 +142,7 @@ class Workload:
     api_version: str
     """The `apiVersion` of its manifest."""
     metadata: ObjectMeta
-    """Its metadata; for kinds that opt in on the pod template, with the labels and annotations of that over its own."""
+    """Its metadata; for kinds that opt in on the pod template, the template's labels and annotations go before."""
     pod_group: str
     """The name of its PodGroup."""
     roles: tuple[RoleSpec, ...]
@@ -188,7 +188,7 @@ class Workload:
 
     @property
     def deadline(self) -> TimeLimit | None:
-        """The time limit that ends first, of those of which that is known."""
+        """The time limit that ends first, among the limits with a known end."""
         known = [(limit.ends, limit) for limit in self.time_limits if limit.ends is not None]
         return min(known, key=lambda one: one[0])[1] if known else None
 
@@ -247,11 +247,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a workload is read of which only a part stands in its own manifest, and the rest in another object.
+    """How to read a workload whose manifest holds only a part of it, and another object the rest.
 
-    `of` names that object, which is of one of the `sources`; None where there is no such kind, and then `read` says so.
-    `joined` puts both together, decoded: the other functions of the kind take that. `path` is where the workload
-    refers to the object.
+    `of` names that object, which is of one of the `sources`; for an unknown kind it gives None, and `read` raises.
+    `joined` puts both together, decoded; the other functions of the kind take the result. `path` is the field of the
+    workload that refers to the object.
     """
 
     sources: tuple[Source, ...]
@@ -304,7 +304,7 @@ class Kind:
     voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
     """What speaks for a workload beside its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
-    """How a workload is read that cannot be read alone; None for all others."""
+    """How to read a workload that needs another object to be read; None for kinds that stand alone."""
 
     def whole(self, decoded: Decoded, origin: Callable[[Reference], object | None]) -> Decoded:
         """The workload together with what it is made from, which `origin` finds.

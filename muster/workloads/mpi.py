@@ -34,7 +34,7 @@ class _Spec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("mpi_replica_specs",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of launcher and workers."""
+        """The pod templates of launcher and workers."""
         yield from (replica.template for replica in self.mpi_replica_specs.values())
 
     def beside(self) -> int:

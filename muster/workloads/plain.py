@@ -75,7 +75,7 @@ def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
 
 
 def _gang(labels: Mapping[str, str], path: str) -> str:
-    """The name of the gang, which is that of its PodGroup; a label may hold more than a name."""
+    """The name of the gang and of its PodGroup; a label value may be no valid name."""
     name = labels.get(GANG, "")
     if not is_object_name(name):
         raise InvalidObjectError(

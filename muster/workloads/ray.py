@@ -53,7 +53,7 @@ class _AutoscalerOptions(LocalObject, frozen=True):
 
 
 class ClusterSpec(Bounded, frozen=True):
-    """What a cluster is made from, its own spec or that of a kind above it."""
+    """The spec of a Ray cluster, its own or in a kind above it."""
 
     head_group_spec: _HeadGroup | None = None
     worker_group_specs: tuple[_WorkerGroup, ...] = ()
@@ -63,7 +63,7 @@ class ClusterSpec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs")
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of the head and of all groups."""
+        """The pod templates of the head and of all groups."""
         if self.head_group_spec is not None:
             yield self.head_group_spec.template
         yield from (group.template for group in self.worker_group_specs)
@@ -115,7 +115,7 @@ def gang_of(
     suspended: bool = False,
     finished: bool = False,
 ) -> Workload:
-    """The gang of a cluster, or of one that is still to be made from the spec at that path.
+    """The gang of a cluster, or of a cluster that the operator has yet to make from the spec at that path.
 
     Raises InvalidObjectError where the spec cannot be a gang.
     """

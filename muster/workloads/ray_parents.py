@@ -55,7 +55,7 @@ class _JobStatus(LocalObject, frozen=True):
 
 
 class RayJob(LocalObject, frozen=True):
-    """A job that makes a Ray cluster of its own, or runs in one that is there."""
+    """A job that makes a Ray cluster of its own, or runs in an existing one."""
 
     api_version: str = "ray.io/v1"
     metadata: ObjectMeta = ObjectMeta()
@@ -146,13 +146,13 @@ def _clusters_of_job(job: RayJob) -> tuple[str, ...]:
 
 
 def _clusters_of_service(service: RayService) -> tuple[str, ...]:
-    """The cluster that serves, and the one that is to take over: the latter only carries on where the first is gone."""
+    """The active and the pending cluster; the pending cluster carries on only where the active one is gone."""
     status = service.status
     return status.active_service_status.ray_cluster_name, status.pending_service_status.ray_cluster_name
 
 
 def _cluster_of_job(job: _JobSpec, path: str) -> ClusterSpec | None:
-    """The cluster that a job makes, or None when it runs in one that is there already."""
+    """The cluster that a job makes, or None when it runs in an existing one."""
     if job.cluster_selector:
         return None
     spec = job.ray_cluster_spec

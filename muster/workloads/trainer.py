@@ -112,7 +112,7 @@ class _Spec(Bounded, frozen=True):
         return ()
 
     def beside(self) -> int:
-        """What it writes over those of the runtime."""
+        """How many entries it adds to the runtime's templates."""
         given = self.trainer.resources_per_node
         return sum(map(_weight, self.pod_template_overrides)) + len(given.requests or ()) + len(given.limits or ())
 
@@ -360,7 +360,7 @@ TRAIN_JOB = Kind(
     versions=(_VERSION,),
     kind="TrainJob",
     plural="trainjobs",
-    # Its pods are those of a JobSet of its name.
+    # A JobSet of the same name makes its pods.
     pod_label=JOB_SET.pod_label,
     pod_group_name=lambda name: name,
     decoded=TrainJob,

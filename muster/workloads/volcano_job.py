@@ -64,7 +64,7 @@ class _Spec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("tasks",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of all tasks."""
+        """The pod templates of all tasks."""
         yield from (task.template for task in self.tasks)
 
 

@@ -132,7 +132,7 @@ def test_two_workloads_of_one_group_name_never_mix(scene: Scene) -> None:
     scene.await_running(_GANG, 2)
     former = scene.pod_group(_GANG)["metadata"]["uid"]
     scene.apply(job.suspended(suspend=False))
-    assert 'is that of RayCluster "demo"' in scene.await_event(_GANG, "ForeignPodGroup")
+    assert 'belongs to RayCluster "demo"' in scene.await_event(_GANG, "ForeignPodGroup")
     of_job = [pod for pod in scene.pods(_GANG) if "training.kubeflow.org/job-name" in pod["metadata"]["labels"]]
     assert [gates(pod) for pod in of_job] == [[GATE]] * len(of_job)
 

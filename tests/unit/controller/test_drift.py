@@ -289,7 +289,7 @@ async def test_a_workload_whose_group_is_anothers_is_told_so_and_waits() -> None
         (
             "PyTorchJob",
             (
-                'the PodGroup "ray-demo-pg" is that of RayCluster "demo", and it waits until that is gone; '
+                'the PodGroup "ray-demo-pg" belongs to RayCluster "demo"; this workload waits until the other is gone; '
                 "rename one of them"
             ),
         )

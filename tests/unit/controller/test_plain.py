@@ -141,7 +141,7 @@ async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_g
     assert harness.open_pods() == ["a", "b"]
     assert [write.says for write in harness.client.writes if write.verb == "delete"] == []
     assert harness.client.groups["pair"]["metadata"]["uid"] == was
-    note = 'the PodGroup "pair" is that of Pod "a", and it waits until that is gone; rename one of them'
+    note = 'the PodGroup "pair" belongs to Pod "a"; this workload waits until the other is gone; rename one of them'
     assert ("Warning", "ForeignPodGroup", note) in harness.events()
 
     del harness.client.pods["b"]

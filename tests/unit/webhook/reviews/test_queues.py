@@ -60,8 +60,8 @@ async def test_a_sound_queue_passes(new: JSON) -> None:
     ("new", "line"),
     [
         (below("none"), 'spec.parent: queue "none" does not exist; create it first, or name another'),
-        (below("q"), 'spec.parent: queue "q" is "q" itself or below it; name one that is not'),
-        (below("low"), 'spec.parent: queue "low" is "q" itself or below it; name one that is not'),
+        (below("q"), 'spec.parent: queue "q" is "q" itself or below it; name another parent'),
+        (below("low"), 'spec.parent: queue "low" is "q" itself or below it; name another parent'),
         (below("org", cpu="9"), 'spec.capability: cpu 9 is above the cpu 8 of queue "org" above it; lower it'),
         (
             below("org", cpu="4", guarantee={"cpu": "5"}),
