@@ -162,3 +162,12 @@ def test_annotations_of_ones_own_are_on_every_object_beside_musters(render: Rend
     for old, new in zip(before.documents, after.documents, strict=True):
         annotations = old["metadata"].get("annotations") or {}
         assert new["metadata"]["annotations"] == {**annotations, "team": "ml"}
+
+
+def test_the_reviews_of_private_nodes_are_on_a_port_that_their_firewall_opens() -> None:
+    """The section names the ports that are open by default, and the values use the one that needs no root."""
+    (section,) = (one for one in re.split(r"^## ", _PAGE, flags=re.MULTILINE) if one.startswith("GKE"))
+    opened = re.search(r"by default (\d+) and (\d+) are open", section)
+    (block,) = (one for one in BLOCKS if one in section)
+    assert opened is not None
+    assert yaml.safe_load(block) == {"webhook": {"ports": {"reviews": max(map(int, opened.groups()))}}}

@@ -1,4 +1,4 @@
-"""From one namespace to a team's to the whole cluster, upgrade by upgrade, as docs/operations.md has it."""
+"""From one namespace to a team's to the whole cluster, upgrade by upgrade, as docs/pilot.md has it."""
 
 from __future__ import annotations
 
