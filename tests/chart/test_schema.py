@@ -47,6 +47,17 @@ if TYPE_CHECKING:
         ),
         pytest.param("webhook.ports.reviews=0", "at '/webhook/ports/reviews': minimum", id="no port"),
         pytest.param("fullnameOverride=Gangs", "at '/fullnameOverride': 'Gangs' does not match", id="no name"),
+        pytest.param(
+            "namespaceSelector.matchExpressions[0].key=team,namespaceSelector.matchExpressions[0].operator=In",
+            "at '/namespaceSelector/matchExpressions/0': missing property 'values'",
+            id="in nothing",
+        ),
+        pytest.param(
+            "namespaceSelector.matchExpressions[0].key=team,namespaceSelector.matchExpressions[0].operator=Exists,"
+            "namespaceSelector.matchExpressions[0].values={ml}",
+            "at '/namespaceSelector/matchExpressions/0/values': maxItems: got 1, want 0",
+            id="exists with values",
+        ),
         pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
         pytest.param(
             "webhook.probes.readiness.terminationGracePeriodSeconds=1",
