@@ -32,6 +32,12 @@ def pilot(bare: Testbed) -> Iterator[Scene]:
 
 
 @pytest.fixture
+def leaving(bare: Testbed) -> Iterator[Scene]:
+    with open_scene(bare, "leaving", kinds=(RAY_CLUSTERS,)) as scene:
+        yield scene
+
+
+@pytest.fixture
 def team(bare: Testbed) -> Iterator[Scene]:
     with open_scene(bare, "team", kinds=(RAY_CLUSTERS,)) as scene:
         yield scene
@@ -67,8 +73,11 @@ def _assert_managed(scene: Scene, name: str) -> None:
     scene.await_running(f"ray-{name}-pg", 2)
 
 
-def _assert_untouched(scene: Scene, name: str) -> None:
-    """The workload asks for a gang in a queue that is missing, and runs as it would without muster."""
+def _assert_untouched(scene: Scene, name: str, *, beside: tuple[str, ...] = ()) -> None:
+    """The workload asks for a gang in a queue that is missing, and runs as it would without muster.
+
+    Nothing in its namespace has an event of muster's, but for the workloads `beside` it, which were muster's before.
+    """
     scene.apply(ray_cluster(name).label(QUEUE_LABEL, "missing").workers(1))
 
     def runs() -> bool:
@@ -81,7 +90,8 @@ def _assert_untouched(scene: Scene, name: str) -> None:
     assert [(gates(pod), GANG in pod["metadata"]["labels"]) for pod in mine] == [([], False)] * 2
     assert {pod["spec"]["schedulerName"] for pod in mine} == {"default-scheduler"}
     assert not [one for one in scene.recorder.now(POD_GROUPS) if name in one["metadata"]["name"]]
-    assert not [one for one in scene.recorder.now(EVENTS) if one.get("reportingController", "").startswith("muster")]
+    events = [one for one in scene.recorder.now(EVENTS) if one.get("reportingController", "").startswith("muster")]
+    assert not [one for one in events if not any(former in one["regarding"]["name"] for former in beside)]
 
 
 def test_pilot_team_and_cluster_one_after_the_other(
@@ -120,3 +130,30 @@ def test_pilot_team_and_cluster_one_after_the_other(
     assert [gates(pod) for pod in others.pods() if GANG not in pod["metadata"]["labels"]] == [[]] * 4
     after = pilot.api.get(PODS.path(pilot.namespace, "kueues"))
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_what_waits_in_a_namespace_that_is_taken_out_waits_on_and_starts_in_its_turn(
+    leaving: Scene, install_on_bare: InstallOnBare
+) -> None:
+    """Gates stay shut, so that nobody jumps the queue this way; what is created from then on is not muster's."""
+    _label(leaving, "pilot")
+    muster = install_on_bare(
+        **{
+            "namespaceSelector__matchExpressions[0]__key": "muster",
+            "namespaceSelector__matchExpressions[0]__operator": "In",
+            "namespaceSelector__matchExpressions[0]__values": "{pilot}",
+        }
+    )
+    queue = leaving.queue(cpu="2")
+    leaving.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(1))
+    leaving.await_running("ray-first-pg", 2)
+    leaving.apply(ray_cluster("waits").label(QUEUE_LABEL, queue).workers(1))
+    leaving.await_gated("ray-waits-pg", 2)
+
+    _go_on(muster, "team")
+    _assert_untouched(leaving, "later", beside=("first", "waits"))
+    assert {phase(pod) for pod in leaving.pods("ray-first-pg")} == {"Running"}
+    leaving.await_gated("ray-waits-pg", 2)
+    leaving.delete(RAY_CLUSTERS, "first")
+    leaving.wait("the gang to start", lambda: {phase(pod) for pod in leaving.pods("ray-waits-pg")} == {"Running"})
+    leaving.await_state("ray-waits-pg", "NotManaged")
