@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from msgspec import field
+
 from muster.model.objects import LocalObject, ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "CLOSED",
@@ -116,9 +123,27 @@ class _Requirement(LocalObject, frozen=True):
     operator: str = ""
     values: tuple[str, ...] = ()
 
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        found = labels.get(self.key)
+        return {
+            "In": found in self.values,
+            "NotIn": found not in self.values,
+            "Exists": found is not None,
+            "DoesNotExist": found is None,
+        }.get(self.operator, False)
 
-class _Selector(LocalObject, frozen=True):
+
+class LabelSelector(LocalObject, frozen=True):
+    """A label selector of Kubernetes; one without any requirement selects everything."""
+
+    match_labels: dict[str, str] = field(default_factory=dict)
     match_expressions: tuple[_Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            one.matches(labels) for one in self.match_expressions
+        )
 
 
 class _Condition(LocalObject, frozen=True):
@@ -132,7 +157,7 @@ class Webhook(LocalObject, frozen=True):
     client_config: _ClientConfig = _ClientConfig()
     rules: tuple[Rule, ...] = ()
     failure_policy: str = "Fail"
-    namespace_selector: _Selector = _Selector()
+    namespace_selector: LabelSelector = LabelSelector()
     match_conditions: tuple[_Condition, ...] = ()
 
     @property

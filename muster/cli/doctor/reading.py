@@ -15,6 +15,7 @@ from muster.cli.doctor.sight import GangMember, Group, Sight
 from muster.cli.doctor.trial import JOB, POD
 from muster.cli.reading import PATIENCE
 from muster.gangs.intent import Defaults
+from muster.kube.errors import ApiError
 from muster.kube.resource import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -23,6 +24,7 @@ from muster.kube.resource import (
     JOBS,
     LEASES,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
     POD_GROUPS,
     PODS,
     QUEUES,
@@ -30,7 +32,7 @@ from muster.kube.resource import (
     VALIDATING_WEBHOOKS,
 )
 from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
-from muster.model.objects import LocalObject, Pod, PodGroup, decode
+from muster.model.objects import LocalObject, Namespace, Pod, PodGroup, decode
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
@@ -57,7 +59,10 @@ async def look(client: Client, namespace: str) -> Sight:
     found = installations(deployments, mutating.result(), judging.result())
     installed = found[0] if found else None
     # Without muster there is no webhook to test.
-    left_out = _left_out(installed, mutating.result()) if installed is not None else {namespace}
+    left_out = {namespace}
+    if installed is not None:
+        labels = await _labels(client, namespace)
+        left_out = set() if _selected(installed, mutating.result(), labels) else {namespace}
     async with asyncio.TaskGroup() as tasks:
         secret = tasks.create_task(_secret(client, installed))
         lease = tasks.create_task(_lease(client, installed))
@@ -94,15 +99,24 @@ async def look(client: Client, namespace: str) -> Sight:
     )
 
 
-def _left_out(installed: Installation, mutating: tuple[WebhookConfiguration, ...] | Unseen) -> set[str]:
-    """The namespaces that the webhooks exclude."""
-    names = {"kube-system", installed.namespace}
-    for configuration in () if isinstance(mutating, Unseen) else mutating:
-        for webhook in configuration.webhooks:
-            for one in webhook.namespace_selector.match_expressions:
-                if (one.key, one.operator) == (NAMESPACE_NAME, "NotIn"):
-                    names |= set(one.values)
-    return names
+async def _labels(client: Client, namespace: str) -> dict[str, str]:
+    """The labels of the namespace; its name alone where it cannot be read."""
+    name = {NAMESPACE_NAME: namespace}
+    try:
+        found = decode(await client.get(NAMESPACES, namespace, deadline=PATIENCE), Namespace)
+    except ApiError:
+        return name
+    return {**found.metadata.labels, **name}
+
+
+def _selected(
+    installed: Installation, mutating: tuple[WebhookConfiguration, ...] | Unseen, labels: dict[str, str]
+) -> bool:
+    """Whether the webhooks for pods see a namespace with these labels."""
+    if labels[NAMESPACE_NAME] in ("kube-system", installed.namespace):
+        return False
+    configurations = () if isinstance(mutating, Unseen) else mutating
+    return all(one.namespace_selector.matches(labels) for found in configurations for one in found.webhooks)
 
 
 async def _secret(client: Client, installed: Installation | None) -> dict[str, str] | Unseen | None:
