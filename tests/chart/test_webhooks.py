@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.model.selectors import parse_selector
+from muster.model.selectors import Selector, parse_selector
 from muster.workloads import GANG_KINDS, KINDS, WATCHED_KINDS, Kind
 from webhook.certificates.bundles import CLOSED
 
@@ -213,15 +213,27 @@ def test_no_webhook_sees_a_namespace_that_is_not_selected(render: Render) -> Non
 def test_the_controller_leaves_alone_what_no_webhook_sees(
     render: Render, labels: dict[str, str], *, selected: bool
 ) -> None:
-    rendered = render(*PILOT)
+    assert of_controller(render(*PILOT)).matches(labels) is selected
+
+
+def of_controller(rendered: Rendered) -> Selector:
+    """The namespaces that the controller is told."""
     (container,) = rendered.one("Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"]
     (selector,) = (one.partition("=")[2] for one in container["args"] if one.startswith("--namespace-selector="))
-    assert parse_selector(selector).matches(labels) is selected
+    return parse_selector(selector)
 
 
-def test_without_a_selector_all_namespaces_are_selected(default: Rendered) -> None:
-    (container,) = default.one("Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"]
-    assert not [one for one in container["args"] if one.startswith("--namespace-selector")]
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [("team", True), ("default", True), ("kube-system", False), ("muster-system", False), ("infra", False)],
+)
+def test_the_controller_leaves_alone_the_namespaces_that_are_excluded(
+    render: Render, name: str, *, selected: bool
+) -> None:
+    labels = {"kubernetes.io/metadata.name": name}
+    for values in (("excludedNamespaces={infra,123}",), ("excludedNamespaces={infra,123}", *PILOT)):
+        labels |= {"muster-pilot": "on", "team": "ml"}
+        assert of_controller(render(*values)).matches(labels) is selected
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,8 @@ matchExpressions:
 
 {{/* The same for the controller, as kubectl's -l has it. What is not selected is left alone also where it is asked for. */}}
 {{- define "muster.selectedNamespaces" -}}
-{{- $parts := list -}}
+{{- $excluded := concat (list "kube-system" .Release.Namespace) .Values.excludedNamespaces | join ", " -}}
+{{- $parts := list (printf "kubernetes.io/metadata.name notin (%s)" $excluded) -}}
 {{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
 {{- $parts = append $parts (printf "%s=%s" $key (toString $value)) -}}
 {{- end -}}
