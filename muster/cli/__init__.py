@@ -12,6 +12,8 @@ import muster
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from muster.model.selectors import Selector
+
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
@@ -304,3 +306,19 @@ def _installed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
     )
+    parser.add_argument(
+        "--namespace-selector",
+        type=_selector,
+        metavar="SELECTOR",
+        help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)",
+    )
+
+
+def _selector(text: str) -> Selector:
+    # Most commands get none, and start without the module.
+    from muster.model.selectors import InvalidSelectorError, parse_selector  # noqa: PLC0415
+
+    try:
+        return parse_selector(text)
+    except InvalidSelectorError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

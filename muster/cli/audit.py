@@ -23,6 +23,7 @@ from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, Queue, decode
+from muster.model.selectors import Selector
 from muster.model.strictness import read_validation
 from muster.model.texts import printable
 from muster.observe.resources import resource_of
@@ -239,7 +240,12 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster audit`: 1 when an object would be rejected, 2 when something could not be checked."""
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
-        defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate), validation=validation)
+        defaults = Defaults(
+            queue=arguments.default_queue,
+            gate=GateMode(arguments.gate),
+            validation=validation,
+            namespaces=arguments.namespace_selector or Selector(),
+        )
         audit = Audit(defaults, frozenset({"kube-system", *arguments.excluded_namespace}))
         asyncio.run(_look(arguments, audit))
     except (*NO_ANSWER, ValueError) as error:

@@ -84,7 +84,7 @@ class PlanContext:
             queue=partial(self.queues.place, namespace=labels_of(around)) if self.queues else None,
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
-            around=Surroundings(namespace=around),
+            around=Surroundings(namespace=around, unselected=not defaults.namespaces.matches(labels_of(around))),
             pod_defaults=PodDefaults(
                 tuple(self.ranges.get(namespace, {}).values()),
                 self.runtimes or None,

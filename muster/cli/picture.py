@@ -67,7 +67,8 @@ class Picture:
     def begun(cls, arguments: argparse.Namespace) -> Picture:
         """An empty picture, with the settings of the installation from the options of the command."""
         defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate))
-        return cls(defaults=defaults, by_nodes=arguments.bound == "nodes")
+        cluster = Cluster(arguments.namespace_selector)
+        return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
         """The ledger of all visible gangs, at `now` in seconds of the wall clock."""

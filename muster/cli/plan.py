@@ -22,6 +22,7 @@ from muster.model.findings import Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
+from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.texts import printable
 from muster.resources.amounts import as_text
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             queue=arguments.default_queue,
             schedulers=frozenset(SCHEDULERS),
             gate=GateMode(arguments.gate),
+            namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
         known = _known(arguments, documents)

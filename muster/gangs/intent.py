@@ -23,6 +23,7 @@ from muster.model.names import (
     UNNAMED_SCHEDULERS,
 )
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
+from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
 from muster.workloads import SchedulingPolicy, Voice
@@ -55,6 +56,8 @@ class Defaults:
     schedulers: frozenset[str] = frozenset({"volcano"})
     gate: GateMode = GateMode.QUEUE
     validation: Validation = field(default_factory=Validation)
+    namespaces: Selector = field(default_factory=Selector)
+    """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""
 
 
 @dataclass(frozen=True, slots=True)

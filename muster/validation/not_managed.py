@@ -20,6 +20,8 @@ def why_not_managed(
 ) -> str:
     """The reason why muster does not manage a workload; `workload` is the decoded one, None when it was not read."""
     namespace = around.namespace
+    if around.unselected:
+        return f'namespace "{namespace.name}" is not selected by the chart value namespaceSelector'
     labels = workload.metadata.labels if workload else decoded.metadata.labels
     for where, said in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
         if said.get(MANAGED) == "false":

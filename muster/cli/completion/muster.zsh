@@ -45,6 +45,7 @@ _shtab_muster_audit_options=(
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -82,6 +83,7 @@ _shtab_muster_explain_options=(
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
   "(*):workload, pod or PodGroup, for example raycluster\/demo, or raycluster demo\; can be repeated:"
 )
@@ -97,6 +99,7 @@ _shtab_muster_plan_options=(
   "--patches[also show the patches of the pods in the table]"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--dra[what to do with ResourceClaims\; must match the chart value \`dra\`]:dra:(deny warn)"
   "--strict[exit with 3 when a workload is not managed, or something looks misspelled]"
   "--cluster[also read queues and the other context from the cluster]"
@@ -118,6 +121,7 @@ _shtab_muster_queues_options=(
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
 )
 
@@ -156,6 +160,7 @@ _shtab_muster_watch_options=(
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
 )
 

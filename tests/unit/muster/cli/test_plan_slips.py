@@ -218,3 +218,25 @@ def test_a_workload_in_an_orphan_queue_is_refused_and_the_note_says_what_is_miss
     assert [entry["verdict"]["reason"] for entry in said.entries] == ["QueueHierarchy", "QueueNotFound"]
     assert 'queue "q" is below "team", which does not exist' in said.err
     assert yaml.safe_load(command.plan(queue("q", parent="team"), output="yaml").out)[0]["workload"]["name"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("selector", "managed"),
+    [("muster=pilot", True), ("muster in (team)", False), ("kubernetes.io/metadata.name=a", False)],
+)
+def test_a_namespace_that_the_installation_does_not_select_is_told(
+    command: Command, selector: str, *, managed: bool
+) -> None:
+    """As for the controller; what is required there counts for nothing either."""
+    labels = {"muster": "pilot", "muster.dev/managed": "required"}
+    namespace = document({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}})
+    verdict = only(command.plan(namespace, document(ray_cluster()), options=["--namespace-selector", selector]))
+    assert verdict["managed"] is managed
+    if not managed:
+        why = 'namespace "team" is not selected by the chart value namespaceSelector'
+        assert verdict["message"] == f"not managed: because {why}"
+
+
+def test_a_selector_that_is_none_is_refused(command: Command) -> None:
+    said = command.plan(document(ray_cluster()), options=["--namespace-selector", "a ~ b"])
+    assert (said.code, "--namespace-selector" in said.err) == (2, True)
