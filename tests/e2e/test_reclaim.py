@@ -138,8 +138,16 @@ def _assert_half_goes_and_comes_back(scene: Scene) -> None:
 
 
 def _evictions(scene: Scene) -> int:
+    """How many pods the scheduler has evicted.
+
+    A replacement that is still held may be deleted and made once more within 50 ms, by its name and with no word of the
+    scheduler on it (seen in one of 20 runs): an eviction has the condition that Volcano writes.
+    """
     scene.recorder.settle()
-    return sum(seen.gone and seen.name.startswith("elastic-") for seen in scene.recorder.history(PODS))
+    gone = [seen.object for seen in scene.recorder.history(PODS) if seen.gone and seen.name.startswith("elastic-")]
+    return sum(
+        any(one["type"] == "DisruptionTarget" for one in pod.get("status", {}).get("conditions", ())) for pod in gone
+    )
 
 
 def _waiting(scene: Scene) -> list[list[str]]:
