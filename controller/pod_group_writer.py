@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controller.reports import annotations_of, says
-from muster.kube.resource import POD_GROUPS
-from muster.model.objects import PodGroup, decode
+from muster.model.objects import decode
 from muster.observe.pod_groups import WORKLOAD_MANAGER, applicable, up_to_date
+from muster.observe.resources import resource_of_group
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from controller.memory import Memory
     from controller.reports import Reporter
     from muster.model.gang_states import GangState
-    from muster.model.objects import ObjectMeta
+    from muster.model.objects import ObjectMeta, PodGroup
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import Mark, View
     from muster.queueing.ledger import GangKey
@@ -62,17 +62,18 @@ class PodGroupWriter:
         if wait > 0:
             self._look_again(view.key, wait)
             return view
-        group = await self._apply(manifest, view.pod_group)
+        group = await self._apply(wanted, view.pod_group)
         if view.pod_group is None and not up_to_date(group, wanted):
             # Volcano's own webhook sends new ones from queue "default" to the namespace's; what is changed it lets be.
-            group = await self._apply(manifest, group)
+            group = await self._apply(wanted, group)
         memory.repairs.note(manifest, now)
         memory.written = group
         return replace(view, pod_group=group)
 
-    async def _apply(self, manifest: dict[str, Any], group: PodGroup | None) -> PodGroup:
-        body = applicable(manifest, group)
-        return decode(await self._writer.apply(POD_GROUPS, body, field_manager=WORKLOAD_MANAGER), PodGroup)
+    async def _apply(self, wanted: Wanted, group: PodGroup | None) -> PodGroup:
+        body = applicable(wanted.manifest, group)
+        resource = resource_of_group(wanted.group)
+        return decode(await self._writer.apply(resource, body, field_manager=WORKLOAD_MANAGER), type(wanted.group))
 
     async def report(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> None:
         """Bring annotations and events up to date; nothing is written when nothing changed."""
@@ -102,4 +103,4 @@ class PodGroupWriter:
             self._look_again(view.key, _BEHIND)
             return
         logger.info("%s: deleting the PodGroup", view.key, extra={"event": "podgroup.deleted"})
-        await self._writer.delete(POD_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+        await self._writer.delete(resource_of_group(view.pod_group), meta.name, meta.namespace, uid=meta.uid)

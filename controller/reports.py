@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
 from muster.kube.events import Regarding
-from muster.kube.resource import POD_GROUPS
 from muster.model.gang_states import GangState
 from muster.model.names import MESSAGE, STATE
-from muster.model.objects import PodGroup, decode
+from muster.model.objects import decode
 from muster.observe.messages import aside, still_held, to_a_maker, to_a_rival
-from muster.observe.resources import resource_of
+from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.users_objects import Above
 
 if TYPE_CHECKING:
     from controller.fenced_writes import Writer
     from controller.memory import Memory
+    from muster.model.objects import PodGroup
     from muster.observe.view import Mark, View
     from muster.queueing.ledger import GangKey
 
@@ -101,9 +101,10 @@ class Reporter:
         group = view.pod_group
         if group is None:
             raise ValueError(f"{view.key} has no PodGroup to mark")
+        resource = resource_of_group(group)
         body: dict[str, Any] = {
-            "apiVersion": POD_GROUPS.api_version,
-            "kind": POD_GROUPS.kind,
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
             # With the UID the apply can neither make a new PodGroup nor touch another of the same name.
             "metadata": {
                 "name": group.metadata.name,
@@ -112,7 +113,7 @@ class Reporter:
                 "annotations": annotations_of(mark, state, message),
             },
         }
-        return decode(await self._writer.apply(POD_GROUPS, body, field_manager=LEDGER_MANAGER), PodGroup)
+        return decode(await self._writer.apply(resource, body, field_manager=LEDGER_MANAGER), type(group))
 
     def tell_others(self, view: View, now: float, *, shut_out: bool) -> None:
         """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs.
@@ -136,14 +137,14 @@ class Reporter:
             self._shut_out.discard(view.key)
         elif view.key not in self._shut_out:
             self._shut_out.add(view.key)
-            own, queue = group.metadata, group.spec.queue or "default"
+            queue = group.spec.queue or "default"
             logger.warning(
                 "%s: its PodGroup names queue %s, which does not exist for its namespace",
                 view.key,
                 queue,
                 extra={"event": "podgroup.queue"},
             )
-            about = Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid)
+            about = _regarding(group)
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
@@ -184,11 +185,15 @@ class Reporter:
         api_version = resource_of(view.kind).api_version
         about = [Regarding(api_version, view.kind.kind, meta.namespace, meta.name, meta.uid)]
         if group is not None and view.ours:
-            own = group.metadata
-            about.append(Regarding(POD_GROUPS.api_version, POD_GROUPS.kind, own.namespace, own.name, own.uid))
+            about.append(_regarding(group))
         warning = state in _WARNINGS
         for one in about:
             self._announcer.say(one, str(state), message, warning=warning)
         for maker in view.above.makers:
             one = Regarding(maker.api_version, maker.kind, view.key.namespace, maker.name, maker.uid)
             self._announcer.tell_maker(one, str(state), to_a_maker(view, message), warning=warning)
+
+
+def _regarding(group: PodGroup) -> Regarding:
+    resource, own = resource_of_group(group), group.metadata
+    return Regarding(resource.api_version, resource.kind, own.namespace, own.name, own.uid)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.ledger import GangKey
+from muster.schedulers import gang_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,7 +62,7 @@ class Takeover:
         for queue in self._cluster.queues:
             self._admission_queue.set_queue(queue)
         for group in groups:
-            key = GangKey(group.metadata.namespace, group.metadata.name)
+            key = GangKey(group.metadata.namespace, gang_name(group))
             self._memories.begin(key, group)
             self._left[key] = None
             yield

@@ -26,7 +26,6 @@ from muster.model.modes import GateMode
 from muster.model.objects import Pod, decode
 from muster.queueing.queue_tree import QueueTree, QueueView
 from muster.resources.amounts import parse_resources
-from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context, judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 
@@ -86,7 +85,7 @@ def main() -> None:
     gang = gang_of(workload, intent, {})
     role = workload.roles[1]
     pod = Pod(spec=role.template.spec)
-    member = membership(role, gang, intent, SCHEDULERS[intent.scheduler])
+    member = membership(role, gang, intent, intent.gang_scheduler)
 
     plain = _microseconds(lambda: json.loads(text))
     figures = {

@@ -112,7 +112,7 @@ def _filled(gangs: int, queues: int) -> Cluster:
         groups.append(convert(_group(name, queue, cpu, admitted=admitted), PodGroup))
     for watched in cluster.watched():
         listed = {"rayclusters": clusters, "podgroups": groups}.get(watched.resource.plural, [])
-        if watched.store is cluster.pods:
+        if watched.store is cluster.pods.of("volcano"):
             listed = pods
         elif watched.store is cluster.queues:
             capability = {"cpu": "10", "memory": "1Ti"}

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             place(documents, arguments.namespace)
         defaults = Defaults(
             queue=arguments.default_queue,
-            schedulers=frozenset(SCHEDULERS),
+            schedulers=SCHEDULERS,
             gate=GateMode(arguments.gate),
             namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
@@ -203,7 +203,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
 
 
 def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:
-    manifest = SCHEDULERS[intent.scheduler].pod_group(gang, intent, workload)
+    manifest = intent.gang_scheduler.pod_group(gang, intent, workload)
     for owner in manifest["metadata"].get("ownerReferences", ()):
         if not owner["uid"]:
             # Unknown before the workload exists.
@@ -249,8 +249,6 @@ def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]
     message = "; ".join(refusal.message for refusal in verdict.refusals)
     if why_not:
         message = f"{_WHY_NOT}{why_not}"
-    elif verdict.intent and not SCHEDULERS[verdict.intent.scheduler].queues:
-        message = message or f"{verdict.intent.scheduler} has no queues: queue limits are not checked"
     elif verdict.allowed and context.queue is None:
         message = "no Queue in the input: queue limits are not checked"
     return {
@@ -325,7 +323,7 @@ def _patch(
     """The patch of a pod of that role, applied once as a self-check; None when muster does not change the pod."""
     if not workload.kind.owns_gang:
         return None
-    scheduler = SCHEDULERS[intent.scheduler]
+    scheduler = intent.gang_scheduler
     template = spec.template
     priorities = context.priorities or {}
     # The pod as the webhook receives it: created by the operator, with the defaults of the apiserver.

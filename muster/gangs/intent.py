@@ -26,11 +26,13 @@ from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
+from muster.schedulers import SCHEDULERS
 from muster.workloads import SchedulingPolicy, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.schedulers import GangScheduler
     from muster.workloads import Workload
 
 __all__ = [
@@ -53,7 +55,7 @@ class Defaults:
 
     scheduler: str = "volcano"
     queue: str = "default"
-    schedulers: frozenset[str] = frozenset({"volcano"})
+    schedulers: Mapping[str, GangScheduler] = field(default_factory=lambda: {"volcano": SCHEDULERS["volcano"]})
     gate: GateMode = GateMode.QUEUE
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
@@ -97,6 +99,8 @@ class Intent:
     said: Mapping[str, str]
     prioritise_pods: bool
     topology: Topology | None = field(default=None)
+    gang_scheduler: GangScheduler = field(default_factory=lambda: SCHEDULERS["volcano"])
+    """Who has the name that `scheduler` says."""
 
 
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
@@ -185,8 +189,10 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
             "priorityClassName",
             *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in workload.roles),
         )
+    name = scheduler or defaults.scheduler
     return Intent(
-        scheduler=scheduler or defaults.scheduler,
+        scheduler=name,
+        gang_scheduler=defaults.schedulers[name],
         queue=queue or defaults.queue,
         priority_class=priority,
         said=said,

@@ -7,7 +7,7 @@ the module that decoded it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ __all__ = [
     "Pod",
     "PodGroup",
     "PodGroupSpec",
+    "PodGroupStatus",
     "PodResourceClaim",
     "PodSpec",
     "PodStatus",
@@ -314,8 +315,12 @@ class WrittenMeta(ObjectMeta, frozen=True):
 
 
 class PodGroup(LocalObject, frozen=True):
-    """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource)."""
+    """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource).
 
+    PodGroups of other schedulers are subclasses, which say the same of themselves (`muster.schedulers`).
+    """
+
+    scheduler: ClassVar[str] = "volcano"
     metadata: WrittenMeta = WrittenMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

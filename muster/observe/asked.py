@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from muster.gangs.gang import priority_value
 from muster.gangs.intent import Intent, named_queue
 from muster.model.names import QUEUE_LABEL
-from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +36,11 @@ def last_asked(
     of_group = view.pod_group.spec.queue if view.pod_group else ""
     of_pods = next((queue for pod in pods if (queue := pod.metadata.labels.get(QUEUE_LABEL))), "")
     classes = {pod.spec.priority_class_name for pod in pods}
+    named = (pod.spec.scheduler_name for pod in pods)
+    scheduler = next((name for name in named if name in defaults.schedulers), defaults.scheduler)
     return Intent(
-        scheduler=next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name in SCHEDULERS), "")
-        or defaults.scheduler,
+        scheduler=scheduler,
+        gang_scheduler=defaults.schedulers[scheduler],
         queue=(said[1] if said else "") or of_group or of_pods or defaults.queue,
         priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
         said={"queue": said[0]} if said else {},

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from muster.gangs.gang import priority_values
-from muster.gangs.intent import Defaults, Surroundings
+from muster.gangs.intent import Surroundings
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
@@ -15,7 +15,6 @@ from muster.kube.resource import (
     LIMIT_RANGES,
     NAMESPACES,
     NODES,
-    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
@@ -23,11 +22,12 @@ from muster.kube.resource import (
     RUNTIME_CLASSES,
 )
 from muster.kube.store import Change, Store
-from muster.model.names import GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
+from muster.kube.stores import Stores
+from muster.model.names import GANG, GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
 from muster.observe.pod_defaults import Added
-from muster.observe.resources import resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
@@ -35,6 +35,7 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
+from muster.schedulers import SCHEDULERS, gang_name
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
     from muster.resources.amounts import Resources
+    from muster.schedulers import GangScheduler
 
 __all__ = ["Cluster", "Watched"]
 
@@ -62,13 +64,16 @@ class Watched(NamedTuple):
 class Cluster:
     """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said.
 
-    `namespace_selector` selects the namespaces in which workloads may be muster's.
+    `namespace_selector` selects the namespaces in which workloads may be muster's. Each of the `schedulers` has pods
+    and PodGroups of its own.
     """
 
-    def __init__(self, namespace_selector: Selector | None = None) -> None:
+    def __init__(self, namespace_selector: Selector | None = None, schedulers: Iterable[GangScheduler] = ()) -> None:
         self._namespace_selector = namespace_selector or Selector()
-        self.pods: Store[Pod] = Store()
-        self.pod_groups: Store[PodGroup] = Store()
+        self._schedulers = list(schedulers) or [SCHEDULERS["volcano"]]
+        names = [scheduler.name for scheduler in self._schedulers]
+        self.pods: Stores[Pod] = Stores(names)
+        self.pod_groups: Stores[PodGroup] = Stores(names)
         self.queues: Store[Queue] = Store()
         self.priority_classes: Store[PriorityClass] = Store()
         self.namespaces: Store[Namespace] = Store()
@@ -81,6 +86,7 @@ class Cluster:
             self._workloads[kind].index("gang", _gang_of_workload(kind))
             self._workloads[kind].index("maker", _maker)
         self.pods.index("gang", _gangs_of_pod)
+        self.pod_groups.index("gang", lambda group: (_gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
         self.pods.subscribe(self._forget_requests)
@@ -88,9 +94,8 @@ class Cluster:
     def watched(self) -> list[Watched]:
         """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
         return [
-            # All pods of the scheduler, for pods outside gangs use quota and nodes as well; a cluster has many more.
-            Watched(PODS, Pod, self.pods, f"spec.schedulerName={Defaults().scheduler}"),
-            Watched(POD_GROUPS, PodGroup, self.pod_groups),
+            *(Watched(PODS, Pod, self.pods.of(one.name), *_own_pods(one)) for one in self._schedulers),
+            *(Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name)) for one in self._schedulers),
             Watched(QUEUES, Queue, self.queues),
             Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
             Watched(NAMESPACES, Namespace, self.namespaces),
@@ -119,15 +124,16 @@ class Cluster:
         while not self.synced:  # noqa: ASYNC110 - some stores, once in the life of the process
             await asyncio.sleep(0.05)
 
-    @staticmethod
-    async def list_pod_groups(client: Client) -> list[PodGroup]:
+    async def list_pod_groups(self, client: Client) -> list[PodGroup]:
         """All PodGroups as they are now, not as the watch last said. Raises ApiError."""
-        try:
-            return await list_objects(client, POD_GROUPS, PodGroup)
-        except ApiError as error:
-            if error.not_found:
-                return []
-            raise
+        groups: list[PodGroup] = []
+        for scheduler in self._schedulers:
+            try:
+                groups += await list_objects(client, pod_groups_of(scheduler), scheduler.pod_groups)
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+        return groups
 
     def subscribe(self, *, gang: Callable[[GangKey], None], queue: Callable[[Change[Queue]], None]) -> None:
         """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves."""
@@ -138,8 +144,7 @@ class Cluster:
                     gang(key)
 
         def group_changed(change: Change[PodGroup]) -> None:
-            meta = change.object.metadata
-            gang(GangKey(meta.namespace, meta.name))
+            gang(_gang_of_group(change.object))
 
         def namespace_changed(change: Change[Namespace]) -> None:
             for key in self._gangs_told_by(change):
@@ -210,7 +215,7 @@ class Cluster:
     def each_gang(self) -> Iterator[GangKey]:
         """As `gangs`, one by one, some of them several times; the stores may change meanwhile."""
         for group in self.pod_groups.values():
-            yield GangKey(group.metadata.namespace, group.metadata.name)
+            yield _gang_of_group(group)
         for kind in GANG_KINDS:
             for workload in self._workloads[kind].values():
                 yield from _gang_of_workload(kind)(workload)
@@ -242,8 +247,9 @@ class Cluster:
             self._requests.pop(change.old.metadata.uid, None)
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
-        """The PodGroup of that name."""
-        return self.pod_groups.get(key.namespace, key.name)
+        """The PodGroup of the gang of that name; of several, where its scheduler has changed, the youngest."""
+        found = self.pod_groups.by_index("gang", key)
+        return max(found, key=lambda group: group.metadata.creation_timestamp, default=None)
 
     def workload(self, namespace: str, owner: OwnerReference) -> tuple[Kind, Decoded] | None:
         """The workload that an owner reference means: same name and same UID."""
@@ -328,6 +334,18 @@ def _maker(workload: Decoded) -> Iterable[str]:
 def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
     group = pod.metadata.annotations.get(GROUP_NAME)
     return (GangKey(pod.metadata.namespace, group),) if group else ()
+
+
+def _gang_of_group(group: PodGroup) -> GangKey:
+    return GangKey(group.metadata.namespace, gang_name(group))
+
+
+def _own_pods(scheduler: GangScheduler) -> tuple[str, str]:
+    """The field and label selectors for the pods of a scheduler that count.
+
+    Where PodGroups have queues, that is all of them, for pods outside gangs use quota as well; a cluster has many more.
+    """
+    return f"spec.schedulerName={scheduler.name}", "" if scheduler.keeps_room else GANG
 
 
 def _gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:

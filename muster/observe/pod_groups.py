@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
-from muster.kube.resource import POD_GROUPS
 from muster.model.names import MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
 from muster.observe.admitted_terms import terms_of
 from muster.observe.resources import resource_of
 from muster.resources.amounts import Resources, as_text, parse_resources, times, total
 from muster.resources.quantity import ZERO
-from muster.schedulers import SCHEDULERS, owner_reference
+from muster.schedulers import SCHEDULERS, asked, group_metadata, owner_reference, scheduler_of_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.gangs.gang import Gang
     from muster.observe.view import View
+    from muster.schedulers import GangScheduler
 
 __all__ = [
     "RESERVING",
@@ -36,6 +37,7 @@ __all__ = [
     "of_what_is_open",
     "outgrown",
     "own_claim",
+    "scheduler_of",
     "unreserved",
     "up_to_date",
 ]
@@ -60,8 +62,8 @@ class Wanted:
     group: PodGroup
 
 
-def _wanted(manifest: dict[str, Any]) -> Wanted:
-    return Wanted(manifest, convert(manifest, PodGroup))
+def _wanted(scheduler: GangScheduler, manifest: dict[str, Any]) -> Wanted:
+    return Wanted(manifest, convert(manifest, scheduler.pod_groups))
 
 
 def desired(view: View, *, admitted: bool) -> Wanted:
@@ -74,51 +76,50 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     """
     if view.gang is None or view.intent is None or view.workload is None:
         raise ValueError(f"{view.key} has no gang to make a PodGroup for")
-    manifest = SCHEDULERS[view.intent.scheduler].pod_group(view.gang, view.intent, view.workload)
-    group = view.pod_group
+    scheduler, group, spec = view.intent.gang_scheduler, view.pod_group, asked(view.gang, view.intent)
     terms = terms_of(view)
     if admitted and terms is not None:
-        _freeze(manifest["spec"], view.gang, terms, {})
+        spec = _frozen(spec, view.gang, terms, {})
     # Without both it is a lenient one, of a time in which the workload was left alone.
     elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
-        _freeze(manifest["spec"], view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
-    return _wanted(manifest)
+        spec = _frozen(spec, view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
+    metadata = group_metadata(view.gang, view.workload)
+    return _wanted(scheduler, scheduler.manifest(spec, metadata, view.workload.policy))
 
 
-def _freeze(spec: dict[str, Any], gang: Gang, now: PodGroupSpec, owned: Mapping[str, Any]) -> None:
-    """Keep queue, priority and numbers that were said, as far as muster owns them; all of them where nothing tells."""
-    claim = claim_of(now)
+def _frozen(spec: PodGroupSpec, gang: Gang, now: PodGroupSpec, owned: Mapping[str, Any]) -> PodGroupSpec:
+    """With the queue, priority and numbers that were said, as far as muster owns them; all where nothing tells."""
+    claim, kept = claim_of(now), dict[str, Any]()
 
     def ours(field: str, key: str | None = None) -> bool:
         inside = owned.get(f"f:{field}")
         return not owned or (inside is not None and (key is None or f"f:{key}" in inside))
 
     if ours("queue"):
-        spec["queue"] = now.queue
-    if not now.priority_class_name:
-        spec.pop("priorityClassName", None)
-    elif ours("priorityClassName"):
-        spec["priorityClassName"] = now.priority_class_name
+        kept["queue"] = now.queue
+    if not now.priority_class_name or ours("priorityClassName"):
+        kept["priority_class_name"] = now.priority_class_name
     if ours("minMember"):
-        spec["minMember"] = min(gang.min_member, now.min_member)
+        kept["min_member"] = min(gang.min_member, now.min_member)
     # A role or a resource that is not there came with a later change; but nothing left of all of them was taken away.
     if ours("minTaskMember"):
-        spec["minTaskMember"] = {
+        kept["min_task_member"] = {
             role: min(count, now.min_task_member[role]) if ours("minTaskMember", role) else count
             for role, count in gang.min_task_member.items()
             if role in now.min_task_member
         }
     if claim and not any(amount.nano for amount in claim.values()):
         # Its claim was soft when this was written: it is what the gang was admitted for.
-        spec["minResources"] = as_text(_least(gang, now.min_task_member))
+        kept["min_resources"] = as_text(_least(gang, now.min_task_member))
     elif ours("minResources"):
-        spec["minResources"] = as_text(
+        kept["min_resources"] = as_text(
             {
                 name: min(amount, claim[name]) if ours("minResources", name) else amount
                 for name, amount in gang.min_resources.items()
                 if name in claim
             },
         )
+    return structs.replace(spec, **kept)
 
 
 def _least(gang: Gang, owed: Mapping[str, int]) -> Resources:
@@ -154,11 +155,12 @@ def unreserved(view: View, wanted: Wanted) -> Wanted:
     leaves that phase before it is placed: it would let nobody past whom muster admits.
     """
     spec = wanted.manifest["spec"]
-    if view.intent is None or not SCHEDULERS[view.intent.scheduler].queues:
+    scheduler = view.intent.gang_scheduler if view.intent else None
+    if scheduler is None or not scheduler.keeps_room:
         return wanted
     # Zeros: what an apply leaves of a map that loses its last key is null, which the CRD refuses.
     zeros = dict.fromkeys(spec["minResources"], "0")
-    return _wanted({**wanted.manifest, "spec": {**spec, "minResources": zeros}})
+    return _wanted(scheduler, {**wanted.manifest, "spec": {**spec, "minResources": zeros}})
 
 
 def deferred(view: View) -> str:
@@ -184,18 +186,24 @@ def lenient(view: View) -> Wanted:
     owners = [owner_reference(api_version, view.kind, view.decoded.metadata)] if view.kind.owns_pod_group else []
     of_group = view.pod_group.spec.queue if view.pod_group else ""
     queues = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in view.members)
-    manifest = {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": POD_GROUPS.kind,
-        "metadata": {
-            "name": view.key.name,
-            "namespace": view.key.namespace,
-            "labels": {MANAGED_BY: MUSTER},
-            "ownerReferences": owners,
-        },
-        "spec": {"minMember": 1, "queue": of_group or next((queue for queue in queues if queue), "default")},
+    metadata = {
+        "name": view.key.name,
+        "namespace": view.key.namespace,
+        "labels": {MANAGED_BY: MUSTER},
+        "ownerReferences": owners,
     }
-    return _wanted(manifest)
+    scheduler, queue = scheduler_of(view), of_group or next((queue for queue in queues if queue), "default")
+    return _wanted(scheduler, scheduler.loose(queue, metadata))
+
+
+def scheduler_of(view: View) -> GangScheduler:
+    """The scheduler of a gang: by its PodGroup where there is one, then by its workload, then by its pods."""
+    if view.pod_group is not None:
+        return scheduler_of_group(view.pod_group)
+    if view.intent is not None:
+        return view.intent.gang_scheduler
+    named = (member.pod.spec.scheduler_name for member in view.members)
+    return SCHEDULERS[next((name for name in named if name in SCHEDULERS), "volcano")]
 
 
 def applicable(manifest: dict[str, Any], group: PodGroup | None) -> dict[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import Resource
+from muster.schedulers import scheduler_of_group
 
 if TYPE_CHECKING:
+    from muster.model.objects import PodGroup
+    from muster.schedulers import GangScheduler
     from muster.workloads import Kind, Source
 
-__all__ = ["resource_of", "resource_of_source"]
+__all__ = ["pod_groups_of", "resource_of", "resource_of_group", "resource_of_source"]
 
 
 def resource_of(kind: Kind) -> Resource:
@@ -20,3 +23,13 @@ def resource_of(kind: Kind) -> Resource:
 def resource_of_source(source: Source) -> Resource:
     """The resource of what workloads are made from."""
     return Resource(source.group, source.version, source.plural, source.kind, source.namespaced)
+
+
+def pod_groups_of(scheduler: GangScheduler) -> Resource:
+    """The resource of the PodGroups of a scheduler."""
+    return Resource(scheduler.group, scheduler.version, "podgroups", "PodGroup")
+
+
+def resource_of_group(group: PodGroup) -> Resource:
+    """The resource of a PodGroup."""
+    return pod_groups_of(scheduler_of_group(group))

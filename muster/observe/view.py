@@ -22,7 +22,6 @@ from muster.model.names import (
 )
 from muster.model.times import duration_of, seconds_of
 from muster.observe.users_objects import Above
-from muster.schedulers import SCHEDULERS
 from muster.workloads import PLAIN_POD
 
 if TYPE_CHECKING:
@@ -260,5 +259,5 @@ def _came_first(view: View) -> tuple[Pod, ...]:
 def _might_be_held(view: View, pod: Pod) -> bool:
     role = view.kind.role_of(pod) if view.kind else None
     known = view.gang is not None and role is not None and view.gang.role(role) is not None
-    scheduler = SCHEDULERS[view.intent.scheduler] if view.intent else None
+    scheduler = view.intent.gang_scheduler if view.intent else None
     return known and scheduler is not None and is_free(pod, scheduler)

@@ -1,11 +1,60 @@
-"""The gang schedulers that muster can work with, one file each."""
+"""The gang schedulers that muster can work with, one file each: who places a gang."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from muster.schedulers.coscheduling import Coscheduling
-from muster.schedulers.model import Binding, GangScheduler, owner_reference
+from muster.schedulers.model import Binding, GangScheduler, asked, group_metadata, owner_reference
 from muster.schedulers.volcano import Volcano
 
-__all__ = ["SCHEDULERS", "Binding", "GangScheduler", "owner_reference"]
+if TYPE_CHECKING:
+    from muster.model.objects import PodGroup
 
-SCHEDULERS: dict[str, GangScheduler] = {scheduler.name: scheduler for scheduler in (Volcano(), Coscheduling())}
+__all__ = [
+    "PRODUCTS",
+    "SCHEDULERS",
+    "Binding",
+    "GangScheduler",
+    "asked",
+    "gang_name",
+    "group_metadata",
+    "named",
+    "owner_reference",
+    "scheduler_of_group",
+]
+
+PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling)}
+"""The gang schedulers by what they are called in the chart's values."""
+
+_USUAL: dict[str, GangScheduler] = {product: made() for product, made in PRODUCTS.items()}
+
+SCHEDULERS: dict[str, GangScheduler] = {one.name: one for one in _USUAL.values()}
+"""The same under their usual names."""
+
+
+def named(*texts: str) -> dict[str, GangScheduler]:
+    """The schedulers that these arguments choose, by name, in their order: a product, or PRODUCT=NAME.
+
+    Raises ValueError for an unknown product, and where two have one name.
+    """
+    chosen: dict[str, GangScheduler] = {}
+    for text in texts:
+        product, _, name = text.partition("=")
+        if product not in PRODUCTS:
+            raise ValueError(f'"{product}" is no gang scheduler that muster knows; use one of {", ".join(PRODUCTS)}')
+        scheduler = PRODUCTS[product](name)
+        if scheduler.name in chosen:
+            raise ValueError(f'two gang schedulers have the name "{scheduler.name}"')
+        chosen[scheduler.name] = scheduler
+    return chosen
+
+
+def scheduler_of_group(group: PodGroup) -> GangScheduler:
+    """The scheduler whose PodGroup it is, under its usual name."""
+    return _USUAL[group.scheduler]
+
+
+def gang_name(group: PodGroup) -> str:
+    """The name of the gang for which a PodGroup was made: its own, unless its scheduler allows no such name."""
+    return scheduler_of_group(group).gang_name(group.metadata)

@@ -1,51 +1,73 @@
 """scheduler-plugins' coscheduling: PodGroup `scheduling.x-k8s.io/v1alpha1`; a label binds a pod to it.
 
-It knows neither queues nor priorities of groups: it orders pods by their own priorities.
+Its PodGroup knows neither queues nor priorities nor roles. muster writes these into an annotation of it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from muster.model.names import POD_GROUP_LABEL, label_value
-from muster.resources.amounts import as_text
-from muster.schedulers.model import Binding, group_metadata
+from msgspec import structs
+
+from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL, label_value
+from muster.model.objects import PodGroup, PodGroupSpec, PodGroupStatus
+from muster.schedulers.annotated import annotated, completed
+from muster.schedulers.model import Binding, GangScheduler
 
 if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import Pod
-    from muster.workloads import Workload
+    from muster.model.objects import ObjectMeta, Pod
+    from muster.workloads import SchedulingPolicy
 
 __all__ = ["Coscheduling"]
 
 
-class Coscheduling:
-    """The scheduler that scheduler-plugins' chart installs beside the default one."""
+class _PodGroup(PodGroup, frozen=True):
+    """Its PodGroup, with what muster's annotation says besides. Its phase is never believed: some are final."""
 
-    name = "scheduler-plugins-scheduler"
+    scheduler: ClassVar[str] = "coscheduling"
+
+    def __post_init__(self) -> None:
+        completed(self)
+        structs.force_setattr(self, "status", PodGroupStatus())
+
+
+class Coscheduling(GangScheduler):
+    """The scheduler of scheduler-plugins: beside the default one, as its chart installs it, or in the place of that."""
+
+    product = "coscheduling"
+    usual_name = "scheduler-plugins-scheduler"
+    group = "scheduling.x-k8s.io"
+    version = "v1alpha1"
+    pod_groups = _PodGroup
     timeouts = True
-    queues = False
-    pod_level = True
 
-    def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
+    def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """The PodGroup; its name must fit into a label of its pods."""
-        del intent
-        spec: dict[str, Any] = {"minMember": gang.min_member, "minResources": as_text(gang.min_resources)}
-        if workload.policy.schedule_timeout_seconds is not None:
-            spec["scheduleTimeoutSeconds"] = workload.policy.schedule_timeout_seconds
-        return {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-            "kind": "PodGroup",
-            "metadata": {**group_metadata(gang, workload), "name": label_value(gang.name)},
-            "spec": spec,
-        }
+        said: dict[str, Any] = {"minMember": spec.min_member, "minResources": {**spec.min_resources}}
+        if policy.schedule_timeout_seconds is not None:
+            said["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
+        return self.of(said, self._named(annotated(metadata, structs.replace(spec, min_resources={}))))
+
+    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """A PodGroup of one pod."""
+        return self.of({"minMember": 1}, self._named(annotated(metadata, PodGroupSpec(queue=queue))))
 
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
-        """The group as a label; roles and queues mean nothing here."""
-        del intent, role
-        return Binding(labels={POD_GROUP_LABEL: label_value(gang.name)}, annotations={})
+        """The group as a label; the gang's name and queue as for Volcano, for people and for muster."""
+        del role
+        labels = {POD_GROUP_LABEL: label_value(gang.name), QUEUE_LABEL: label_value(intent.queue)}
+        return Binding(labels=labels, annotations={GROUP_NAME: gang.name})
 
     def bound_to(self, pod: Pod) -> str:
         """The group that the pod's label names."""
         return pod.metadata.labels.get(POD_GROUP_LABEL, "")
+
+    def gang_name(self, metadata: ObjectMeta) -> str:
+        """The whole name, where the PodGroup's own was cut."""
+        return metadata.annotations.get(GROUP_NAME) or metadata.name
+
+    @staticmethod
+    def _named(metadata: dict[str, Any]) -> dict[str, Any]:
+        return {**metadata, "name": label_value(metadata["name"])}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from muster.model.names import MANAGED_BY, MUSTER
+from muster.model.objects import NetworkTopology, PodGroup, PodGroupSpec
+from muster.resources.amounts import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,9 +16,9 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
     from muster.model.objects import ObjectMeta, Pod
-    from muster.workloads import Kind, Workload
+    from muster.workloads import Kind, SchedulingPolicy, Workload
 
-__all__ = ["Binding", "GangScheduler", "group_metadata", "owner_reference"]
+__all__ = ["Binding", "GangScheduler", "asked", "group_metadata", "owner_reference"]
 
 # Bookkeeping of other tools that says nothing about the gang.
 _NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
@@ -36,26 +39,81 @@ class Binding:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
-class GangScheduler(Protocol):
-    """One gang scheduler.
+class GangScheduler(ABC):
+    """One gang scheduler: it places gangs. Who admits them is another question.
 
-    `name` is the pods' schedulerName, `queues` whether its gangs wait in queues with limits, `pod_level` whether it
-    counts what a pod asks for as a whole, `timeouts` whether it lets go of a gang that takes too long to be placed.
+    `name` is the schedulerName of its pods, "" for the usual one: the same program may run under any name.
     """
 
-    name: str
-    queues: bool
-    pod_level: bool
-    timeouts: bool
+    product: ClassVar[str]
+    """The word for it in the chart's values and in the arguments of muster's programs."""
+    usual_name: ClassVar[str]
+    """The schedulerName of its pods where it is installed as its own documents say."""
+    group: ClassVar[str]
+    """The API group of its PodGroup."""
+    version: ClassVar[str]
+    """The version of the API in which muster writes its PodGroup."""
+    pod_groups: ClassVar[type[PodGroup]] = PodGroup
+    """How its PodGroups are decoded: always in Volcano's words, whatever its own are."""
+    keeps_room: ClassVar[bool] = False
+    """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
+    enforces_limits: ClassVar[bool] = False
+    """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
+    pod_level: ClassVar[bool] = True
+    """Whether it counts what a pod asks for as a whole."""
+    timeouts: ClassVar[bool] = False
+    """Whether it lets go of a gang that takes too long to be placed."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or self.usual_name
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its PodGroup."""
+        return f"{self.group}/{self.version}"
+
+    def of(self, spec: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        """A PodGroup of this scheduler with that specification, in its own words."""
+        return {"apiVersion": self.api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
     def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
         """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
+        return self.manifest(asked(gang, intent), group_metadata(gang, workload), workload.policy)
 
+    @abstractmethod
+    def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
+        """The manifest of a PodGroup that says this; `policy` is what the user asked of the scheduler besides."""
+
+    def gang_name(self, metadata: ObjectMeta) -> str:
+        """The name of the gang for which a PodGroup with this metadata was made."""
+        return metadata.name
+
+    @abstractmethod
+    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The manifest of a PodGroup that holds no pod back, however few there are."""
+
+    @abstractmethod
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """What binds a pod of that role to the gang's PodGroup."""
 
+    @abstractmethod
     def bound_to(self, pod: Pod) -> str:
         """The name of the PodGroup that the pod is bound to, or "" for none."""
+
+
+def asked(gang: Gang, intent: Intent) -> PodGroupSpec:
+    """What a PodGroup has to say of a gang, in Volcano's words."""
+    topology = NetworkTopology()
+    if intent.topology is not None:
+        topology = NetworkTopology(intent.topology.mode, intent.topology.highest_tier_allowed)
+    return PodGroupSpec(
+        min_member=gang.min_member,
+        min_task_member=gang.min_task_member,
+        min_resources={**as_text(gang.min_resources)},
+        queue=intent.queue,
+        priority_class_name=intent.priority_class,
+        network_topology=topology,
+    )
 
 
 def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:

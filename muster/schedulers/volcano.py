@@ -5,48 +5,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from muster.model.names import GROUP_NAME, PREEMPTABLE, QUEUE_LABEL, TASK_SPEC, label_value
-from muster.resources.amounts import as_text
-from muster.schedulers.model import Binding, group_metadata
+from muster.schedulers.model import Binding, GangScheduler
 
 if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import Pod
-    from muster.workloads import Workload
+    from muster.model.objects import Pod, PodGroupSpec
+    from muster.workloads import SchedulingPolicy
 
 __all__ = ["Volcano"]
 
 
-class Volcano:
+class Volcano(GangScheduler):
     """The `volcano` scheduler."""
 
-    name = "volcano"
-    queues = True
-    timeouts = False
+    product = usual_name = "volcano"
+    group = "scheduling.volcano.sh"
+    version = "v1beta1"
+    keeps_room = True
+    enforces_limits = True
     pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go
 
-    def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
-        """The PodGroup, owned by the workload."""
-        spec: dict[str, Any] = {
-            "minMember": gang.min_member,
+    def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
+        """The PodGroup."""
+        del policy
+        said: dict[str, Any] = {
+            "minMember": spec.min_member,
             # Volcano takes part of a gang for the whole when the head is missing, unless each role has its own minimum.
-            "minTaskMember": gang.min_task_member,
+            "minTaskMember": {**spec.min_task_member},
             # Never left out: Volcano lets a group without it into any queue unseen.
-            "minResources": as_text(gang.min_resources),
-            "queue": intent.queue,
+            "minResources": {**spec.min_resources},
+            "queue": spec.queue,
         }
-        if intent.priority_class:
-            spec["priorityClassName"] = intent.priority_class
-        if intent.topology is not None:
-            spec["networkTopology"] = {"mode": intent.topology.mode}
-            if intent.topology.highest_tier_allowed is not None:
-                spec["networkTopology"]["highestTierAllowed"] = intent.topology.highest_tier_allowed
-        return {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "PodGroup",
-            "metadata": group_metadata(gang, workload),
-            "spec": spec,
-        }
+        if spec.priority_class_name:
+            said["priorityClassName"] = spec.priority_class_name
+        topology = spec.network_topology
+        if topology.mode:
+            said["networkTopology"] = {"mode": topology.mode}
+            if topology.highest_tier_allowed is not None:
+                said["networkTopology"]["highestTierAllowed"] = topology.highest_tier_allowed
+        return self.of(said, metadata)
+
+    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """A PodGroup without minimums of its roles, for which no room is kept."""
+        return self.of({"minMember": 1, "queue": queue}, metadata)
 
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """Group and task role as annotations, the queue as a label.

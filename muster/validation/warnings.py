@@ -13,7 +13,6 @@ from muster.queueing.queue_tree import exceeding
 from muster.resources.amounts import describe, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
-from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +86,7 @@ def _classes(case: Case) -> Iterator[Finding]:
 
 
 def _time(case: Case) -> Iterator[Finding]:
-    workload, scheduler = case.workload, SCHEDULERS[case.intent.scheduler]
+    workload, scheduler = case.workload, case.intent.gang_scheduler
     for limit in workload.time_limits:
         rest = (
             f"{limit.text} are counted while the gang waits for room, too; when they are over, "
@@ -109,7 +108,7 @@ def _time(case: Case) -> Iterator[Finding]:
 
 def _requests(case: Case) -> Iterator[Finding]:
     """What is odd in what the pods ask for."""
-    workload, gang, scheduler = case.workload, case.gang, SCHEDULERS[case.intent.scheduler]
+    workload, gang, scheduler = case.workload, case.gang, case.intent.gang_scheduler
     if not any(role.replicas for role in gang.roles):
         yield _finding(
             Reason.NO_PODS, "spec", f'gang "{gang.name}" has no pods; nothing starts until its replicas are raised'
@@ -239,7 +238,7 @@ def _labels(case: Case) -> Iterator[Finding]:
 
 
 def _bound(case: Case) -> Iterator[Finding]:
-    scheduler = SCHEDULERS[case.intent.scheduler]
+    scheduler = case.intent.gang_scheduler
     seen = {""}
     for role in case.workload.roles:
         template, path = role.template.metadata, f"{role.path.removesuffix('spec')}metadata"

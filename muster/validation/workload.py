@@ -26,7 +26,6 @@ from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.resource_quotas import limits
-from muster.schedulers import SCHEDULERS
 from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
@@ -138,7 +137,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         return Verdict() if over else _verdict(findings, validation)
     if over:
         return Verdict(workload, intent, gang)
-    place = context.queue(intent.queue) if context.queue and SCHEDULERS[intent.scheduler].queues else None
+    place = context.queue(intent.queue) if context.queue else None
     findings = [
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
@@ -186,9 +185,10 @@ def _unheard(
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
     """Names that no queue and no class can have: the apiserver would refuse every pod that carries them."""
-    asked = [("priorityClassName", "PriorityClass", PRIORITY_CLASS_LABEL, intent.priority_class)]
-    if SCHEDULERS[intent.scheduler].queues:
-        asked.insert(0, ("queue", "queue", QUEUE_LABEL, intent.queue))
+    asked = [
+        ("queue", "queue", QUEUE_LABEL, intent.queue),
+        ("priorityClassName", "PriorityClass", PRIORITY_CLASS_LABEL, intent.priority_class),
+    ]
     findings = []
     for field_, what, label, name in asked:
         if name and not is_object_name(name):
@@ -228,7 +228,7 @@ def name_taken(gang: Gang, holder: str) -> Finding:
 
 
 def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
-    if context.queue is None or not SCHEDULERS[intent.scheduler].queues:
+    if context.queue is None:
         return ()
     path = intent.said.get("queue", workload.label_path(QUEUE_LABEL))
     place = context.queue(intent.queue)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PRIORITIES", "Facts", "Group", "Pods", "facts_of", "muster_says"]
 
 PRIORITIES = {"urgent": 1000, "modest": 10}
-_DEFAULTS = Defaults(schedulers=frozenset(SCHEDULERS))
+_DEFAULTS = Defaults(schedulers=SCHEDULERS)
 
 
 @dataclass(frozen=True, order=True)

@@ -271,7 +271,7 @@ def _world(chance: Random, manifest: JSON) -> World:
     """A cluster in which there is this workload, and what its operator has made of it."""
     defaults = Defaults(
         queue=chance.choice(("default", "q", "small")),
-        schedulers=chance.choice((frozenset({"volcano"}), frozenset(SCHEDULERS))),
+        schedulers=chance.choice(({"volcano": SCHEDULERS["volcano"]}, SCHEDULERS)),
         gate=chance.choice(tuple(GateMode)),
         validation=read_validation(chance.choice(("deny", "deny", "warn", "off")), chance.choice(_REASONS)),
     )

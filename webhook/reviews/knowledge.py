@@ -34,7 +34,6 @@ from muster.observe.resources import resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
 from muster.resources.amounts import parse_resources
-from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
@@ -98,7 +97,7 @@ class GangTemplate:
             role = self.workload.role(name)
             if role is None:
                 return None
-            self._members[name] = membership(role, self.gang, self.intent, SCHEDULERS[self.intent.scheduler])
+            self._members[name] = membership(role, self.gang, self.intent, self.intent.gang_scheduler)
         return self._members[name]
 
 

@@ -309,7 +309,7 @@ class Harness:
 
     def watch_groups(self) -> None:
         """As `watch`, of the PodGroups only: every kind has a watch of its own, and one may be behind another."""
-        self.cluster.pod_groups.replace_all(
+        self.cluster.pod_groups.of("volcano").replace_all(
             [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
         )
 

@@ -39,7 +39,7 @@ def filled(
     """The controller's picture of a cluster that holds exactly these objects."""
     cluster = Cluster()
     fill_pods(cluster, pods)
-    cluster.pod_groups.replace_all([made(PodGroup, item) for item in groups])
+    cluster.pod_groups.of("volcano").replace_all([made(PodGroup, item) for item in groups])
     cluster.queues.replace_all([made(Queue, item) for item in queues])
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
@@ -64,7 +64,7 @@ def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON], q
 def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
     """Show the cluster's stores these pods, each where its labels put it."""
     decoded = [made(Pod, item) for item in pods]
-    cluster.pods.replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
+    cluster.pods.of("volcano").replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
     fill_outsiders(cluster.unmanaged_pods, decoded)
 
 

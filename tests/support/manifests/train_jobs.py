@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 QUEUE = "volcano.sh/queue-name"
 RUNTIME = "ClusterTrainingRuntime torch"
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
-DEFAULTS = Defaults(schedulers=frozenset(SCHEDULERS))
+DEFAULTS = Defaults(schedulers=SCHEDULERS)
 
 
 def step(name: str, of: str = "", *, pod: JSON | None = None, depends_on: str = "", **rest: object) -> JSON:

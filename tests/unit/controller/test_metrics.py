@@ -48,7 +48,7 @@ def registry() -> CollectorRegistry:
 
 def test_gangs_are_counted_by_queue_and_state_as_they_change(cluster: Cluster, registry: CollectorRegistry) -> None:
     Term(cluster, "lease", lambda: True, registry)
-    groups = cluster.pod_groups
+    groups = cluster.pod_groups.of("volcano")
     for name in ("a", "b"):
         groups.apply("added", saying(name, "WaitingForQuota"))
     groups.apply("added", saying("c", "Running", queue="other"))
@@ -62,13 +62,13 @@ def test_nobody_makes_series_by_writing_pod_groups(cluster: Cluster, registry: C
     """Queues that do not exist and states that muster does not know share one series."""
     Term(cluster, "lease", lambda: True, registry)
     for number in range(100):
-        cluster.pod_groups.apply("added", saying(f"g{number}", f"Odd{number}", queue=f"none-{number}"))
+        cluster.pod_groups.of("volcano").apply("added", saying(f"g{number}", f"Odd{number}", queue=f"none-{number}"))
     assert gangs(registry) == {("", ""): 100}
 
 
 def test_groups_of_others_are_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
     Term(cluster, "lease", lambda: True, registry)
-    cluster.pod_groups.apply("added", made(PodGroup, pod_group(ours=False)))
+    cluster.pod_groups.of("volcano").apply("added", made(PodGroup, pod_group(ours=False)))
     assert gangs(registry) == {}
 
 
@@ -76,7 +76,7 @@ def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: Coll
     """Or the sum over the replicas would be twice what there is."""
     leads = False
     Term(cluster, "lease", lambda: leads, registry)
-    cluster.pod_groups.apply("added", saying("a", "Running"))
+    cluster.pod_groups.of("volcano").apply("added", saying("a", "Running"))
     assert gangs(registry) == {}
     assert registry.get_sample_value("leader_election_master_status", {"name": "lease"}) == 0
     leads = True

@@ -179,13 +179,13 @@ async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it(
     demo_store = workload_store(harness.cluster, RAY_CLUSTER)
     for name in ("demo-head", "demo-w-0", "demo-w-1"):
         harness.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
-    harness.cluster.pods.replace_all([made(Pod, item) for item in harness.client.pods.values()])
+    harness.cluster.pods.of("volcano").replace_all([made(Pod, item) for item in harness.client.pods.values()])
     demo_store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     await harness.work()
     assert ADMITTED not in harness.annotations(GROUP)
     for member in members():
         harness.client.pods[member["metadata"]["name"]] = member
-    harness.cluster.pods.replace_all([made(Pod, item) for item in harness.client.pods.values()])
+    harness.cluster.pods.of("volcano").replace_all([made(Pod, item) for item in harness.client.pods.values()])
     demo_store.apply("modified", made(RayCluster, ray_cluster()))
     await harness.work()
     assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.workloads import Workload
 
-DEFAULTS = Defaults(schedulers=frozenset(SCHEDULERS))
+DEFAULTS = Defaults(schedulers=SCHEDULERS)
 CONTEXT: list[JSON] = [
     {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}},
     {

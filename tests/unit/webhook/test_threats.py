@@ -144,7 +144,7 @@ async def test_a_plain_pod_that_a_later_webhook_gave_to_another_scheduler_is_let
 
 
 async def test_a_plain_pod_that_names_its_gang_scheduler_itself_is_done_after_one_round() -> None:
-    both = replace(DEFAULTS, schedulers=frozenset(SCHEDULERS))
+    both = replace(DEFAULTS, schedulers=SCHEDULERS)
     for named in SCHEDULERS:
         new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName=named)
         once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(), both)))

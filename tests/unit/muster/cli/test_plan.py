@@ -279,12 +279,11 @@ def test_who_stops_reading_gets_no_traceback() -> None:
         assert (process.stderr.read(), process.wait()) == (b"", 0)
 
 
-def test_a_scheduler_without_queues_is_not_judged_by_queues(command: Command) -> None:
+def test_queues_bound_gangs_whoever_places_them(command: Command) -> None:
+    """Their limits are muster's to keep where the scheduler knows no queues."""
     manifest = ray().replace("labels: {", "labels: {ray.io/scheduler-name: scheduler-plugins-scheduler, ")
-    verdicts = [command.plan(*texts).entries[0]["verdict"] for texts in ((manifest,), (queue(cpu="0.1"), manifest))]
-    assert [(one["allowed"], one["message"]) for one in verdicts] == [
-        (True, "scheduler-plugins-scheduler has no queues: queue limits are not checked")
-    ] * 2
+    small, large = (command.plan(queue(cpu=cpu), manifest).entries[0]["verdict"] for cpu in ("0.1", "100"))
+    assert (small["allowed"], small["reason"], large["allowed"]) == (False, "ExceedsCapability", True)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, is_managed
 from muster.model.objects import ObjectMeta
+from muster.schedulers import named
 from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
 
 SCHEDULER = "ray.io/scheduler-name"
@@ -143,7 +144,7 @@ def test_the_priority_is_the_first_that_is_said(
     assert found.prioritise_pods is for_pods
 
 
-BOTH = Defaults(schedulers=frozenset({"volcano", "coscheduling"}))
+BOTH = Defaults(schedulers=named("volcano", "coscheduling=coscheduling"))
 
 
 @pytest.mark.parametrize(

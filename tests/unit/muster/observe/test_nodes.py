@@ -39,7 +39,7 @@ def other(name: str, cpu: str, *, on: str = "n", phase: str = "Running") -> Pod:
 
 def room(*nodes: Node, others: tuple[Pod, ...] = (), ours: tuple[Pod, ...] = ()) -> NodeRoom:
     cluster = Cluster()
-    cluster.pods.replace_all(ours)
+    cluster.pods.of("volcano").replace_all(ours)
     kept = NodeRoom(cluster)
     kept.nodes.replace_all(nodes)
     kept.others.replace_all(others)
@@ -120,7 +120,7 @@ def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -
         books.hold(GangKey("team", f"g{number}"), "q", amounts(cpu="8"))
     kept.nodes.replace_all([node(f"n{number}", cpu="8", unschedulable=number < 2) for number in range(4)])
     books.forget(GangKey("team", "g3"))
-    kept._cluster.pods.replace_all(pods[:3])
+    kept._cluster.pods.of("volcano").replace_all(pods[:3])
     books.bound(kept.free())
     next_ = Candidate(GangKey("team", "next"), "q", 0, "10:00", amounts(cpu="8"))
     books.wait(next_)

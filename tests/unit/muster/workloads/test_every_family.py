@@ -182,7 +182,7 @@ def test_what_pods_ask_for_as_a_whole_counts_and_volcano_misses_it(family: Famil
 @each(*TRAINING, "Job")
 def test_coscheduling_counts_what_pods_ask_for_as_a_whole(family: Family) -> None:
     labels = {"ray.io/scheduler-name": "scheduler-plugins-scheduler"}
-    known = Context(defaults=Defaults(schedulers=frozenset(SCHEDULERS)))
+    known = Context(defaults=Defaults(schedulers=SCHEDULERS))
     verdict = judged(family.manifest(second=AS_A_WHOLE, labels=labels), known)
     assert verdict.intent is not None
     assert (verdict.intent.scheduler, verdict.warnings) == ("scheduler-plugins-scheduler", ())

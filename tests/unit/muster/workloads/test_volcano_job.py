@@ -183,7 +183,7 @@ def test_a_priority_class_of_a_task_orders_the_tasks_and_is_not_the_jobs() -> No
 
 def test_volcanos_own_defaults_hold_whatever_the_installations_are() -> None:
     """Nobody but Volcano makes its pods."""
-    defaults = Defaults("scheduler-plugins-scheduler", "ours", frozenset(SCHEDULERS))
+    defaults = Defaults("scheduler-plugins-scheduler", "ours", SCHEDULERS)
     intent = judged(job(), Context(defaults=defaults)).intent
     assert intent is not None
     assert (intent.scheduler, intent.queue) == ("volcano", "default")

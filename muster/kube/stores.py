@@ -1,0 +1,48 @@
+"""Several stores of one type, read as one: each has its own watch, and a reader does not mind which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from muster.kube.store import HasMetadata, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+    from muster.kube.store import Change
+
+__all__ = ["Stores"]
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+class Stores(Generic[T]):
+    """A store for each of these names; no object is in two of them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._stores: dict[str, Store[T]] = {name: Store() for name in names}
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for store in self._stores.values() for item in store)
+
+    def of(self, name: str) -> Store[T]:
+        """The store of that name; raises KeyError."""
+        return self._stores[name]
+
+    def values(self) -> list[T]:
+        """All objects, as a list of their own that later changes leave alone."""
+        return [item for store in self._stores.values() for item in store.values()]
+
+    def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
+        """As `Store.index`, in each of them."""
+        for store in self._stores.values():
+            store.index(name, key)
+
+    def by_index(self, name: str, key: Hashable) -> list[T]:
+        """As `Store.by_index`, of all of them."""
+        return [item for store in self._stores.values() for item in store.by_index(name, key)]
+
+    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call `handler` for every later change of one of them, as `Store.subscribe`."""
+        for store in self._stores.values():
+            store.subscribe(handler)
