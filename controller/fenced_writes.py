@@ -1,19 +1,26 @@
-"""The controller's writes, fenced: none is sent without the lease, and none may outlast it."""
+"""The controller's writes, fenced: none is sent without the lease, and none may outlast it.
+
+A write that has begun goes on to its end when its task is cancelled: a request that is cut off may still be done, and
+then after the lease was given back, and another leader has begun.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
-    from muster.kube.client import Client
+    from muster.kube.client import Client, WriteOptions
     from muster.kube.resource import Resource
     from muster.model.objects import ObjectMeta
 
 __all__ = ["NotLeaderError", "Writer"]
 
 _LONGEST_WRITE = 10.0
+
+T = TypeVar("T")
 
 
 class NotLeaderError(RuntimeError):
@@ -36,35 +43,51 @@ class Writer:
     ) -> bytes:
         """Server-side apply of the object that the body names; raises ApiError and NotLeaderError, as all of these."""
         meta = body["metadata"]
-        return await self._client.apply(
-            resource,
-            meta["name"],
-            body,
-            meta["namespace"],
-            field_manager=field_manager,
-            deadline=self._deadline(),
-        )
+        options: WriteOptions = {"field_manager": field_manager, "deadline": self._deadline()}
+        return await self._whole(self._client.apply(resource, meta["name"], body, meta["namespace"], **options))
 
     async def patch(self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any]) -> bytes:
         """Strategic merge patch of a built-in kind."""
-        return await self._client.strategic_merge_patch(resource, name, body, namespace, deadline=self._deadline())
+        deadline = self._deadline()
+        return await self._whole(self._client.strategic_merge_patch(resource, name, body, namespace, deadline=deadline))
 
     async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
         """Add annotations to the object of that name and UID; nothing else of it is touched."""
         body = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
-        await self._client.merge_patch(resource, meta.name, body, meta.namespace, deadline=self._deadline())
+        deadline = self._deadline()
+        await self._whole(self._client.merge_patch(resource, meta.name, body, meta.namespace, deadline=deadline))
 
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> bytes:
         """Create the object in the namespace that the body names."""
-        return await self._client.create(resource, body, body["metadata"]["namespace"], deadline=self._deadline())
+        deadline = self._deadline()
+        return await self._whole(self._client.create(resource, body, body["metadata"]["namespace"], deadline=deadline))
 
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete the object of that UID, optionally only in that version; success when it is gone already."""
-        await self._client.delete(
-            resource, name, namespace, uid=uid, resource_version=resource_version, deadline=self._deadline()
+        deadline = self._deadline()
+        await self._whole(
+            self._client.delete(
+                resource, name, namespace, uid=uid, resource_version=resource_version, deadline=deadline
+            )
         )
+
+    async def _whole(self, write: Coroutine[Any, Any, T]) -> T:
+        """Do the write; where its task is cancelled, end only after it, as long as the lease is ours."""
+        writing = asyncio.ensure_future(write)
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            try:
+                if self._budget() > 0:
+                    # Each has a deadline.
+                    await asyncio.wait({writing})
+            finally:
+                writing.cancel()
+            if not writing.cancelled() and writing.done():
+                writing.exception()  # asked for, or asyncio complains
+            raise
 
     def _deadline(self) -> float:
         seconds = self._budget()
