@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from muster.cli.manifests import Document, InputError
+from muster.cli.malformed import unreadable
 from muster.cli.schemas import Schemas
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Surroundings
+from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
 from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
 from muster.resources.amounts import parse_resources
@@ -19,6 +20,11 @@ from muster.resources.resource_quotas import ResourceQuota
 from muster.resources.resource_quotas import limits as limits_of
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from muster.cli.manifests import Document
 
 __all__ = ["PlanContext"]
 
@@ -51,7 +57,7 @@ class PlanContext:
                     self.namespaces[namespace.name] = namespace
                 case "", "LimitRange":
                     limits = convert(document.manifest, LimitRange)
-                    _check(limits)
+                    _check_limits(limits)
                     of_namespace = self.ranges.setdefault(limits.metadata.namespace or "default", {})
                     of_namespace[limits.metadata.name] = limits
                 case "", "ResourceQuota":
@@ -60,18 +66,22 @@ class PlanContext:
                     self.quotas.setdefault(quota.metadata.namespace or "default", {})[quota.metadata.name] = quota
                 case "node.k8s.io", "RuntimeClass":
                     runtime = convert(document.manifest, RuntimeClass)
-                    parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
+                    _check_runtime(runtime)
                     self.runtimes[runtime.metadata.name] = runtime
                 case _:
                     return self._learn_source(document) or self.schemas.learn_crd(document)
         except InvalidObjectError as error:
-            raise InputError(f"{document.source}: {error}") from error
+            type_, check = _CHECKED[group, document.kind]
+            raise unreadable(document.source, document.manifest, type_, partial(_faults, check)) from error
         return True
 
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:
             if document.api_version == f"{source.group}/{source.version}" and document.kind == source.kind:
-                found = convert(document.manifest, source.decoded)
+                try:
+                    found = convert(document.manifest, source.decoded)
+                except InvalidObjectError as error:
+                    raise unreadable(document.source, document.manifest, source.decoded, lambda _: ()) from error
                 namespace = (found.metadata.namespace or "default") if source.namespaced else ""
                 self.origins[Reference(source, namespace, found.metadata.name)] = found
                 return True
@@ -94,7 +104,19 @@ class PlanContext:
         )
 
 
-def _check(limits: LimitRange) -> None:
+def _faults(check: Callable[[Any], object], decoded: object) -> Sequence[Finding]:
+    try:
+        check(decoded)
+    except InvalidObjectError as error:
+        return (Finding(Reason.INVALID, error.field, str(error)),)
+    return ()
+
+
+def _check_runtime(runtime: RuntimeClass) -> None:
+    parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
+
+
+def _check_limits(limits: LimitRange) -> None:
     """Raises InvalidObjectError for malformed quantities, which would later look like an error of the pods."""
     for index, item in enumerate(limits.spec.limits):
         for name, amounts in (
@@ -104,3 +126,14 @@ def _check(limits: LimitRange) -> None:
             ("min", item.min),
         ):
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
+
+
+_CHECKED: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
+    ("scheduling.volcano.sh", "Queue"): (Queue, read_queue),
+    ("scheduling.k8s.io", "PriorityClass"): (PriorityClass, bool),
+    ("", "Namespace"): (Namespace, bool),
+    ("", "LimitRange"): (LimitRange, _check_limits),
+    ("", "ResourceQuota"): (ResourceQuota, limits_of),
+    ("node.k8s.io", "RuntimeClass"): (RuntimeClass, _check_runtime),
+}
+"""The type of each kind of context, and what raises InvalidObjectError for a malformed one."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
+from muster.model.texts import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,13 +36,13 @@ _COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
 
 
 class InputError(Exception):
-    """The input cannot be read; the message names the file and the place in it.
+    """The input cannot be read; each line of the message names the file and the place in it.
 
     From line `resume` on, counted from 0, the next document may begin; None when the rest of the file is not read.
     """
 
-    def __init__(self, message: str, resume: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *lines: str, resume: int | None = None) -> None:
+        super().__init__("\n".join(map(printable, lines)))
         self.resume = resume
 
 
@@ -61,24 +63,34 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
     """Every non-empty document of a text with its position; raises InputError.
 
     A source named `.json` is JSON. Other text that starts like JSON is parsed as JSON first, which is far faster;
-    everything else is YAML.
+    everything else is YAML. What stands before an error is read.
     """
     named = source.endswith(".json")
     if not named and not re.match(r"(?:\s|---\s)*\{", text):
         yield from _yaml(source, text)
         return
-    try:
-        documents = list(_json(source, text))
-    except _UnplacedError:
+    documents, error = _until_error(_json(source, text))
+    if error and (not named or isinstance(error, _UnplacedError)):
         # The YAML parser also reads JSON and knows the line; the text may also be YAML in flow style.
-        documents = list(_yaml(source, text, json_only=named))
-        if named:
-            raise
-    except InputError:
-        if named:
-            raise
-        documents = list(_yaml(source, text))
+        as_yaml, other = _until_error(_yaml(source, text, json_only=named))
+        if other is None:
+            documents, error = (documents, error) if named else (as_yaml, None)
+        elif len(as_yaml) > len(documents) or not documents or "\n---" in text:
+            documents, error = as_yaml, other
     yield from documents
+    if error:
+        raise error
+
+
+def _until_error(parsed: Iterator[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], InputError | None]:
+    """The documents before the first error, and that error."""
+    documents: list[tuple[str, Any]] = []
+    try:
+        for document in parsed:
+            documents.append(document)  # noqa: PERF402 - those before an error are kept
+    except InputError as error:
+        return documents, error
+    return documents, None
 
 
 def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[str, Any]]:
@@ -99,7 +111,7 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[
         problem = getattr(error, "problem", None) or "not YAML"
         if mark and any(map(_INDENTING_TAB.match, text.split("\n", mark.line + 1)[mark.line : mark.line + 1])):
             problem = "a tab cannot indent YAML; use spaces"
-        raise InputError(f"{source}{at}: {problem}", mark.line if mark else None) from error
+        raise InputError(f"{source}{at}: {problem}", resume=mark.line if mark else None) from error
     finally:
         loader.dispose()
 
@@ -121,7 +133,7 @@ class _Document:
 
     def _refusal(self, event: Any, problem: str, *, excess: bool = False) -> InputError:  # noqa: ANN401
         line = event.start_mark.line + 1
-        return InputError(f"{self._where}, line {line}: {problem}", None if excess else line)
+        return InputError(f"{self._where}, line {line}: {problem}", resume=None if excess else line)
 
     def _value(self, event: Any, depth: int) -> Any:  # noqa: ANN401
         kind = type(event)

@@ -10,6 +10,7 @@ import jsonpatch
 import msgspec
 
 from muster.cli.known import PlanContext
+from muster.cli.malformed import further, unreadable
 from muster.cli.manifests import Document, InputError, place, read_manifests
 from muster.cli.near_kinds import near_kind
 from muster.cli.output import as_long_as_read, print_data
@@ -18,7 +19,7 @@ from muster.cli.summary import print_junit, print_summary, print_wide
 from muster.cli.table import print_table
 from muster.gangs.intent import Defaults
 from muster.gangs.pod_patch import inject, is_free, membership
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
@@ -33,12 +34,11 @@ from muster.workloads import Kind, kind_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.findings import Finding
-    from muster.workloads import RoleSpec, Workload
+    from muster.workloads import Decoded, RoleSpec, Workload
 
 __all__ = ["plan", "run"]
 
@@ -73,12 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
         known = _known(arguments, documents)
         entries = plan(documents, defaults, known, errors)
     except InputError as error:
-        _note(str(error))
+        _note_lines(str(error))
         return _UNREADABLE
     with as_long_as_read():
         _print(entries, errors, arguments)
     for text in errors:
-        _note(text)
+        _note_lines(text)
     if errors:
         return _UNREADABLE
     verdicts = [entry["verdict"] for entry in entries]
@@ -163,20 +163,35 @@ def _fail(error: InputError, errors: list[str] | None) -> None:
     errors.append(str(error))
 
 
+def _note_lines(error: str) -> None:
+    for line in error.split("\n"):
+        _note(line)
+
+
 def _note(text: str) -> None:
     print(f"muster plan: {printable(text)}", file=sys.stderr)
 
 
 def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> dict[str, Any]:
-    meta = _metadata(document)
+    meta, misnamed = _metadata(document)
     context = known.context(meta["namespace"], defaults)
+    manifest = {**document.manifest, "metadata": meta}
+
+    def refused(decoded: Decoded) -> Sequence[Finding]:
+        return judge(kind, decoded, context).refusals
+
+    if misnamed:
+        raise unreadable(document.source, manifest, kind.decoded, refused, misnamed)
     try:
-        decoded = convert({**document.manifest, "metadata": meta}, kind.decoded)
+        decoded = convert(manifest, kind.decoded)
         verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
-        raise InputError(f"{document.source}: {error}") from error
+        raise unreadable(document.source, manifest, kind.decoded, refused) from error
+    more = further(manifest, kind.decoded, refused, verdict.refusals) if verdict.refusals else ()
     verdict = replace(
-        verdict, warnings=(*verdict.warnings, *defaults.validation.warned(known.schemas.dropped(document)))
+        verdict,
+        refusals=(*verdict.refusals, *more),
+        warnings=(*verdict.warnings, *defaults.validation.warned(known.schemas.dropped(document))),
     )
     managed = verdict.intent is not None or not verdict.allowed
     around = replace(context.around, nearer=kind.voices(decoded))
@@ -227,21 +242,22 @@ def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> 
     ]
 
 
-def _metadata(document: Document) -> dict[str, Any]:
-    """The metadata of a workload with a valid name and namespace; else raises InputError."""
+def _metadata(document: Document) -> tuple[dict[str, Any], list[Finding]]:
+    """The metadata of a workload with a name and a namespace that are valid, and what is wrong with its own."""
     meta = document.manifest.get("metadata")
     meta = dict(meta) if isinstance(meta, dict) else {}
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = f"{str(meta['generateName'])[:_LONGEST_PREFIX]}{_GENERATED}"
     meta["namespace"] = meta.get("namespace") or "default"
-    for field in ("name", "namespace"):
+    misnamed = []
+    for field, instead in (("name", _GENERATED), ("namespace", "default")):
         found = meta.get(field) or ""
         if not (isinstance(found, str) and is_object_name(found)):
-            raise InputError(
-                f'{document.source}: metadata.{field}: "{str(found)[:80]}" is not a valid name; '
-                "use at most 253 lower-case letters, digits, - and ."
-            )
-    return meta
+            path = f"metadata.{field}"
+            words = f'"{str(found)[:80]}" is not a valid name; use at most 253 lower-case letters, digits, - and .'
+            misnamed.append(Finding(Reason.INVALID, path, f"{path}: {words}"))
+            meta[field] = instead
+    return meta, misnamed
 
 
 def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def print_junit(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], out
     failures = sum("<failure" in case for case in cases)
     cases += [
         f'  <testcase classname="input" name={_quoted(printable(text.partition(": ")[0]))}>'
-        f"<error message={_quoted(printable(text))}/></testcase>"
+        + "".join(f"<error message={_quoted(printable(line))}/>" for line in text.split("\n"))
+        + "</testcase>"
         for text in errors
     ]
     print('<?xml version="1.0" encoding="UTF-8"?>', file=out)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+HEAD = "headGroupSpec: {template: {spec: {containers: [{name: h}]}}}"
 LABELLED = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: d, labels: {volcano.sh/queue-name: q}}\n"
 MEBIBYTE = 2**20
 MEMORY = 600 * MEBIBYTE
@@ -137,34 +138,34 @@ def run(folder: Path, name: str, text: str, output: str = "json") -> tuple[int, 
         ),
         pytest.param(
             "f.yaml",
-            LABELLED.replace("name: d", "name: größe"),
+            LABELLED.replace("name: d", "name: größe") + f"spec: {{{HEAD}}}",
             'document 1: metadata.name: "größe" is not a valid name; '
             "use at most 253 lower-case letters, digits, - and .",
             id="a name that is not ASCII",
         ),
         pytest.param(
             "f.yaml",
-            LABELLED.replace("name: d", 'name: "d\\n\\e[31m"'),
+            LABELLED.replace("name: d", 'name: "d\\n\\e[31m"') + f"spec: {{{HEAD}}}",
             'document 1: metadata.name: "d\\n\\x1b[31m" is not a valid name; '
             "use at most 253 lower-case letters, digits, - and .",
             id="a name that colours the terminal",
         ),
         pytest.param(
             "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: 7"),
-            "document 1: metadata.labels[...]: expected `str`, got `int`",
+            LABELLED.replace("queue-name: q", "queue-name: 7") + f"spec: {{{HEAD}}}",
+            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
             id="a label that is a number",
         ),
         pytest.param(
             "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: yes"),
-            "document 1: metadata.labels[...]: expected `str`, got `bool`",
+            LABELLED.replace("queue-name: q", "queue-name: yes") + f"spec: {{{HEAD}}}",
+            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `bool`",
             id="a label that is true",
         ),
         pytest.param(
             "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: [q]"),
-            "document 1: metadata.labels[...]: expected `str`, got `array`",
+            LABELLED.replace("queue-name: q", "queue-name: [q]") + f"spec: {{{HEAD}}}",
+            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `array`",
             id="a label that is a list",
         ),
     ],

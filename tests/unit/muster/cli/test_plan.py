@@ -94,7 +94,7 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
         ),
         pytest.param(
             ray().replace("queue-name: q", "queue-name: 7"),
-            ", document 1: metadata.labels[...]: expected `str`, got `int`",
+            ", document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
             id="a field of the wrong type",
         ),
         pytest.param(
@@ -344,11 +344,11 @@ def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, 
     """It opts in on its pod template, and may say the rest there or above."""
     on_template = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", label)
     (entry,) = command.plan(on_template, queue()).entries
-    assert entry["verdict"]["message"] == f"spec.template.metadata.{line}"
+    assert entry["verdict"]["refusals"][0]["message"] == f"spec.template.metadata.{line}"
     if label != "a: b":
         above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
         (entry,) = command.plan(above, queue()).entries
-        assert entry["verdict"]["message"] == f"metadata.{line}"
+        assert entry["verdict"]["refusals"][0]["message"] == f"metadata.{line}"
 
 
 def test_a_job_that_says_managed_false_on_its_template_is_left_alone(command: Command) -> None:

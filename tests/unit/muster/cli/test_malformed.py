@@ -1,0 +1,261 @@
+"""`muster plan` names all that is malformed in an object, and nothing that only follows from a fault."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.cli.known import PlanContext
+from muster.cli.malformed import unreadable
+from muster.cli.manifests import Document, InputError
+from muster.cli.plan import plan
+from muster.gangs.intent import Defaults
+from muster.model.objects import InvalidObjectError, convert
+from muster.workloads import kind_of
+from tests.support.cli.plan_entries import ENTRIES
+
+if TYPE_CHECKING:
+    from tests.support.cli.command import Command
+
+CLUSTER = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, labels: {volcano.sh/queue-name: q, ray.io/priority-class-name: gone}}
+spec:
+  headGroupSpec:
+    template: {spec: {containers: [{name: h, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}
+  workerGroupSpecs:
+  - groupName: a
+    replicas: 3
+    minReplicas: 1
+    maxReplicas: 5
+    template: {spec: {containers: [{name: w, resources: {requests: {nvidia.com/gpu: 1}}}]}}
+  - groupName: b
+    numOfHosts: 2
+    template: {spec: {containers: [{name: w, resources: {requests: {cpu: 1}}}]}}
+"""
+HEAD = "spec.headGroupSpec.template.spec.containers[0].resources.requests"
+GROUPS = "spec.workerGroupSpecs"
+CLASSES = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: other}\nvalue: 1\n"
+NO_QUANTITY = "is not a quantity such as 500m, 2 or 1.5Gi"
+NO_CLASS = (
+    'metadata.labels[ray.io/priority-class-name]: PriorityClass "gone" does not exist; '
+    "name an existing class or create it first"
+)
+NEGATIVE = "is negative; a number of pods is 0 or more"
+
+
+def broken(text: str, **changes: object) -> str:
+    """The manifest with other values; `a__0__b` is the place a[0].b, and None leaves out what is there."""
+    manifest = yaml.safe_load(text)
+    for place, value in changes.items():
+        *way, last = [int(step) if step.isdigit() else step for step in place.split("__")]
+        within = manifest
+        for step in way:
+            within = within[step]
+        if value is None:
+            del within[last]
+        else:
+            within[last] = value
+    return json.dumps(manifest)
+
+
+def refusals(command: Command, *texts: str) -> list[str]:
+    (entry,) = command.plan(*texts).entries
+    return [one["message"] for one in entry["verdict"]["refusals"]]
+
+
+def test_all_fields_of_a_wrong_type_are_named_with_what_else_is_wrong(command: Command) -> None:
+    """In the output of each form; the object counts once."""
+    text = broken(
+        CLUSTER,
+        metadata__name="Demo",
+        metadata__labels={"volcano.sh/queue-name": 7, "ray.io/priority-class-name": "gone"},
+        spec__headGroupSpec__template__spec__containers__0__resources__requests={"cpu": [1], "memory": "1GB"},
+        spec__workerGroupSpecs__0__replicas="3",
+        spec__workerGroupSpecs__1__template__spec__containers={},
+        spec__workerGroupSpecs__1__numOfHosts=0,
+    )
+    words = [
+        'metadata.name: "Demo" is not a valid name; use at most 253 lower-case letters, digits, - and .',
+        "metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+        f"{HEAD}.cpu: expected `int | float | str`, got `array`",
+        f"{GROUPS}[0].replicas: expected `int`, got `str`",
+        f"{GROUPS}[1].template.spec.containers: expected `array`, got `object`",
+        f"{GROUPS}[1].numOfHosts: 0 is below 1; a replica has at least one host",
+        NO_CLASS,
+        f'{HEAD}.memory: "1GB" {NO_QUANTITY}',
+    ]
+    said = command.plan(text, CLASSES, output="table")
+    source = f"muster plan: {command.folder / '0.yaml'}, document 1: "
+    assert said.code == 2
+    assert sorted(said.err.splitlines()) == sorted(f"{source}{line}" for line in words)
+    assert said.out.splitlines() == ["0 objects: 0 allowed, 0 refused, 1 could not be read"]
+    junit = command.plan(text, CLASSES, output="junit").out
+    (case,) = ET.fromstring(junit).iter("testcase")  # noqa: S314 - our own
+    assert len([one for one in case if one.tag == "error"]) == len(words)
+
+
+def test_all_values_that_make_no_gang_are_refusals(command: Command) -> None:
+    text = broken(
+        CLUSTER,
+        spec__headGroupSpec__template__spec__containers__0__resources__requests={"cpu": "much", "memory": "1GB"},
+        spec__workerGroupSpecs__0__groupName=None,
+        spec__workerGroupSpecs__0__template__spec__containers__0__resources__requests={"nvidia.com/gpu": -1},
+        spec__workerGroupSpecs__1__replicas=-1,
+        spec__workerGroupSpecs__1__template__spec__containers=[],
+    )
+    gpu = f"{GROUPS}[0].template.spec.containers[0].resources.requests.nvidia.com/gpu"
+    assert sorted(refusals(command, text, CLASSES)) == sorted(
+        [
+            f"{GROUPS}[0].groupName: missing; a worker group needs a name",
+            f"{GROUPS}[1].replicas: -1 {NEGATIVE}",
+            f"{GROUPS}[1].template.spec.containers: empty; a pod has at least one container",
+            f'{HEAD}.cpu: "much" {NO_QUANTITY}',
+            f'{HEAD}.memory: "1GB" {NO_QUANTITY}',
+            f'{gpu}: "-1" is negative; a resource is 0 or more',
+            NO_CLASS,
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "only"),
+    [
+        pytest.param({"replicas": -1, "minReplicas": 9}, [f"{GROUPS}[0].replicas: -1 {NEGATIVE}"], id="counts"),
+        pytest.param({"minReplicas": 9, "maxReplicas": -1}, [f"{GROUPS}[0].maxReplicas: -1 {NEGATIVE}"], id="bounds"),
+        pytest.param(
+            {"groupName": "b"}, [f'{GROUPS}[1].groupName: "b" is taken; group names differ'], id="a name of two"
+        ),
+    ],
+)
+def test_what_only_follows_from_a_fault_is_not_told(
+    command: Command, change: dict[str, object], only: list[str]
+) -> None:
+    """The pods are not fewer than a minimum because their number is malformed."""
+    text = broken(CLUSTER, **{f"spec__workerGroupSpecs__0__{field}": value for field, value in change.items()})
+    assert refusals(command, text) == only
+
+
+def test_all_that_is_wrong_with_a_queue_or_another_context_is_named(command: Command) -> None:
+    queue = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: q}
+spec: {weight: heavy, capability: {cpu: much, memory: x}, guarantee: {resource: {cpu: y}}}
+"""
+    limits = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: limits}
+spec: {limits: [{type: Container, default: {cpu: a}, max: {cpu: b}}, {type: 7}]}
+"""
+    said = command.plan(queue, limits)
+    files = [f"muster plan: {command.folder / name}, document 1: " for name in ("0.yaml", "1.yaml")]
+    assert said.err.splitlines() == [
+        f"{files[0]}spec.weight: expected `int`, got `str`",
+        f'{files[0]}spec.capability.cpu: "much" {NO_QUANTITY}',
+        f'{files[0]}spec.capability.memory: "x" {NO_QUANTITY}',
+        f'{files[0]}spec.guarantee.resource.cpu: "y" {NO_QUANTITY}',
+        f"{files[1]}spec.limits[1].type: expected `str`, got `int`",
+        f'{files[1]}spec.limits[0].default.cpu: "a" {NO_QUANTITY}',
+        f'{files[1]}spec.limits[0].max.cpu: "b" {NO_QUANTITY}',
+    ]
+
+
+def test_a_thousand_faults_end_after_some(command: Command) -> None:
+    text = broken(CLUSTER, metadata__labels={f"key-{number}": number for number in range(1000)})
+    lines = command.plan(text).err.splitlines()
+    assert len(lines) == 21
+    assert lines[-1].endswith(": 980 more faults")
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  # noqa: ANN401 - a manifest
+    """Where each scalar stands."""
+    if not isinstance(value, (dict, list)):
+        return [way]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return [place for key, item in items for place in places(item, (*way, key))]
+
+
+MANIFESTS = [yaml.safe_load(CLUSTER), *(next(yaml.safe_load_all(text)) for text, _ in ENTRIES.values())]
+
+
+@given(data=st.data(), manifest=st.sampled_from(MANIFESTS))
+def test_each_field_that_a_decoder_would_stop_at_is_named(data: st.DataObject, manifest: dict[str, Any]) -> None:
+    """Whatever stands where; with all of them right, the object is decoded."""
+    kind = kind_of(manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    hurt, alone = deepcopy(manifest), 0
+    for place in data.draw(st.lists(st.sampled_from(places(manifest)), min_size=1, max_size=4, unique=True)):
+        value = data.draw(st.sampled_from([7, "seven", 1.5, True, [[]], {"a": []}]))
+        one = deepcopy(manifest)
+        for whole in (one, hurt):
+            within = whole
+            for step in place[:-1]:
+                within = within[step]
+            within[place[-1]] = value
+        try:
+            convert(one, kind.decoded)
+        except InvalidObjectError:
+            alone += 1
+    lines = str(unreadable("file", hurt, kind.decoded, lambda _: ())).splitlines()
+    assert len([line for line in lines if line]) == alone
+
+
+@given(data=st.data(), manifest=st.sampled_from(MANIFESTS))
+def test_no_object_is_too_broken(data: st.DataObject, manifest: dict[str, Any]) -> None:
+    """Any JSON at any place: an entry or an error, and never anything else."""
+    hurt = deepcopy(manifest)
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+        lambda more: st.lists(more, max_size=2) | st.dictionaries(st.text(max_size=3), more, max_size=2),
+        max_leaves=4,
+    )
+    ways = places(manifest)
+    for place in data.draw(st.lists(st.sampled_from(ways), min_size=1, max_size=4, unique=True)):
+        cut = data.draw(st.integers(2 if place[0] == "metadata" else 1, len(place)))
+        within: Any = hurt
+        for step in place[: cut - 1]:
+            within = within[step] if isinstance(within, dict) and step in within else {}
+        if isinstance(within, dict) and place[0] not in ("apiVersion", "kind"):
+            within[place[cut - 1]] = data.draw(values)
+    errors: list[str] = []
+    entries = plan([Document("file", hurt)], Defaults(), PlanContext(), errors)
+    assert len(entries) + len(errors) == 1
+
+
+def test_an_error_without_a_list_for_it_has_all_lines() -> None:
+    document = Document("file", json.loads(broken(CLUSTER, metadata__name="A", metadata__namespace="B")))
+    with pytest.raises(InputError) as caught:
+        plan([document], Defaults())
+    assert [line.split(":")[1] for line in str(caught.value).splitlines()] == [" metadata.name", " metadata.namespace"]
+
+
+POD = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}}'
+
+
+@pytest.mark.parametrize("name", ["0.json", "0.yaml"])
+@pytest.mark.parametrize("between", ["\n", "\n---\n"])
+def test_objects_before_the_broken_place_of_json_are_planned(command: Command, name: str, between: str) -> None:
+    path = command.file(between.join([POD % "a", POD % "b", '{"apiVersion": "v1", "kind": ]}']), name)
+    said = command.run("plan", "-o", "json", "-f", path)
+    assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b"]
+    line = 1 + 2 * between.count("\n")
+    words = "did not find expected node content" if between == "\n---\n" and "yaml" in name else "Expecting value"
+    assert said.err == f"muster plan: {path}, line {line}: {words}\n"
+    assert said.code == 2
+
+
+def test_objects_behind_a_broken_one_are_planned_where_lines_part_them(command: Command) -> None:
+    path = command.file("\n---\n".join([POD % "a", '{"kind": [}', POD % "c"]))
+    said = command.run("plan", "-o", "json", "-f", path)
+    assert [entry["workload"]["name"] for entry in said.entries] == ["a", "c"]
+    assert said.err.startswith(f"muster plan: {path}, line 3: ")
