@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all fuzz mutate audit-dependencies lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all build-backends fuzz mutate audit-dependencies lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ build: setup ## Build the programs of the testbed's usual parts (a quarter of an
 build-all: setup ## Build the programs of all its parts, which `make test` needs
 	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer$(NODE)
 
+build-backends: setup ## Build the schedulers and admitters beside Volcano and muster's ledger, which `make test-all` needs
+	@$(BIN)/python -m hack.testbed build --with coscheduling
+
 image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it
 	@$(BIN)/python -m hack.image $(if $(NAME),--name $(NAME))
 
@@ -48,7 +51,7 @@ check: lint ## Lint, units, the chart and the documents: no root, no network, no
 test: check build-all image ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
 	@$(BIN)/python -m hack.check test $(PYTEST_ARGS)
 
-test-all: check build-all image ## As test, with the long ones
+test-all: check build-all build-backends image ## As test, with the long ones
 	@$(BIN)/python -m hack.check all $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter, helm lint
@@ -80,7 +83,7 @@ test-node: setup ## Tests on a real node: muster's pods run by a kubelet (root o
 	@$(BIN)/python -m hack.testbed build --with volcano,kuberay,node
 	@$(BIN)/pytest tests/node $(PYTEST_ARGS)
 
-test-testbed: build-all ## Tests of the testbed itself
+test-testbed: build-all build-backends ## Tests of the testbed itself
 	@$(BIN)/pytest tests/testbed $(PYTEST_ARGS)
 
 fuzz: setup ## Ask the webhook anything for ten minutes (SECONDS=60: for one), and show what was reached of its rules

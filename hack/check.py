@@ -7,6 +7,9 @@ runs one after another. Every line says whose it is; the last ones name every te
 people see its end. The exit code is 0 when all have passed. What becomes of a test that failed is told in
 `hack.attempts`.
 
+`make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one test where the programs are
+there, and names at the start and at the end those that are not; `make test-all` builds them all.
+
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
 at the end; where CI is set it is an error.
 """
@@ -22,14 +25,16 @@ from typing import TYPE_CHECKING
 
 from hack.attempts import Part, remember, unsteady_log
 from hack.spent import table
-from hack.testbed.build import binaries
-from hack.testbed.parts import PARTS
+from hack.testbed.build import binaries, binary_path, is_finished
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
+from hack.testbed.parts import PARTS, select
 from hack.testbed.schemas import schemas
+from hack.testbed.toolchain import find_go
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["LEFT_OUT", "QUICK", "Part", "lanes", "main", "parts", "quick", "run"]
+__all__ = ["LEFT_OUT", "QUICK", "SMOKE", "Part", "lanes", "main", "parts", "quick", "run", "unbuilt"]
 
 _TESTS = Path("tests")
 _CLUSTERS = _TESTS / "e2e"
@@ -46,6 +51,8 @@ QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
 _PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
 LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT tested"
+SMOKE = {"coscheduling": (["coscheduling"], DEFAULT_KUBERNETES)}
+"""By the mark of its smoke test, what a testbed is asked for: add-ons, and a version of Kubernetes."""
 # Tests of whole clusters that add operators, break things or want muster away; all others are in a part of their own.
 _WITH_OPERATORS = (
     *("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py", "test_brownfield.py", "test_operator_flag.py"),
@@ -67,11 +74,13 @@ def quick(more: Sequence[str] = ()) -> list[Part]:
     return [Part("check", [*workers, *more], [*map(str, QUICK)], steady=True)]
 
 
-def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = True) -> list[Part]:
+def parts(
+    more: Sequence[str] = (), *, node: bool = True, everything: bool = True, without: Sequence[str] = ()
+) -> list[Part]:
     """Return all other pytests, the long ones first, each with the options `more`.
 
-    Together they run every test that `quick` does not, but for the node's without `node`, and for those marked `long`
-    without `everything`.
+    Together they run every test that `quick` does not, but for the node's without `node`, and without `everything` for
+    those marked `long` or with a mark of `without`.
     """
     left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
@@ -91,7 +100,8 @@ def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = Tru
         "others": sorted(folders - own),
     }
     # One line for each test, where some take a minute.
-    options = ["-v", *([] if everything else ["-m", "not long"]), *more]
+    chosen = " and ".join(f"not {mark}" for mark in ("long", *without))
+    options = ["-v", *([] if everything else ["-m", chosen]), *more]
     # Of these the first answer counts: no cluster, or numbers alone.
     steady = {"conformance", "image", "others"}
     # The first two need the MPI operator, and the other two together take no longer than each of the others.
@@ -99,6 +109,17 @@ def parts(more: Sequence[str] = (), *, node: bool = True, everything: bool = Tru
     return [
         Part(name, options, [*map(str, paths[name])], steady=name in steady, lane=lanes.get(name, name))
         for name in paths
+    ]
+
+
+def unbuilt() -> list[str]:
+    """Return the marks of `SMOKE` whose programs are not built, all of them or some."""
+    go = find_go()
+    usual = select([])
+    return [
+        mark
+        for mark, (addons, kubernetes) in SMOKE.items()
+        if not all(is_finished(binary_path(part, go)) for part in select(addons, kubernetes) if part not in usual)
     ]
 
 
@@ -142,7 +163,7 @@ def run(chosen: Sequence[Part], *, at_once: int = _AT_ONCE) -> bool:
 def _last_words(chosen: Sequence[Part]) -> Iterator[str]:
     """What was left out, what failed, and what failed for a while."""
     if left := sum(part.left for part in chosen):
-        yield f"== left to `make test-all`: {left} tests marked `long`"
+        yield f"== left to `make test-all`: {left} tests, marked `long` or of programs that are not built"
     for part in chosen:
         for line in part.failed:
             yield f"{part.name:<11}| {line}"
@@ -161,12 +182,17 @@ def main() -> None:
         binaries([PARTS[name] for name in _PROGRAMS], print)
         schemas(print)
         sys.exit(not run(quick(more)))
-    node = _with_node(os.environ)
-    if not node:
-        print(f"== {LEFT_OUT}", flush=True)
-    passed = run(parts(more, node=node, everything=what == "all"))
-    if not node:
-        print(f"== {LEFT_OUT}")
+    node, everything = _with_node(os.environ), what == "all"
+    without = [] if everything else unbuilt()
+    left_out = [] if node else [f"== {LEFT_OUT}"]
+    left_out += [
+        f"== {mark} is NOT tested: its programs are not built, `make build-backends` does so" for mark in without
+    ]
+    for line in left_out:
+        print(line, flush=True)
+    passed = run(parts(more, node=node, everything=everything, without=without))
+    for line in left_out:
+        print(line)
     sys.exit(not passed)
 
 

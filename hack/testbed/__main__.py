@@ -13,6 +13,7 @@ from hack.testbed import lifecycle
 from hack.testbed.build import binaries
 from hack.testbed.cluster import Testbed, forget_killed
 from hack.testbed.errors import TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import ADDONS, DEFAULT_ADDONS, select
 from hack.testbed.paths import default_state
@@ -34,12 +35,19 @@ def main(argv: list[str] | None = None) -> int:
     try:
         match options.command:
             case "build":
-                binaries(select(options.parts), progress)
+                binaries(select(options.parts, options.kubernetes), progress)
                 progress("everything is built")
             case "up":
                 parts = [*options.parts, NODE_ADDON] if options.node else options.parts
                 nodes = Nodes(options.nodes, options.cpu, options.memory, options.gpu)
-                Testbed.start(parts=parts, nodes=nodes, state=options.state, detached=True, progress=progress)
+                Testbed.start(
+                    parts=parts,
+                    nodes=nodes,
+                    kubernetes=options.kubernetes,
+                    state=options.state,
+                    detached=True,
+                    progress=progress,
+                )
                 progress(f"ready: try `{_again(options.state, 'kubectl get nodes')}`")
             case "down":
                 lifecycle.take_down(options.state)
@@ -77,6 +85,12 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda text: [part for part in text.split(",") if part],
         default=list(DEFAULT_ADDONS),
         help=f"any of {', '.join(ADDONS)}, with commas (default: {default})",
+    )
+    chosen.add_argument(
+        "--kubernetes",
+        choices=list(KUBERNETES),
+        default=DEFAULT_KUBERNETES,
+        help="the version of its apiserver, scheduler and controllers (default: %(default)s)",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", parents=[shared, chosen], help="compile what is not compiled yet")

@@ -15,6 +15,7 @@ from hack.testbed.archive import import_image
 from hack.testbed.build import binaries
 from hack.testbed.enclosure import check_machine, remove_cgroups
 from hack.testbed.errors import CommandError, TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.modules import module_dir
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
@@ -58,17 +59,20 @@ class Testbed:
         *,
         parts: Sequence[str] = DEFAULT_ADDONS,
         nodes: Nodes = Nodes(),  # noqa: B008 (frozen)
+        kubernetes: str = DEFAULT_KUBERNETES,
         state: Path | None = None,
         detached: bool = False,
         progress: Callable[[str], None] = _silent,
     ) -> Self:
         """Build what is missing and start a control plane with these add-ons (`parts.ADDONS`), ready to use.
 
+        `kubernetes` is its version, and how much of native PodGroups is turned on (`kubernetes.KUBERNETES`).
+
         Attached, all of it dies with this process, and it must be called from the main thread; detached, it runs until
         `stop` or `python -m hack.testbed down`. `state` defaults to a fresh folder. Raises TestbedError, and leaves
         nothing running.
         """
-        chosen = select(parts)
+        chosen = select(parts, kubernetes)
         state = _fresh_state() if state is None else state.absolute()
         if NODE_ADDON in parts:
             check_machine(state)
@@ -80,7 +84,7 @@ class Testbed:
                 )
             lifecycle.take_down(state)
             shutil.rmtree(state / "logs", ignore_errors=True)
-            site = Site.create(state, list(parts), nodes, lifecycle.users(), detached=detached)
+            site = Site.create(state, list(parts), nodes, lifecycle.users(), detached=detached, version=kubernetes)
         try:
             lifecycle.bring_up(site, chosen, programs, progress)
         except BaseException:
@@ -92,7 +96,7 @@ class Testbed:
     def attach(cls, state: Path) -> Self:
         """Return the testbed that runs in this state folder. Raises TestbedError when there is none."""
         site = Site.load(state.absolute())
-        return cls(site, binaries(select(site.parts), _silent))
+        return cls(site, binaries(select(site.parts, site.version), _silent))
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +118,11 @@ class Testbed:
     def api(self, token: str = "") -> Api:
         """Return a client of this testbed's apiserver, as the administrator or as the token's holder."""
         return Api(self.server, token or self.admin_token, self.ca_file)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The add-ons with which it was started."""
+        return self._site.parts
 
     @property
     def volcano_conf(self) -> Path:
@@ -173,7 +182,8 @@ class Testbed:
 
         `extra_args` come last, where they override.
         """
-        part = PARTS.get(name)
+        own = {part.name: part for part in select(self._site.parts, self._site.version)}
+        part = own.get(name) or PARTS.get(name)
         if part is None:
             raise TestbedError(f"no part is called {name}: choose from {', '.join(PARTS)}")
         if (process := self.processes().get(name)) is not None and process.alive():

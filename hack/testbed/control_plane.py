@@ -24,16 +24,10 @@ __all__ = [
     "kube_scheduler",
     "kwok",
     "nodes_schedulable",
+    "serving",
 ]
 
 _STAGES = Path(__file__).parent / "stages"
-_CONTROLLERS_OFF = (
-    "node-ipam-controller",
-    "node-route-controller",
-    "persistentvolume-attach-detach-controller",
-    "cloud-node-lifecycle-controller",
-    "service-lb-controller",
-)
 _KWOK = "sigs.k8s.io/kwok"
 _ALONE = (
     "--bind-address=127.0.0.1",
@@ -86,6 +80,7 @@ def kube_apiserver(site: Site) -> Launch:
             f"--service-cluster-ip-range={site.service_range}",
             f"--cert-dir={site.state / 'tmp'}",
             "--allow-privileged=true",
+            *site.kubernetes.apiserver,
         ),
         health=f"{site.server}/readyz",
         environment=_MEMORY,
@@ -99,19 +94,21 @@ def kube_controller_manager(site: Site) -> Launch:
     """
     return Launch(
         (
-            *_served_and_authenticated(site, "kube-controller-manager"),
-            "--controllers=*," + ",".join(f"-{controller}" for controller in _CONTROLLERS_OFF),
+            *_clients(site, "kube-controller-manager"),
+            *serving(site, "kube-controller-manager"),
+            "--controllers=*," + ",".join(f"-{controller}" for controller in site.kubernetes.controllers_off),
             f"--service-account-private-key-file={site.pki / 'sa.key'}",
             f"--root-ca-file={site.ca_file}",
+            *site.kubernetes.controller_manager,
         ),
         health=f"https://127.0.0.1:{site.port_of('kube-controller-manager')}/healthz",
     )
 
 
 def kube_scheduler(site: Site) -> Launch:
-    """Schedules what does not ask for Volcano."""
+    """Schedules what does not ask for another scheduler."""
     return Launch(
-        _served_and_authenticated(site, "kube-scheduler"),
+        (*_clients(site, "kube-scheduler"), *serving(site, "kube-scheduler"), *site.kubernetes.scheduler),
         health=f"https://127.0.0.1:{site.port_of('kube-scheduler')}/healthz",
     )
 
@@ -194,6 +191,23 @@ def nodes_schedulable(site: Site) -> bool:
     )
 
 
+def serving(site: Site, part: str) -> tuple[str, ...]:
+    """Return the flags by which a scheduler or controller manager serves its health to those whom the apiserver knows.
+
+    Its port is the part's own, and there is no leader to be elected.
+    """
+    kubeconfig = site.kubeconfig_of(part)
+    return (
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={site.port_of(part)}",
+        f"--tls-cert-file={site.pki / 'server.crt'}",
+        f"--tls-private-key-file={site.pki / 'server.key'}",
+    )
+
+
 def _for_pods(site: Site) -> tuple[str, ...]:
     return (
         "--bind-address=0.0.0.0",
@@ -207,17 +221,5 @@ def _for_pods(site: Site) -> tuple[str, ...]:
     )
 
 
-def _served_and_authenticated(site: Site, part: str) -> tuple[str, ...]:
-    kubeconfig = site.kubeconfig_of(part)
-    return (
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={site.port_of(part)}",
-        f"--tls-cert-file={site.pki / 'server.crt'}",
-        f"--tls-private-key-file={site.pki / 'server.key'}",
-        "--kube-api-qps=1000",
-        "--kube-api-burst=2000",
-    )
+def _clients(site: Site, part: str) -> tuple[str, ...]:
+    return (f"--kubeconfig={site.kubeconfig_of(part)}", "--kube-api-qps=1000", "--kube-api-burst=2000")

@@ -37,6 +37,10 @@ class Part:
     """Whether KUBEBUILDER_ASSETS may supply it."""
     addon: str = ""
     """The word after `--with` that brings it; empty for the control plane, which is always there."""
+    also: tuple[str, ...] = ()
+    """Further words that bring it."""
+    replaced_by: str = ""
+    """The word that brings another program to do its work; it does not run beside that one."""
     needs: tuple[str, ...] = ("kube-apiserver",)
     """Parts that are ready before this one starts; the table has them above it, and they come with it."""
     excludes: tuple[str, ...] = ()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hack.testbed import batch_operators, control_plane, node, operators, volcano
+from hack.testbed import batch_operators, control_plane, coscheduling, node, operators, volcano
 from hack.testbed.build import DEBIAN
 from hack.testbed.errors import TestbedError
-from hack.testbed.part import STRIPPED, Part
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
+from hack.testbed.part import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["ADDONS", "DEFAULT_ADDONS", "PARTS", "select"]
 
-# Clients that compare versions reject a server that does not say its own.
-_KUBERNETES = STRIPPED + "".join(
-    f" -X k8s.io/component-base/version.{name}={value}"
-    for name, value in (("gitVersion", "v1.36.3"), ("gitMajor", "1"), ("gitMinor", "36"))
-)
+_KUBERNETES = KUBERNETES[DEFAULT_KUBERNETES].ldflags
+# The parts whose version a testbed can choose; all others of Kubernetes are those of the default version.
+_OF_THE_CHOSEN_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 _TABLE = (
     Part(
@@ -55,6 +55,7 @@ _TABLE = (
         family="kubernetes",
         package="k8s.io/kubernetes/cmd/kube-scheduler",
         ldflags=_KUBERNETES,
+        replaced_by=coscheduling.AS_DEFAULT,
         user="system:kube-scheduler",
         launch=control_plane.kube_scheduler,
     ),
@@ -99,6 +100,31 @@ _TABLE = (
         namespace="volcano-system",
         prepare=volcano.prepare_webhooks,
         launch=volcano.webhooks,
+    ),
+    Part(
+        name="scheduler-plugins-scheduler",
+        addon=coscheduling.AS_SECOND,
+        also=(coscheduling.AS_DEFAULT,),
+        family="coscheduling",
+        package="sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+        ldflags=coscheduling.LDFLAGS,
+        user="system:serviceaccount:scheduler-plugins:scheduler-plugins-scheduler",
+        namespace="scheduler-plugins",
+        module="sigs.k8s.io/scheduler-plugins",
+        crds=("config/crd/bases/*.yaml",),
+        prepare=coscheduling.prepare_scheduler,
+        launch=coscheduling.scheduler,
+    ),
+    Part(
+        name="scheduler-plugins-controller",
+        addon=coscheduling.AS_SECOND,
+        also=(coscheduling.AS_DEFAULT,),
+        family="coscheduling",
+        package="sigs.k8s.io/scheduler-plugins/cmd/controller",
+        ldflags=coscheduling.LDFLAGS,
+        user="system:serviceaccount:scheduler-plugins:scheduler-plugins-controller",
+        namespace="scheduler-plugins",
+        launch=coscheduling.controller,
     ),
     Part(
         name="kuberay",
@@ -228,14 +254,15 @@ _TABLE = (
 )
 
 PARTS = {part.name: part for part in _TABLE}
-ADDONS = tuple(dict.fromkeys(part.addon for part in _TABLE if part.addon))
+ADDONS = tuple(dict.fromkeys(word for part in _TABLE for word in (part.addon, *part.also) if word))
 DEFAULT_ADDONS = ("volcano", "kuberay", "training")
 
 
-def select(addons: Iterable[str]) -> list[Part]:
+def select(addons: Iterable[str], kubernetes: str = DEFAULT_KUBERNETES) -> list[Part]:
     """Return the control plane, the tools, and the parts of these add-ons and of those they need, in table order.
 
-    Raises TestbedError for an add-on that is not in the table, and for two that cannot be together.
+    `kubernetes` is a key of `KUBERNETES`. Raises TestbedError for an add-on that is not in the table, for two that
+    cannot be together, and for a Kubernetes that is not there.
     """
     wanted = set(addons)
     unknown = wanted.difference(ADDONS)
@@ -244,8 +271,22 @@ def select(addons: Iterable[str]) -> list[Part]:
     for part in reversed(_TABLE):
         if part.addon in wanted:
             wanted |= {PARTS[need].addon for need in part.needs} - {""}
-    chosen = [part for part in _TABLE if not part.addon or part.addon in wanted]
+    chosen = [
+        part
+        for part in _TABLE
+        if (not part.addon or not wanted.isdisjoint((part.addon, *part.also))) and part.replaced_by not in wanted
+    ]
     for part in chosen:
         for other in sorted(wanted.intersection(part.excludes)):
             raise TestbedError(f"{part.name} and {other} have CRDs of the same name: start a testbed for each")
-    return chosen
+    return [_of_version(part, kubernetes) for part in chosen]
+
+
+def _of_version(part: Part, kubernetes: str) -> Part:
+    version = KUBERNETES.get(kubernetes)
+    if version is None:
+        raise TestbedError(f"there is no Kubernetes {kubernetes} here: choose from {', '.join(KUBERNETES)}")
+    if part.name not in _OF_THE_CHOSEN_VERSION or kubernetes == DEFAULT_KUBERNETES:
+        return part
+    # KUBEBUILDER_ASSETS has programs of one version, whichever that is.
+    return replace(part, family=version.family, ldflags=version.ldflags, asset=False)

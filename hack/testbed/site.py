@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hack.testbed.api import Api
 from hack.testbed.errors import TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES, Kubernetes
 from hack.testbed.nodes import Nodes
 from hack.testbed.paths import write_atomically
 from hack.testbed.pki import Authority, write_pair, write_service_account_keys
@@ -41,16 +42,26 @@ class Site:
     parts: tuple[str, ...]
     nodes: Nodes
     detached: bool
+    version: str = DEFAULT_KUBERNETES
+    """A key of `KUBERNETES`."""
 
     @classmethod
     def create(
-        cls, state: Path, parts: Sequence[str], nodes: Nodes, users: Mapping[str, str], *, detached: bool
+        cls,
+        state: Path,
+        parts: Sequence[str],
+        nodes: Nodes,
+        users: Mapping[str, str],
+        *,
+        detached: bool,
+        version: str = DEFAULT_KUBERNETES,
     ) -> Site:
         """Lay out a state folder. `users` gives the apiserver's name of every client, by the client's name."""
-        site = cls(state, free_port(), tuple(parts), nodes, detached)
+        site = cls(state, free_port(), tuple(parts), nodes, detached, version)
         for folder in ("kubeconfigs", "conf", "tmp", "logs", "processes"):
             (state / folder).mkdir(parents=True, exist_ok=True)
         facts = {"port": site.port, "parts": site.parts, "nodes": asdict(nodes), "detached": detached}
+        facts["version"] = version
         write_atomically(state / _FILE, json.dumps(facts))
         authority = Authority.create("muster-testbed-ca")
         write_pair(site.pki, "ca", authority.pem())
@@ -84,7 +95,9 @@ class Site:
             facts = json.loads((state / _FILE).read_text())
         except FileNotFoundError:
             raise TestbedError(f"no testbed in {state}: start one with `python -m hack.testbed up`") from None
-        return cls(state, facts["port"], tuple(facts["parts"]), Nodes(**facts["nodes"]), facts["detached"])
+        return cls(
+            state, facts["port"], tuple(facts["parts"]), Nodes(**facts["nodes"]), facts["detached"], facts["version"]
+        )
 
     @staticmethod
     def exists(state: Path) -> bool:
@@ -100,6 +113,11 @@ class Site:
     def service_range(self) -> str:
         """The CIDR of ClusterIPs."""
         return _ENCLOSED_SERVICES if self.real_node else service_range(self.port)
+
+    @property
+    def kubernetes(self) -> Kubernetes:
+        """What the control plane is, and how it is configured."""
+        return KUBERNETES[self.version]
 
     @property
     def real_node(self) -> bool:

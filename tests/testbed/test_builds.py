@@ -125,6 +125,27 @@ def test_unknown_addon_lists_the_known_ones() -> None:
         select(["slurm"])
 
 
+def test_one_default_scheduler_is_chosen() -> None:
+    def schedulers(*addons: str) -> list[str]:
+        return [part.name for part in select(addons) if part.name.endswith("-scheduler")]
+
+    assert schedulers() == ["kube-scheduler"]
+    assert schedulers("coscheduling") == ["kube-scheduler", "scheduler-plugins-scheduler"]
+    assert schedulers("coscheduling-as-default") == ["scheduler-plugins-scheduler"]
+
+
+def test_another_kubernetes_is_another_apiserver_scheduler_and_controller_manager() -> None:
+    usual, newer = select(["kuberay"]), select(["kuberay"], "1.37")
+    assert [part.name for part in newer] == [part.name for part in usual]
+    changed = [part.name for part in newer if part not in usual]
+    assert changed == ["kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+
+
+def test_unknown_kubernetes_lists_the_known_ones() -> None:
+    with pytest.raises(TestbedError, match=r"^there is no Kubernetes 1\.2 here: choose from 1\.36, 1\.37, "):
+        select([], "1.2")
+
+
 def test_unknown_module_is_refused() -> None:
     with pytest.raises(TestbedError, match=r"no go\.mod .* example\.com/x"):
         module_dir("example.com/x")

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.attempts import ATTEMPTS, unsteady_log
-from hack.check import LEFT_OUT, Part, lanes, main, parts, quick, run
+from hack.check import LEFT_OUT, SMOKE, Part, lanes, main, parts, quick, run, unbuilt
+from hack.testbed.build import binary_path, finish
 from hack.testbed.costs import COSTS, START
+from hack.testbed.parts import select
+from hack.testbed.toolchain import find_go
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +175,8 @@ def test_all_passed_when_each_part_has(capsys: pytest.CaptureFixture[str]) -> No
 def test_what_is_left_to_test_all_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     file = _written("some", "def test_passes(): ...\ndef test_long(): ...\ndef test_long_too(): ...\n")
     assert run([Part("good", ["-k", "not long"], [file]), Part("all", [], [file])])
-    assert "== left to `make test-all`: 2 tests marked `long`" in capsys.readouterr().out.splitlines()
+    said = "== left to `make test-all`: 2 tests, marked `long` or of programs that are not built"
+    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_the_table_shows_what_was_spent_on_what(capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,6 +236,54 @@ def test_the_real_node_alone_can_be_left_out() -> None:
     assert {file for part in parts() for file in _files(part)} - left == set((_ROOT / "tests/node").glob("test_*.py"))
 
 
+def _build_all() -> None:
+    """Put something whole where each program of `SMOKE` is kept."""
+    go = find_go()
+    for part in (part for addons, kubernetes in SMOKE.values() for part in select(addons, kubernetes)):
+        binary = binary_path(part, go)
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        partial = binary.with_name("partial")
+        partial.touch()
+        finish(partial, binary)
+
+
+def test_what_is_not_built_is_known_by_its_programs() -> None:
+    assert unbuilt() == list(SMOKE)
+    _build_all()
+    assert unbuilt() == []
+    addons, kubernetes = SMOKE["coscheduling"]
+    part = next(part for part in select(addons, kubernetes) if part.addon == "coscheduling")
+    binary_path(part, find_go()).unlink()
+    assert unbuilt() == ["coscheduling"]
+
+
+@pytest.mark.usefixtures("_checkout")
+def test_smoke_tests_of_what_is_not_built_are_left_out_and_it_is_said_first_and_last(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MUSTER_WITHOUT_NODE", raising=False)
+    monkeypatch.setattr("sys.argv", ["check", "test"])
+    options: set[tuple[str, ...]] = set()
+
+    def pass_all(chosen: Sequence[Part]) -> bool:
+        options.update(tuple(one.options[:3]) for one in chosen)
+        return True
+
+    monkeypatch.setattr("hack.check.run", pass_all)
+    with pytest.raises(SystemExit):
+        main()
+    assert options == {("-v", "-m", " and ".join(f"not {mark}" for mark in ("long", *SMOKE)))}
+    said = [f"== {mark} is NOT tested: its programs are not built, `make build-backends` does so" for mark in SMOKE]
+    assert capsys.readouterr().out.splitlines() == said * 2
+
+
+@pytest.mark.usefixtures("_checkout")
+@pytest.mark.parametrize("mark", list(SMOKE))
+def test_each_system_has_a_smoke_test(mark: str) -> None:
+    decorated = [file for file in Path("tests").rglob("test_*.py") if f"\n@pytest.mark.{mark}\n" in file.read_text()]
+    assert len(decorated) == 1
+
+
 def test_nothing_is_left_out_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.setenv("MUSTER_WITHOUT_NODE", "1")
@@ -247,6 +299,7 @@ def test_who_leaves_the_node_out_is_told_so_first_and_last(
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("MUSTER_WITHOUT_NODE", "1")
     monkeypatch.setattr("sys.argv", ["check", "test"])
+    _build_all()
     asked: list[str] = []
 
     def pass_all(chosen: Sequence[Part]) -> bool:

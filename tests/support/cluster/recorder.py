@@ -37,7 +37,8 @@ VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
-_ALWAYS = (PODS, POD_GROUPS, EVENTS, QUEUES)
+_ALWAYS = (PODS, EVENTS)
+_OF_VOLCANO = (POD_GROUPS, QUEUES)
 # Seconds: for a watch to begin, for an answer, and between two attempts.
 _BEGINS, _ANSWERS, _PAUSE = 120.0, 120.0, 0.2
 
@@ -59,7 +60,7 @@ class State:
 
 
 class Recorder:
-    """Watches one namespace, and all queues, until closed; `history` is what happened, `now` what is there.
+    """Watches one namespace, and all queues of Volcano, until closed; `history` is what happened, `now` what is there.
 
     Once made, it misses nothing. A watch that the apiserver ends in order, as it does to readers that are slow for a
     moment, is resumed where it was. One that is cut is a failure, unless there is `patience`: then it goes on where it
@@ -70,7 +71,8 @@ class Recorder:
         self, testbed: Testbed, namespace: str, kinds: Iterable[Resource], patience: float | None = None
     ) -> None:
         self.namespace = namespace
-        self.kinds = tuple(dict.fromkeys((*kinds, *_ALWAYS)))
+        volcano = _OF_VOLCANO if "volcano" in testbed.parts else ()
+        self.kinds = tuple(dict.fromkeys((*kinds, *_ALWAYS, *volcano)))
         self._lock = threading.Lock()
         self._states: list[State] = []
         self._current: dict[tuple[str, str], Manifest] = {}

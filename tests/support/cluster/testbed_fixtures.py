@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from hack.testbed import Nodes, Testbed
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import DEFAULT_ADDONS
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ __all__ = ["OwnTestbed", "own_testbed", "pytest_runtest_makereport", "testbed"]
 class OwnTestbed(Protocol):
     """Starts a testbed that belongs to one test; it is stopped with the test."""
 
-    def __call__(self, *, parts: Sequence[str] = DEFAULT_ADDONS, nodes: Nodes = ...) -> Testbed:
-        """Return a running testbed with these add-ons and nodes."""
+    def __call__(
+        self, *, parts: Sequence[str] = DEFAULT_ADDONS, nodes: Nodes = ..., kubernetes: str = DEFAULT_KUBERNETES
+    ) -> Testbed:
+        """Return a running testbed with these add-ons and nodes, and this Kubernetes."""
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +37,13 @@ def own_testbed() -> Iterator[OwnTestbed]:
     """Make testbeds for a test that breaks things."""
     running: list[Testbed] = []
 
-    def start(*, parts: Sequence[str] = DEFAULT_ADDONS, nodes: Nodes = Nodes()) -> Testbed:  # noqa: B008 (frozen)
-        running.append(Testbed.start(parts=parts, nodes=nodes, progress=print))
+    def start(
+        *,
+        parts: Sequence[str] = DEFAULT_ADDONS,
+        nodes: Nodes = Nodes(),  # noqa: B008 (frozen)
+        kubernetes: str = DEFAULT_KUBERNETES,
+    ) -> Testbed:
+        running.append(Testbed.start(parts=parts, nodes=nodes, kubernetes=kubernetes, progress=print))
         return running[-1]
 
     yield start

@@ -1,0 +1,67 @@
+"""The versions of Kubernetes that a testbed can have, and which of them knows PodGroups (scheduling.k8s.io/v1beta1).
+
+The three broken ones are half-configured on purpose: each looks well in another place, and places no gang.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hack.testbed.part import STRIPPED
+
+__all__ = ["DEFAULT_KUBERNETES", "KUBERNETES", "Kubernetes", "ldflags_of"]
+
+_GATE = "--feature-gates=GenericWorkload=true"
+_SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
+# The controllers that talk to a cloud or to real disks. A controller manager refuses names that it does not know.
+_OFF = ("node-ipam-controller", "persistentvolume-attach-detach-controller")
+_OFF_1_36 = (*_OFF, "node-route-controller", "cloud-node-lifecycle-controller", "service-lb-controller")
+
+
+def ldflags_of(version: str) -> str:
+    """Have a program say which Kubernetes it is: clients that compare versions reject a server that does not."""
+    major, minor, _ = version.split(".")
+    facts = (("gitVersion", f"v{version}"), ("gitMajor", major), ("gitMinor", minor))
+    return STRIPPED + "".join(f" -X k8s.io/component-base/version.{name}={value}" for name, value in facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Kubernetes:
+    """A version, the folder below `modules/` that names its programs, and what they are started with."""
+
+    version: str
+    family: str
+    controllers_off: tuple[str, ...]
+    apiserver: tuple[str, ...] = ()
+    controller_manager: tuple[str, ...] = ()
+    scheduler: tuple[str, ...] = ()
+
+    @property
+    def ldflags(self) -> str:
+        """What the linker is told."""
+        return ldflags_of(self.version)
+
+
+def _1_37(*apiserver: str, controller_manager: str = "", scheduler: str = "") -> Kubernetes:
+    return Kubernetes(
+        "1.37.0",
+        "kubernetes-1.37",
+        _OFF,
+        apiserver,
+        (controller_manager,) if controller_manager else (),
+        (scheduler,) if scheduler else (),
+    )
+
+
+DEFAULT_KUBERNETES = "1.36"
+KUBERNETES = {
+    DEFAULT_KUBERNETES: Kubernetes("1.36.3", "kubernetes", _OFF_1_36),
+    "1.37": _1_37(_GATE, _SERVED, controller_manager=_GATE, scheduler=_GATE),
+    # As 1.37 comes: pods lose spec.schedulingGroup without a word.
+    "1.37-gate-off": _1_37(),
+    # Pods keep the field, nobody serves PodGroups, and the scheduler places no pod at all.
+    "1.37-not-served": _1_37(_GATE, scheduler=_GATE),
+    # Everything is served and kept, and the scheduler binds the pods of a gang one by one.
+    "1.37-scheduler-gate-off": _1_37(_GATE, _SERVED, controller_manager=_GATE),
+}
+"""By the word after `--kubernetes`."""

@@ -1,0 +1,92 @@
+"""Clusters with other schedulers: what a testbed is asked for, and the objects that their users write.
+
+`Testbed.start(**cluster("coscheduling"))`, or `own_testbed(**cluster(...))`, is a cluster without Volcano.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
+from muster.kube.resource import Resource
+from tests.support.cluster.objects import node_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.support.cluster.objects import Manifest
+
+__all__ = [
+    "COSCHEDULING_POD_GROUPS",
+    "ELASTIC_QUOTAS",
+    "SCHEDULERS",
+    "Cluster",
+    "bound",
+    "cluster",
+    "coscheduling_pod_group",
+    "elastic_quota",
+    "member",
+    "scheduled",
+]
+
+COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+
+SCHEDULERS = {
+    "volcano": (["volcano"], DEFAULT_KUBERNETES),
+    "coscheduling": (["coscheduling"], DEFAULT_KUBERNETES),
+    "coscheduling-as-default": (["coscheduling-as-default"], DEFAULT_KUBERNETES),
+}
+"""The scheduler of gangs, by name: the testbed's add-ons, and its Kubernetes."""
+
+
+class Cluster(TypedDict):
+    """Arguments of `Testbed.start`."""
+
+    parts: list[str]
+    kubernetes: str
+
+
+def cluster(scheduler: str = "volcano", *, operators: Iterable[str] = ("kuberay", "training")) -> Cluster:
+    """Return what to ask a testbed for: a scheduler of gangs, a key of `SCHEDULERS`, and operators."""
+    addons, kubernetes = SCHEDULERS[scheduler]
+    return Cluster(parts=[*addons, *operators], kubernetes=kubernetes)
+
+
+def coscheduling_pod_group(name: str, min_member: int) -> Manifest:
+    """Return a PodGroup of scheduler-plugins."""
+    return _manifest(COSCHEDULING_POD_GROUPS, name, {"minMember": min_member})
+
+
+def elastic_quota(name: str, **limit: str) -> Manifest:
+    """Return an ElasticQuota that guarantees its namespace so much, and no more than that."""
+    return _manifest(ELASTIC_QUOTAS, name, {"min": limit, "max": limit})
+
+
+def member(name: str, *, labels: dict[str, str] | None = None, cpu: str = "1", **spec: object) -> Manifest:
+    """Return a pod of one container that asks for so much cpu."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def bound(pods: Iterable[Manifest]) -> list[str]:
+    """Return the names of the pods with a node."""
+    return [pod["metadata"]["name"] for pod in pods if node_of(pod)]
+
+
+def scheduled(pod: Manifest) -> str:
+    """Return "reason: message" of a pod's condition PodScheduled, "" where it has none."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    found = [
+        f"{one.get('reason', '')}: {one.get('message', '')}" for one in conditions if one["type"] == "PodScheduled"
+    ]
+    return "".join(found)
+
+
+def _manifest(resource: Resource, name: str, spec: Manifest) -> Manifest:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
