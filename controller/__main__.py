@@ -97,7 +97,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     own = identity()
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
-        cluster = Cluster(arguments.namespace_selector)
+        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values())
         registry = new_registry("controller")
         metrics = Metrics(registry)
         elector = LeaseElector(
@@ -119,7 +119,7 @@ async def _run(arguments: argparse.Namespace) -> None:
             metrics,
             Term(cluster, arguments.lease, elector.is_valid, registry),
             own.name,
-            Defaults(queue=arguments.default_queue, gate=arguments.gate),
+            Defaults(queue=arguments.default_queue, schedulers=arguments.schedulers, gate=arguments.gate),
             arguments.bound == "nodes",
         )
         reflectors = cluster.reflectors(client)

@@ -81,7 +81,9 @@ def main() -> None:
 
 async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
     own = identity()
-    defaults = Defaults(queue=arguments.default_queue, gate=arguments.gate, validation=validation)
+    defaults = Defaults(
+        queue=arguments.default_queue, schedulers=arguments.schedulers, gate=arguments.gate, validation=validation
+    )
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         knowledge = Knowledge(client, defaults, arguments.timeout * _READ_SHARE)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from muster.model.selectors import Selector
+    from muster.schedulers import GangScheduler
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
@@ -171,6 +172,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="SECONDS",
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
     )
+    _chosen_schedulers(parser)
     _caution(parser)
     _connection(parser)
 
@@ -303,6 +305,7 @@ def _cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -
 def _installed(parser: argparse.ArgumentParser) -> None:
     """Settings of the installation that only administrators can read from the cluster."""
     parser.add_argument("--default-queue", default="default", help="must match the chart value `defaultQueue`")
+    _chosen_schedulers(parser)
     parser.add_argument(
         "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
     )
@@ -312,6 +315,24 @@ def _installed(parser: argparse.ArgumentParser) -> None:
         metavar="SELECTOR",
         help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)",
     )
+
+
+def _chosen_schedulers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--schedulers",
+        type=_schedulers,
+        metavar="LIST",
+        help="must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
+    )
+
+
+def _schedulers(text: str) -> dict[str, GangScheduler]:
+    from muster.schedulers import named  # noqa: PLC0415 - as below
+
+    try:
+        return named(*text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _selector(text: str) -> Selector:

@@ -242,6 +242,7 @@ def run(arguments: argparse.Namespace) -> int:
         validation = read_validation(arguments.validation, arguments.validation_reason)
         defaults = Defaults(
             queue=arguments.default_queue,
+            schedulers=arguments.schedulers or Defaults().schedulers,
             gate=GateMode(arguments.gate),
             validation=validation,
             namespaces=arguments.namespace_selector or Selector(),

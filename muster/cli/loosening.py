@@ -15,25 +15,32 @@ import msgspec
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import POD_GROUPS
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, WORKLOAD
 from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
+from muster.observe.resources import pod_groups_of
+from muster.schedulers import gang_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from muster.kube.client import Client
+    from muster.schedulers import GangScheduler
 
 __all__ = ["is_whole", "loosen", "substitute"]
 
-_LOOSE = {"spec": {"minMember": 1, "minTaskMember": None, "minResources": None}}
 
-
-async def loosen(client: Client, pods: Iterable[Pod]) -> None:
+async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> None:
     """Let each gang with an unplaced pod start with its existing pods; prints each change and each failure.
 
-    Complete gangs stay gangs: the scheduler starts them together.
+    Complete gangs stay gangs: the scheduler starts them together. Pods of other schedulers are left alone.
     """
+    pods = list(pods)
+    for name, scheduler in schedulers.items():
+        await _loosen(client, [pod for pod in pods if pod.spec.scheduler_name == name], scheduler)
+
+
+async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler) -> None:
+    resource = pod_groups_of(scheduler)
     gangs: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         name = pod.metadata.annotations.get(GROUP_NAME)
@@ -43,24 +50,24 @@ async def loosen(client: Client, pods: Iterable[Pod]) -> None:
     if not waiting:
         return
     try:
-        listed = await list_objects(client, POD_GROUPS, PodGroup)
+        listed = await list_objects(client, resource, scheduler.pod_groups)
     except ApiError as error:
         print(
             f"muster withdraw: cannot list PodGroups: {error}; incomplete gangs keep waiting for the scheduler",
             file=sys.stderr,
         )
         return
-    groups = {(group.metadata.namespace, group.metadata.name): group for group in listed}
+    groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
 
     async def put_right(key: tuple[str, str]) -> None:
         namespace, name = key
         group, members = groups.get(key), waiting[key]
         try:
             if group is None:
-                await client.create(POD_GROUPS, substitute(name, members), namespace)
+                await client.create(resource, substitute(scheduler, namespace, name, members), namespace)
                 print(f"{namespace}/{name}: created the missing PodGroup of its pods")
             elif not is_whole(group, members):
-                await client.merge_patch(POD_GROUPS, name, _LOOSE, namespace)
+                await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, namespace)
                 print(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
         except ApiError as error:
             # A terminating namespace deletes the pods as well.
@@ -78,20 +85,15 @@ def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:
     )
 
 
-def substitute(name: str, members: Sequence[Pod]) -> dict[str, Any]:
+def substitute(scheduler: GangScheduler, namespace: str, name: str, members: Sequence[Pod]) -> dict[str, Any]:
     """A PodGroup with minMember 1 for pods that name a missing one; their workload owns it."""
     queues = (pod.metadata.labels.get(QUEUE_LABEL) for pod in members)
-    metadata: dict[str, Any] = {"name": name, "labels": {MANAGED_BY: MUSTER}}
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MUSTER}}
     owners = {owner.uid: owner for pod in members for owner in _owners(pod)}
     metadata["ownerReferences"] = [
         {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": one.uid} for one in owners.values()
     ]
-    return {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": POD_GROUPS.kind,
-        "metadata": metadata,
-        "spec": {"minMember": 1, "queue": next((queue for queue in queues if queue), "default")},
-    }
+    return scheduler.loose(next((queue for queue in queues if queue), "default"), metadata)
 
 
 def _owners(pod: Pod) -> list[OwnerReference]:

@@ -17,7 +17,7 @@ from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decod
 from muster.observe.cluster import Cluster, Watched
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
-from muster.observe.nodes import OTHERS, NodeRoom
+from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_tree import read_queue
@@ -66,8 +66,9 @@ class Picture:
     @classmethod
     def begun(cls, arguments: argparse.Namespace) -> Picture:
         """An empty picture, with the settings of the installation from the options of the command."""
-        defaults = Defaults(queue=arguments.default_queue, gate=GateMode(arguments.gate))
-        cluster = Cluster(arguments.namespace_selector)
+        schedulers = arguments.schedulers or Defaults().schedulers
+        defaults = Defaults(queue=arguments.default_queue, schedulers=schedulers, gate=GateMode(arguments.gate))
+        cluster = Cluster(arguments.namespace_selector, schedulers.values())
         return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
@@ -169,7 +170,9 @@ async def _nodes(client: Client, picture: Picture) -> Resources | None:
     room = NodeRoom(picture.cluster)
     try:
         room.nodes.replace_all(await list_objects(client, NODES, Node))
-        room.others.replace_all(await list_objects(client, PODS, Pod, field_selector=OTHERS))
+        fields, labels = picture.cluster.other_pods
+        others = await list_objects(client, PODS, Pod, field_selector=fields, label_selector=labels)
+        room.others.replace_all(others)
     except ApiError as error:
         if not error.forbidden:
             raise

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             place(documents, arguments.namespace)
         defaults = Defaults(
             queue=arguments.default_queue,
-            schedulers=SCHEDULERS,
+            schedulers=arguments.schedulers or SCHEDULERS,
             gate=GateMode(arguments.gate),
             namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),

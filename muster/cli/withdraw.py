@@ -21,6 +21,7 @@ from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG, GATE
 from muster.model.objects import Pod
+from muster.schedulers import named
 
 if TYPE_CHECKING:
     import argparse
@@ -71,7 +72,7 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             say_opened(outcomes, dry_run=True)
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
-            await loosen(client, pods)
+            await loosen(client, pods, arguments.schedulers or named("volcano"))
     if say_failures(outcomes, "muster withdraw"):
         return _NOT_ALL
     print("nothing was changed (dry run)" if dry_run else "no pods are held by muster")

@@ -53,13 +53,18 @@ __all__ = [
 class Defaults:
     """What holds where nobody says anything else, which gang schedulers there are, and how strict admission is."""
 
-    scheduler: str = "volcano"
     queue: str = "default"
     schedulers: Mapping[str, GangScheduler] = field(default_factory=lambda: {"volcano": SCHEDULERS["volcano"]})
+    """By the schedulerName of their pods; workloads that name none get the first."""
     gate: GateMode = GateMode.QUEUE
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
     """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""
+
+    @property
+    def scheduler(self) -> str:
+        """The name of the scheduler of workloads that name none."""
+        return next(iter(self.schedulers))
 
 
 @dataclass(frozen=True, slots=True)

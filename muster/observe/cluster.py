@@ -107,6 +107,13 @@ class Cluster:
             *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
         ]
 
+    @property
+    def other_pods(self) -> tuple[str, str]:
+        """The field and label selectors for bound pods that are in none of its stores of pods."""
+        whole = (f"spec.schedulerName!={one.name}" for one in self._schedulers if one.keeps_room)
+        parts = all(one.keeps_room for one in self._schedulers)
+        return ",".join((*whole, "spec.nodeName!=")), "" if parts else f"!{GANG}"
+
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [

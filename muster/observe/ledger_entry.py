@@ -18,6 +18,7 @@ from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, place_of
+from muster.observe.pod_groups import scheduler_of
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
 from muster.queueing.ledger import Candidate, GangKey
@@ -51,7 +52,7 @@ class Standing:
     softens: float | None = None
     """When more of its claim turns soft (seconds of the wall clock); None where nothing of it is without a node."""
     soft: bool = False
-    """Whether all of its claim is soft: none of its pods has a node, and their time is over."""
+    """Whether none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
     stuck: Resources = field(default_factory=dict)
     """What of its claim is soft while some of its pods have nodes."""
     requeues: float | None = None
@@ -187,12 +188,14 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     gate = gate_in(ledger.tree, grant.queue, view.gate)
     opening = _opening(view, grant, gate, _limit(view, grant.queue, gate, ledger, context, lost=lost))
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
+    enforced = scheduler_of(view).enforces_limits
     entry = _Held(
         queue=grant.queue,
         claim=opening.claim,
         priority=priority_value(grant.priority_class, context.priorities),
         since=waiting_since(view),
-        soft=unused.soft,
+        # Where the scheduler bounds no queue, who passes the gang would overfill it as soon as that finds its nodes.
+        soft=unused.soft if enforced else {},
         idle=not opening.members and not view.open,
         lasts=lasts(view),
     )
@@ -202,7 +205,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         opening=opening,
         softens=unused.softens,
         soft=unused.wholly,
-        stuck={} if unused.wholly else unused.soft,
+        stuck={} if unused.wholly or not enforced else unused.soft,
         requeues=None if unused.since is None or after is None else unused.since + after,
         wanted=wanted,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
@@ -79,8 +80,16 @@ def admitted(view: View, standing: Standing, holds: str, aside: str) -> tuple[Ga
         message += f"; {later}"
     if standing.soft and not (view.members and not view.open):
         return GangState.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
-    runs = view.pod_group is not None and view.pod_group.status.phase == "Running"
-    return (GangState.RUNNING if runs else GangState.ADMITTED), message
+    return (GangState.RUNNING if _runs(view) else GangState.ADMITTED), message
+
+
+def _runs(view: View) -> bool:
+    """Whether the gang runs: as its scheduler says it of the PodGroup, or else as its pods show."""
+    phase = view.pod_group.status.phase if view.pod_group is not None else ""
+    if phase or view.gang is None:
+        return phase == "Running"
+    running = Counter(member.role for member in view.members if member.pod.status.phase == "Running")
+    return all(running[role.name] >= role.minimum for role in view.gang.roles)
 
 
 def beyond(opening: Opening, stuck: Resources) -> str:

@@ -13,7 +13,6 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from muster.gangs.intent import Defaults
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
@@ -27,12 +26,9 @@ if TYPE_CHECKING:
     from muster.kube.store import Change
     from muster.observe.cluster import Cluster
 
-__all__ = ["OTHERS", "NodeRoom", "NodeWatch"]
+__all__ = ["NodeRoom", "NodeWatch"]
 
 logger = logging.getLogger(__name__)
-
-OTHERS = f"spec.schedulerName!={Defaults().scheduler},spec.nodeName!="
-"""Bound pods of other schedulers, as a field selector; the ledger counts pods of our scheduler by their gangs."""
 
 
 class NodeRoom:
@@ -101,7 +97,10 @@ class NodeWatch:
             return None
         if self._room is None:
             self._room = NodeRoom(self._cluster)
-            reflector = Reflector(self._client, PODS, Pod, self._room.others, field_selector=OTHERS)
+            fields, labels = self._cluster.other_pods
+            reflector = Reflector(
+                self._client, PODS, Pod, self._room.others, field_selector=fields, label_selector=labels
+            )
             self._tasks = [asyncio.create_task(reflector.run())]
         while not self._room.synced:  # noqa: ASYNC110 - two stores, once
             await asyncio.sleep(0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import logging
@@ -15,15 +16,18 @@ import muster
 from muster.kube.config import ConfigError
 from muster.model.modes import GateMode
 from muster.process.logs import FORMATS, LEVELS
+from muster.schedulers import named
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Coroutine
+
+    from muster.schedulers import GangScheduler
 
 
 __all__ = [
     "Identity",
     "add_common_arguments",
+    "chosen",
     "identity",
     "run",
     "spare_collector",
@@ -62,6 +66,13 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-format", default="console", choices=list(FORMATS), help="for people, or for machines")
     parser.add_argument("--default-queue", default="default", help="queue of workloads that name none")
     parser.add_argument(
+        "--schedulers",
+        type=chosen,
+        default=chosen("volcano"),
+        metavar="LIST",
+        help="gang schedulers of the cluster, such as volcano,coscheduling=NAME; the first is the default",
+    )
+    parser.add_argument(
         "--gate",
         type=GateMode,
         choices=list(GateMode),
@@ -69,6 +80,14 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         help="what holds gangs back where neither their queue nor their namespace says",
     )
     parser.add_argument("--version", action="version", version=muster.__version__)
+
+
+def chosen(text: str) -> dict[str, GangScheduler]:
+    """The gang schedulers that an argument lists, by name; raises ArgumentTypeError."""
+    try:
+        return named(*text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def spare_collector() -> None:

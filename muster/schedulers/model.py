@@ -61,6 +61,8 @@ class GangScheduler(ABC):
     """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True
     """Whether it counts what a pod asks for as a whole."""
+    loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
+    """The merge patch for the spec of its PodGroup after which that holds no pod back."""
     timeouts: ClassVar[bool] = False
     """Whether it lets go of a gang that takes too long to be placed."""
 
@@ -83,6 +85,10 @@ class GangScheduler(ABC):
     @abstractmethod
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """The manifest of a PodGroup that says this; `policy` is what the user asked of the scheduler besides."""
+
+    def group_name(self, gang: str) -> str:
+        """The name of the PodGroup of the gang of that name."""
+        return gang
 
     def gang_name(self, metadata: ObjectMeta) -> str:
         """The name of the gang for which a PodGroup with this metadata was made."""

@@ -20,6 +20,7 @@ from muster.kube.resource import (
 )
 from muster.model.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
 from muster.model.objects import Pod
+from muster.schedulers import SCHEDULERS
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
@@ -138,7 +139,7 @@ async def test_a_namespace_that_ends_meanwhile_is_no_failure(desk: Desk, capsys:
     async with await Client.connect(kubeconfig=str(desk.testbed.kubeconfig), user_agent="test") as client:
         pods = await list_objects(client, PODS, Pod, namespace=desk.namespace)
         desk.api.delete(NAMESPACES.path(name=desk.namespace))
-        await loosen(client, pods)
+        await loosen(client, pods, SCHEDULERS)
     desk.merge(CONFIG_MAPS, "kept", {"metadata": {"finalizers": None}})
     assert capsys.readouterr() == ("", "")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.chart.rendered import Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
+_BOTH = "schedulers={volcano,coscheduling=default-scheduler}"
 
 
 def installed(rendered: Rendered) -> Installation:
@@ -31,7 +32,9 @@ def installed(rendered: Rendered) -> Installation:
 
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])
-@pytest.mark.parametrize("values", [(), (_OTHERS,)], ids=["own certificates", "others'"])
+@pytest.mark.parametrize(
+    "values", [(), (_OTHERS,), (_BOTH,)], ids=["own certificates", "others'", "two gang schedulers"]
+)
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""
     rendered = render(*values, release="gangs", namespace="batch")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.model.names import GANG, GROUP_NAME, MESSAGE, QUEUE_LABEL, STATE, TASK_SPEC, WORKLOAD
+from muster.model.names import (
+    GANG,
+    GANG_SPEC,
+    GROUP_NAME,
+    MESSAGE,
+    POD_GROUP_LABEL,
+    QUEUE_LABEL,
+    STATE,
+    TASK_SPEC,
+    WORKLOAD,
+)
 from muster.observe.view import Mark
 
 if TYPE_CHECKING:
@@ -46,12 +56,12 @@ def test_every_mark_of_muster_is_kept(render: Render) -> None:
     """All that the controller writes about a decision, and nothing that operators copy from workloads."""
     marks = Mark(*("x" for _ in Mark.__slots__)).annotations
     (validation,) = policy(render(), "muster-podgroups")["validations"]
-    assert keys(validation["expression"]) == {*marks, STATE, MESSAGE}
+    assert keys(validation["expression"]) == {*marks, STATE, MESSAGE, GANG_SPEC}
 
 
 def test_every_name_is_kept_by_which_a_pod_is_bound(render: Render) -> None:
     _, labels, annotations = policy(render(), "muster-pods")["validations"]
-    assert keys(labels["expression"]) == {GANG, QUEUE_LABEL}
+    assert keys(labels["expression"]) == {GANG, QUEUE_LABEL, POD_GROUP_LABEL}
     assert keys(annotations["expression"]) == {GROUP_NAME, TASK_SPEC, WORKLOAD}
 
 

@@ -91,6 +91,8 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
     [
         ("defaultQueue=shared", "webhook", "--default-queue=shared"),
         ("defaultQueue=shared", "controller", "--default-queue=shared"),
+        ("schedulers={volcano,coscheduling=a}", "webhook", "--schedulers=volcano,coscheduling=a"),
+        ("schedulers={coscheduling}", "controller", "--schedulers=coscheduling"),
         ("gate=assemble", "webhook", "--gate=assemble"),
         ("gate=assemble", "controller", "--gate=assemble"),
         ("gate=off", "webhook", "--gate=off"),

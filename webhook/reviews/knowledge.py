@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from muster.gangs.gang import priority_values
@@ -14,13 +15,12 @@ from muster.gangs.pod_patch import membership
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.reflector import Reflector
-from muster.kube.resource import JOBS, NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, QUEUES, Resource
+from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from muster.kube.store import Change, HasMetadata, Store
 from muster.model.modes import GateMode, gate_mode
 from muster.model.objects import (
     InvalidObjectError,
     Job,
-    LocalObject,
     Namespace,
     ObjectMeta,
     PodGroup,
@@ -30,7 +30,7 @@ from muster.model.objects import (
 )
 from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
-from muster.observe.resources import resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
 from muster.resources.amounts import parse_resources
@@ -99,17 +99,6 @@ class GangTemplate:
                 return None
             self._members[name] = membership(role, self.gang, self.intent, self.intent.gang_scheduler)
         return self._members[name]
-
-
-class _QueueOf(LocalObject, frozen=True):
-    queue: str = ""
-
-
-class _Queued(LocalObject, frozen=True):
-    """Of a PodGroup, in which queue it is."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _QueueOf = _QueueOf()
 
 
 class Knowledge:
@@ -250,7 +239,7 @@ class Knowledge:
     async def _elsewhere(self, gang: Gang, intent: Intent) -> bool:
         """Whether its PodGroup, read now, is in another queue; True where nobody can tell."""
         try:
-            group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
+            group = await self._pod_group(gang, intent)
         except ApiError as error:
             logger.warning(
                 "cannot read PodGroup %s/%s: %s", gang.namespace, gang.name, error, extra={"event": "review.pod_group"}
@@ -258,11 +247,17 @@ class Knowledge:
             return True
         return group is not None and group.spec.queue not in ("", intent.queue)
 
-    async def holder_of(self, gang: Gang, kind: Kind, name: str) -> str | None:
+    async def _pod_group(self, gang: Gang, intent: Intent) -> PodGroup | None:
+        """The PodGroup of a gang, read now; raises ApiError."""
+        scheduler = intent.gang_scheduler
+        name = scheduler.group_name(gang.name)
+        return await self._read(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
+
+    async def holder_of(self, gang: Gang, intent: Intent, kind: Kind, name: str) -> str | None:
         """Who else lives and has the PodGroup of that name, as `holder_of`."""
 
         async def read() -> ObjectMeta | None:
-            group = await self._read(POD_GROUPS, gang.name, _Queued, gang.namespace)
+            group = await self._pod_group(gang, intent)
             return group.metadata if group else None
 
         return await holder_of(self._client, read, kind, name, seconds=self._read_seconds)
@@ -356,16 +351,20 @@ class Knowledge:
         They are not watched: only a change of a queue asks for them, and a cluster has many.
         """
 
-        def of_queues(raw: bytes) -> PodGroup | None:
+        def of_queues(type_: type[PodGroup], raw: bytes) -> PodGroup | None:
             try:
-                group = decode(raw, PodGroup)
+                group = decode(raw, type_)
             except InvalidObjectError:
                 return None
             return group if group.spec.queue in queues else None
 
+        found: list[PodGroup] = []
         try:
             async with in_time(), asyncio.timeout(self._read_seconds):
-                return (await list_all(self._client, POD_GROUPS, of_queues, deadline=self._read_seconds)).items
+                for scheduler in self._defaults.schedulers.values():
+                    read, resource = partial(of_queues, scheduler.pod_groups), pod_groups_of(scheduler)
+                    found += (await list_all(self._client, resource, read, deadline=self._read_seconds)).items
+                return found
         except (ApiError, TimeoutError) as error:
             logger.warning(
                 "cannot list the PodGroups of queue %s: %s",

@@ -46,12 +46,12 @@ async def review_workload(request: AdmissionRequest, knowledge: Knowledge, defau
 
 async def _with_name(verdict: Verdict, kind: Kind, knowledge: Knowledge, defaults: Defaults) -> Verdict:
     """The verdict on a new workload with what is found where its PodGroup's name is taken."""
-    workload, gang, validation = verdict.workload, verdict.gang, defaults.validation
-    if workload is None or gang is None or not (kind.owns_gang and kind.owns_pod_group):
+    workload, gang, intent, validation = verdict.workload, verdict.gang, verdict.intent, defaults.validation
+    if workload is None or gang is None or intent is None or not (kind.owns_gang and kind.owns_pod_group):
         return verdict
     if validation.severity(Reason.POD_GROUP_TAKEN) is Severity.OFF:
         return verdict
-    holder = await knowledge.holder_of(gang, kind, workload.metadata.name)
+    holder = await knowledge.holder_of(gang, intent, kind, workload.metadata.name)
     if holder is None:
         return verdict
     found = [name_taken(gang, holder)]

@@ -96,6 +96,24 @@ app.kubernetes.io/component: {{ .component }}
 {{- (include "muster.kinds" . | fromYaml).workloads | toYaml -}}
 {{- end -}}
 
+{{/* The PodGroups of the chosen gang schedulers, by product. */}}
+{{- define "muster.podGroups" -}}
+{{- $known := (include "muster.kinds" . | fromYaml).schedulers -}}
+{{- $chosen := dict -}}
+{{- range .Values.schedulers -}}
+{{- $product := splitList "=" . | first -}}
+{{- $_ := set $chosen $product (get $known $product) -}}
+{{- end -}}
+{{- toYaml $chosen -}}
+{{- end -}}
+
+{{/* The API groups of these, as a list in YAML. */}}
+{{- define "muster.podGroupApis" -}}
+{{- $groups := list -}}
+{{- range include "muster.podGroups" . | fromYaml -}}{{- $groups = append $groups .group -}}{{- end -}}
+[{{ join ", " (sortAlpha $groups) }}]
+{{- end -}}
+
 {{/* Names as a list in CEL. */}}
 {{- define "muster.celList" -}}
 ['{{ . | join "', '" }}']

@@ -10,6 +10,7 @@ from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.objects import flag
 from muster.model.findings import Reason, Severity
 from muster.model.strictness import read_validation
+from muster.schedulers import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,6 +78,13 @@ class Installation:
     def default_queue(self) -> str:
         """The queue of workloads that name no queue."""
         return self._told(self.controller, "default-queue") or "default"
+
+    @property
+    def pod_groups(self) -> tuple[str, ...]:
+        """The API groups of the PodGroups of its gang schedulers."""
+        chosen = (self._told(self.controller, "schedulers") or "volcano").split(",")
+        products = (PRODUCTS.get(text.partition("=")[0]) for text in chosen)
+        return tuple(dict.fromkeys(product.group for product in products if product is not None))
 
     def account(self, component: str) -> str:
         """The ServiceAccount of the `webhook` or the `controller`."""

@@ -14,7 +14,6 @@ from muster.cli.doctor.seeing import data_of, listed, read_all, seen
 from muster.cli.doctor.sight import GangMember, Group, Sight
 from muster.cli.doctor.trial import JOB, POD
 from muster.cli.reading import PATIENCE
-from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.resource import (
     ADMISSION_POLICIES,
@@ -152,7 +151,7 @@ async def _members(client: Client) -> tuple[GangMember, ...] | Unseen:
             living=pod.living,
         )
 
-    return await read_all(client, PODS, read, field_selector=f"spec.schedulerName={Defaults().scheduler}")
+    return await read_all(client, PODS, read, field_selector="spec.schedulerName=volcano")
 
 
 async def _groups(client: Client) -> tuple[Group, ...] | Unseen:

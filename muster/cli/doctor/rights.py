@@ -60,7 +60,8 @@ def _webhook(installation: Installation) -> Iterator[Right]:
     yield from _rights(_READ, "", "pods")
     yield from _workloads(())
     yield from _rights(("get",), "batch", "jobs")
-    yield from _rights(("get", "list"), _VOLCANO, "podgroups")
+    for group in installation.pod_groups:
+        yield from _rights(("get", "list"), group, "podgroups")
     yield from _common()
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
@@ -76,7 +77,8 @@ def _controller(installation: Installation) -> Iterator[Right]:
     yield from _rights(("list", "patch"), "batch", "jobs")
     for group, plural in _gangs():
         yield from _rights(("update",), group, f"{plural}/finalizers")
-    yield from _rights((*_READ, "create", "patch", "delete"), _VOLCANO, "podgroups")
+    for group in installation.pod_groups:
+        yield from _rights((*_READ, "create", "patch", "delete"), group, "podgroups")
     yield from _common()
     yield from _rights(("create",), "events.k8s.io", "events")
     yield from _rights(("release",), "muster.dev", "gangs")

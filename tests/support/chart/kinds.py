@@ -12,6 +12,7 @@ from muster.model.names import (
     ADMITTED_FOR,
     BOUND,
     GANG,
+    GANG_SPEC,
     GATE_MODE,
     GROUP_NAME,
     MANAGED,
@@ -20,6 +21,7 @@ from muster.model.names import (
     PASSED_IN,
     PASSED_SINCE,
     PATIENCE,
+    POD_GROUP_LABEL,
     PREEMPTION,
     PRIORITY_CLASS_LABEL,
     QUEUE_LABEL,
@@ -31,6 +33,7 @@ from muster.model.names import (
     UNPLACED_AFTER,
     WORKLOAD,
 )
+from muster.schedulers import PRODUCTS
 from muster.workloads import GANG_KINDS, KINDS, SOURCES, WATCHED_KINDS
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
         "Labels by which a workload asks for gang scheduling.",
         [SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED],
     ),
-    "memberLabels": ("Labels that bind a pod to its gang.", [GANG, QUEUE_LABEL]),
+    "memberLabels": ("Labels that bind a pod to its gang.", [GANG, QUEUE_LABEL, POD_GROUP_LABEL]),
     "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
     "queueAnnotations": (
         "Annotations of a Queue that muster reads.",
@@ -58,7 +61,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
     ),
     "marks": (
         "Annotations of a PodGroup that say what muster has decided.",
-        [ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT],
+        [ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG_SPEC, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT],
     ),
 }
 
@@ -101,12 +104,17 @@ def _makers() -> list[dict[str, str]]:
     return [{"name": name, "label": label} for label, name in named.items()]
 
 
+def _schedulers() -> dict[str, dict[str, str]]:
+    return {name: {"group": one.group, "version": one.version} for name, one in PRODUCTS.items()}
+
+
 def written() -> str:
     """Return the whole file."""
     parts: list[tuple[str, dict[str, Any]]] = [
         (_WORKLOADS, {"workloads": _workloads()}),
         ("Kinds with a scale subresource.", {"scaled": _scaled()}),
         ("The label that each operator puts on the pods of a gang.", {"makers": _makers()}),
+        ("The PodGroups of the gang schedulers.", {"schedulers": _schedulers()}),
         *((comment, {name: names}) for name, (comment, names) in _NAMES.items()),
     ]
     return _HEAD + "".join(f"\n# {comment}\n{_text(part)}" for comment, part in parts)

@@ -11,7 +11,7 @@ from muster.model.objects import Pod
 from muster.model.topology import Topology
 from muster.queueing.queue_tree import QueueTree, QueueView
 from muster.resources.amounts import as_text
-from muster.schedulers import SCHEDULERS
+from muster.schedulers import named
 from muster.validation.workload import Context
 from muster.workloads.volcano_job import VOLCANO_JOB
 from tests.support.manifests.families import judged
@@ -183,7 +183,7 @@ def test_a_priority_class_of_a_task_orders_the_tasks_and_is_not_the_jobs() -> No
 
 def test_volcanos_own_defaults_hold_whatever_the_installations_are() -> None:
     """Nobody but Volcano makes its pods."""
-    defaults = Defaults("scheduler-plugins-scheduler", "ours", SCHEDULERS)
+    defaults = Defaults("ours", named("coscheduling", "volcano"))
     intent = judged(job(), Context(defaults=defaults)).intent
     assert intent is not None
     assert (intent.scheduler, intent.queue) == ("volcano", "default")

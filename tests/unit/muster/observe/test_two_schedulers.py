@@ -1,0 +1,94 @@
+"""Gangs of two schedulers in one cluster: each is found by its own pods and PodGroups, and both fill the same queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.gangs.gang import gang_of
+from muster.gangs.intent import Defaults, find_intent
+from muster.model.gang_states import GangState
+from muster.model.names import SCHEDULER_LABEL
+from muster.model.objects import Pod, Queue, convert
+from muster.observe import messages
+from muster.observe.cluster import Cluster
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import Standing, enter_ledger
+from muster.observe.observing import observe
+from muster.observe.phases import Phase
+from muster.queueing.ledger import Ledger
+from muster.queueing.queue_tree import read_queue
+from muster.schedulers import named
+from muster.workloads import kind_of
+from tests.support.controller.stores import workload_store
+from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster, ray_pod, read
+
+if TYPE_CHECKING:
+    from muster.observe.view import View
+
+SCHEDULERS = named("volcano", "coscheduling")
+DEFAULTS = Defaults(schedulers=SCHEDULERS)
+OTHER = SCHEDULERS["scheduler-plugins-scheduler"]
+ADMITTED_AT, LATE = "2026-11-21T10:00:00Z", 2_000_000_000.0
+DEMO = ray_cluster(labels={"volcano.sh/queue-name": "q", SCHEDULER_LABEL: OTHER.name})
+
+
+def seen(phase: str = "Pending", node: str = "") -> tuple[View, Cluster]:
+    """An admitted gang of coscheduling, whose pods are open and in this phase."""
+    workload = read(DEMO)
+    intent = find_intent(workload, DEFAULTS)
+    assert intent is not None
+    group = OTHER.pod_group(gang_of(workload, intent, {}), intent, workload)
+    marks = {"muster.dev/admitted": "uid-demo", "muster.dev/admitted-at": ADMITTED_AT}
+    group["metadata"] |= {"uid": "uid-group", "annotations": {**group["metadata"]["annotations"], **marks}}
+    cluster = Cluster(schedulers=SCHEDULERS.values())
+    pods: list[JSON] = [
+        ray_pod(name, role, held=False, schedulerName=OTHER.name, phase=phase, nodeName=node)
+        for name, role in (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
+    ]
+    cluster.pods.of(OTHER.name).replace_all([made(Pod, one) for one in pods])
+    cluster.pod_groups.of(OTHER.name).replace_all([convert(group, OTHER.pod_groups)])
+    kind = kind_of("ray.io/v1", "RayCluster")
+    assert kind is not None
+    workload_store(cluster, kind).apply("added", made(kind.decoded, DEMO))
+    return observe(KEY, cluster, DEFAULTS), cluster
+
+
+def entered(view: View, ledger: Ledger) -> Standing:
+    ledger.set_queue(read_queue(convert(queue(cpu="3"), Queue)))
+    return enter_ledger(view, ledger, EntryContext(LATE, {}))
+
+
+def test_a_gang_is_found_by_the_pod_group_of_its_scheduler() -> None:
+    view, cluster = seen()
+    assert [member.role for member in view.members] == ["headgroup", "workers", "workers"]
+    assert view.ours
+    assert view.pod_group is not None
+    assert (view.pod_group.spec.queue, view.pod_group.spec.min_task_member) == ("q", {"headgroup": 1, "workers": 2})
+    assert cluster.gangs() == {KEY}
+    assert entered(view, Ledger()).phase is Phase.ADMITTED
+
+
+def test_a_claim_stays_hard_where_the_scheduler_bounds_no_queue() -> None:
+    """Who passed it would fill the queue a second time as soon as nodes come. Its reason is told all the same."""
+    view, _ = seen()
+    ledger = Ledger()
+    standing = entered(view, ledger)
+    assert not ledger.soft(KEY, LATE)
+    assert messages.admitted(view, standing, "", "")[0] is GangState.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"), [("Running", GangState.RUNNING), ("Pending", GangState.ADMITTED)], ids=["all run", "none runs"]
+)
+def test_where_the_scheduler_tells_no_phase_the_pods_tell_it(phase: str, state: GangState) -> None:
+    view, _ = seen(phase, node="n")
+    assert messages.admitted(view, entered(view, Ledger()), "", "")[0] is state
+
+
+def test_on_nodes_all_pods_of_others_count_and_members_once() -> None:
+    """Of Volcano all pods are in the stores, of others the members of gangs alone."""
+    assert Cluster().other_pods == ("spec.schedulerName!=volcano,spec.nodeName!=", "")
+    both = Cluster(schedulers=SCHEDULERS.values())
+    assert both.other_pods == ("spec.schedulerName!=volcano,spec.nodeName!=", "!muster.dev/gang")
