@@ -31,6 +31,7 @@ from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import Watches, new_registry, unread
+from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
     from muster.queueing.ledger import GangKey
@@ -97,7 +98,8 @@ async def _run(arguments: argparse.Namespace) -> None:
     own = identity()
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
-        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values())
+        source = QUEUE_SOURCES[arguments.queue_source]
+        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values(), source)
         registry = new_registry("controller")
         metrics = Metrics(registry)
         elector = LeaseElector(
@@ -119,7 +121,12 @@ async def _run(arguments: argparse.Namespace) -> None:
             metrics,
             Term(cluster, arguments.lease, elector.is_valid, registry),
             own.name,
-            Defaults(queue=arguments.default_queue, schedulers=arguments.schedulers, gate=arguments.gate),
+            Defaults(
+                queue=arguments.default_queue,
+                schedulers=arguments.schedulers,
+                gate=arguments.gate,
+                queue_source=source,
+            ),
             arguments.bound == "nodes",
         )
         reflectors = cluster.reflectors(client)

@@ -17,6 +17,7 @@ from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import Watches, new_registry, unread
+from muster.queueing.sources import QUEUE_SOURCES
 from webhook.certificates.options import add_certificate_arguments, trust_of
 from webhook.metrics import CertificateDates, Metrics, show_load
 from webhook.reviews.knowledge import Knowledge
@@ -82,7 +83,11 @@ def main() -> None:
 async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
     own = identity()
     defaults = Defaults(
-        queue=arguments.default_queue, schedulers=arguments.schedulers, gate=arguments.gate, validation=validation
+        queue=arguments.default_queue,
+        schedulers=arguments.schedulers,
+        gate=arguments.gate,
+        queue_source=QUEUE_SOURCES[arguments.queue_source],
+        validation=validation,
     )
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:

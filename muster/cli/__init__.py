@@ -307,6 +307,12 @@ def _installed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--default-queue", default="default", help="must match the chart value `defaultQueue`")
     _chosen_schedulers(parser)
     parser.add_argument(
+        "--queue-source",
+        choices=["volcano", "muster"],
+        default="volcano",
+        help="must match the chart value `queues.source`",
+    )
+    parser.add_argument(
         "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
     )
     parser.add_argument(

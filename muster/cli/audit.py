@@ -18,16 +18,17 @@ from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, is_managed
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
+from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GANG
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, Queue, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, decode
 from muster.model.selectors import Selector
 from muster.model.strictness import read_validation
 from muster.model.texts import printable
-from muster.observe.resources import resource_of
+from muster.observe.resources import queues_of, resource_of
 from muster.queueing.queue_tree import labels_of
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.validation.workload import is_judged, judge
 from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
 from muster.workloads.owners import OwnerWalk
@@ -59,8 +60,8 @@ class _Bare(LocalObject, frozen=True):
 
 
 _Key = tuple[str, str, str, str]
-_QUEUE, _POD_GROUP = (QUEUES.kind, QUEUES.group), (POD_GROUPS.kind, POD_GROUPS.group)
-_OTHERS = {_QUEUE: "queues", _POD_GROUP: "podGroups"}
+_POD_GROUP = (POD_GROUPS.kind, POD_GROUPS.group)
+_OTHERS = {_POD_GROUP: "podGroups"} | {(one.kind, one.group): "queues" for one in QUEUE_SOURCES.values()}
 
 
 @dataclass(slots=True)
@@ -82,10 +83,15 @@ class Audit:
     _queues: QueueAudit | None = None
 
     @property
+    def queue_kind(self) -> Resource:
+        """The kind of the queues that count."""
+        return queues_of(self.defaults.queue_source)
+
+    @property
     def queues(self) -> QueueAudit:
         """The checks of PodGroups and queues; complete once all queues are read."""
         if self._queues is None:
-            tree = None if QUEUES in self.unlisted else self.known.queues
+            tree = None if self.queue_kind in self.unlisted else self.known.queues
             self._queues = QueueAudit(tree, self.defaults.validation)
         return self._queues
 
@@ -106,13 +112,14 @@ class Audit:
     def read_queue(self, raw: bytes) -> None:
         """Check one Queue."""
         try:
-            queue = decode(raw, Queue)
+            queue = decode(raw, self.defaults.queue_source.decoded)
         except InvalidObjectError:
             # Reading the queues has already noted it.
             return
         found = self.queues.queue(queue)
         if found is not None:
-            self._enter(_QUEUE, QUEUES.version, queue.metadata, *found)
+            kind = self.queue_kind
+            self._enter((kind.kind, kind.group), kind.version, queue.metadata, *found)
 
     def read(self, kind: Kind, raw: bytes) -> None:
         """Check one workload; the same workload a second time, from a restarted list, changes nothing."""
@@ -183,7 +190,7 @@ class Audit:
 
     def _context(self, meta: ObjectMeta) -> Context:
         context = self.known.context(meta.namespace, self.defaults)
-        if QUEUES not in self.unlisted and context.queue is None:
+        if self.queue_kind not in self.unlisted and context.queue is None:
             # The cluster has no queues. A plan without queues skips the queue checks; an audit must not.
             context = replace(context, queue=lambda _: None)
         if PRIORITY_CLASSES not in self.unlisted:
@@ -221,7 +228,7 @@ class Audit:
 
     def report(self) -> dict[str, Any]:
         """The result, for people and programs."""
-        names = ("workloads", *_OTHERS.values())
+        names = ("workloads", "queues", "podGroups")
         looked = Counter(_OTHERS.get(key[:2], "workloads") for key in self.looked_at)
         entries: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         for key in sorted(self.entries):
@@ -243,11 +250,13 @@ def run(arguments: argparse.Namespace) -> int:
         defaults = Defaults(
             queue=arguments.default_queue,
             schedulers=arguments.schedulers or Defaults().schedulers,
+            queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
             validation=validation,
             namespaces=arguments.namespace_selector or Selector(),
         )
         audit = Audit(defaults, frozenset({"kube-system", *arguments.excluded_namespace}))
+        audit.known.queue_source = defaults.queue_source
         asyncio.run(_look(arguments, audit))
     except (*NO_ANSWER, ValueError) as error:
         print(f"muster audit: {printable(str(error))}", file=sys.stderr)
@@ -266,9 +275,9 @@ async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
     async with connected(arguments) as client:
         await learn_all(client, audit.known, audit.cannot_list, audit.unread, arguments.namespace)
         await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
-        if arguments.namespace is None and QUEUES not in audit.unlisted:
+        if arguments.namespace is None and audit.queue_kind not in audit.unlisted:
             # A second time: the checks need the PodGroups of each queue.
-            await _each(client, QUEUES, audit.read_queue, None, audit)
+            await _each(client, audit.queue_kind, audit.read_queue, None, audit)
         for kind in _ORDER:
 
             def workload(raw: bytes, kind: Kind = kind) -> None:

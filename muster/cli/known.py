@@ -13,6 +13,7 @@ from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
 from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
+from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
 from muster.resources.amounts import parse_resources
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
@@ -41,6 +42,7 @@ class PlanContext:
     runtimes: dict[str, RuntimeClass] = field(default_factory=dict)
     origins: dict[Reference, Any] = field(default_factory=dict)
     schemas: Schemas = field(default_factory=Schemas)
+    queue_source: QueueSource = QUEUE_SOURCES["volcano"]
 
     def learn(self, document: Document) -> bool:
         """Add a document to the context; False for a kind that is not context. Raises InputError."""
@@ -49,6 +51,8 @@ class PlanContext:
             match group, document.kind:
                 case "scheduling.volcano.sh", "Queue":
                     self.queues.set(read_queue(convert(document.manifest, Queue)))
+                case "muster.dev", "GangQueue":
+                    self.queues.set(read_queue(convert(document.manifest, GangQueue)))
                 case "scheduling.k8s.io", "PriorityClass":
                     class_ = convert(document.manifest, PriorityClass)
                     self.classes[class_.metadata.name] = class_

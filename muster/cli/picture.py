@@ -21,6 +21,7 @@ from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_tree import read_queue
+from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LedgerSnapshot", "Picture", "look"]
 
 _CONSEQUENCES = {
-    "queues.scheduling.volcano.sh": "limits and free resources are unknown",
+    **{f"{one.plural}.{one.group}": "limits and free resources are unknown" for one in QUEUE_SOURCES.values()},
     "priorityclasses.scheduling.k8s.io": "all priorities count as 0, and positions may be wrong",
     "limitranges": "their default requests are unknown",
     "resourcequotas": "their limits are unknown",
@@ -67,8 +68,14 @@ class Picture:
     def begun(cls, arguments: argparse.Namespace) -> Picture:
         """An empty picture, with the settings of the installation from the options of the command."""
         schedulers = arguments.schedulers or Defaults().schedulers
-        defaults = Defaults(queue=arguments.default_queue, schedulers=schedulers, gate=GateMode(arguments.gate))
-        cluster = Cluster(arguments.namespace_selector, schedulers.values())
+        source = QUEUE_SOURCES[arguments.queue_source]
+        defaults = Defaults(
+            queue=arguments.default_queue,
+            schedulers=schedulers,
+            gate=GateMode(arguments.gate),
+            queue_source=source,
+        )
+        cluster = Cluster(arguments.namespace_selector, schedulers.values(), source)
         return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:

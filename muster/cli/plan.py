@@ -26,6 +26,7 @@ from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference,
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.texts import printable
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.not_managed import why_not_managed
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         defaults = Defaults(
             queue=arguments.default_queue,
             schedulers=arguments.schedulers or SCHEDULERS,
+            queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
             namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),

@@ -18,11 +18,11 @@ from muster.kube.resource import (
     LIMIT_RANGES,
     NAMESPACES,
     PRIORITY_CLASSES,
-    QUEUES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from muster.observe.resources import resource_of_source
+from muster.observe.resources import queues_of, resource_of_source
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import SOURCES
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ async def learn_all(
     theirs ends the read.
     """
     sources = [resource_of_source(source) for source in SOURCES]
-    for resource in (QUEUES, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *sources):
+    queues = queues_of(known.queue_source)
+    for resource in (queues, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *sources):
 
         def read(raw: bytes, resource: Resource = resource) -> None:
             item: dict[str, Any] = msgspec.json.decode(raw)
@@ -88,7 +89,7 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
     """
 
     async def read() -> PlanContext:
-        known = PlanContext()
+        known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source])
         async with connected(arguments) as client:
             await learn_all(client, known, unlisted, unread)
             await learn_fields(client, known.schemas, kinds)

@@ -26,12 +26,14 @@ from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
 from muster.workloads import SchedulingPolicy, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.queueing.sources import QueueSource
     from muster.schedulers import GangScheduler
     from muster.workloads import Workload
 
@@ -57,6 +59,7 @@ class Defaults:
     schedulers: Mapping[str, GangScheduler] = field(default_factory=lambda: {"volcano": SCHEDULERS["volcano"]})
     """By the schedulerName of their pods; workloads that name none get the first."""
     gate: GateMode = GateMode.QUEUE
+    queue_source: QueueSource = QUEUE_SOURCES["volcano"]
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
     """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""

@@ -17,7 +17,6 @@ from muster.kube.resource import (
     NODES,
     PODS,
     PRIORITY_CLASSES,
-    QUEUES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
@@ -27,10 +26,11 @@ from muster.model.names import GANG, GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
 from muster.observe.pod_defaults import Added
-from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
+    from muster.queueing.sources import QueueSource
     from muster.resources.amounts import Resources
     from muster.schedulers import GangScheduler
 
@@ -68,8 +69,14 @@ class Cluster:
     and PodGroups of its own.
     """
 
-    def __init__(self, namespace_selector: Selector | None = None, schedulers: Iterable[GangScheduler] = ()) -> None:
+    def __init__(
+        self,
+        namespace_selector: Selector | None = None,
+        schedulers: Iterable[GangScheduler] = (),
+        queue_source: QueueSource = QUEUE_SOURCES["volcano"],
+    ) -> None:
         self._namespace_selector = namespace_selector or Selector()
+        self._queue_source = queue_source
         self._schedulers = list(schedulers) or [SCHEDULERS["volcano"]]
         names = [scheduler.name for scheduler in self._schedulers]
         self.pods: Stores[Pod] = Stores(names)
@@ -96,7 +103,7 @@ class Cluster:
         return [
             *(Watched(PODS, Pod, self.pods.of(one.name), *_own_pods(one)) for one in self._schedulers),
             *(Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name)) for one in self._schedulers),
-            Watched(QUEUES, Queue, self.queues),
+            Watched(queues_of(self._queue_source), self._queue_source.decoded, self.queues),
             Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
             Watched(NAMESPACES, Namespace, self.namespaces),
             Watched(LIMIT_RANGES, LimitRange, self.added.ranges),

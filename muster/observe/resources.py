@@ -9,10 +9,11 @@ from muster.schedulers import scheduler_of_group
 
 if TYPE_CHECKING:
     from muster.model.objects import PodGroup
+    from muster.queueing.sources import QueueSource
     from muster.schedulers import GangScheduler
     from muster.workloads import Kind, Source
 
-__all__ = ["pod_groups_of", "resource_of", "resource_of_group", "resource_of_source"]
+__all__ = ["pod_groups_of", "queues_of", "resource_of", "resource_of_group", "resource_of_source"]
 
 
 def resource_of(kind: Kind) -> Resource:
@@ -23,6 +24,11 @@ def resource_of(kind: Kind) -> Resource:
 def resource_of_source(source: Source) -> Resource:
     """The resource of what workloads are made from."""
     return Resource(source.group, source.version, source.plural, source.kind, source.namespaced)
+
+
+def queues_of(source: QueueSource) -> Resource:
+    """The resource of queues from there."""
+    return Resource(source.group, source.version, source.plural, source.kind, namespaced=False)
 
 
 def pod_groups_of(scheduler: GangScheduler) -> Resource:

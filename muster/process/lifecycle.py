@@ -16,6 +16,7 @@ import muster
 from muster.kube.config import ConfigError
 from muster.model.modes import GateMode
 from muster.process.logs import FORMATS, LEVELS
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 
 if TYPE_CHECKING:
@@ -71,6 +72,12 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         default=chosen("volcano"),
         metavar="LIST",
         help="gang schedulers of the cluster, such as volcano,coscheduling=NAME; the first is the default",
+    )
+    parser.add_argument(
+        "--queue-source",
+        choices=list(QUEUE_SOURCES),
+        default="volcano",
+        help="whose queues count: Volcano's Queues, or muster's own GangQueues",
     )
     parser.add_argument(
         "--gate",

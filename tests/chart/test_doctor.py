@@ -12,7 +12,7 @@ from muster.cli.doctor.installed import Installation, installations
 from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 from muster.cli.doctor.rights import VOLCANO, needed
 from muster.cli.doctor.volcano import program_of
-from muster.cli.doctor.webhooks import ENTRIES, JUDGING
+from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
 from tests.support.cluster.rbac import granted, of_rules
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.chart.rendered import Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
+_WITHOUT_VOLCANO = ("schedulers={coscheduling}", "queues.source=muster")
 _BOTH = "schedulers={volcano,coscheduling=default-scheduler}"
 
 
@@ -33,7 +34,9 @@ def installed(rendered: Rendered) -> Installation:
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 @pytest.mark.parametrize(
-    "values", [(), (_OTHERS,), (_BOTH,)], ids=["own certificates", "others'", "two gang schedulers"]
+    "values",
+    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO],
+    ids=["own certificates", "others'", "two gang schedulers", "GangQueues"],
 )
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""
@@ -77,6 +80,14 @@ def test_the_entries_that_are_looked_for_are_the_charts(render: Render) -> None:
 def test_without_validation_those_that_judge_are_left_out(render: Render) -> None:
     entries = {name for kind in ENTRIES for name in ENTRIES[kind]}
     assert set(render("validation=off").webhooks()) == entries - JUDGING
+
+
+def test_with_queues_of_musters_own_volcanos_are_nobodys_business(render: Render) -> None:
+    rendered = render(*_WITHOUT_VOLCANO)
+    entries = {name for kind in ENTRIES for name in ENTRIES[kind]}
+    assert set(rendered.webhooks()) == entries - OF_VOLCANO
+    (rule,) = rendered.webhooks()["queues.muster.dev"]["rules"]
+    assert (rule["apiGroups"], rule["apiVersions"], rule["resources"]) == (["muster.dev"], ["v1alpha1"], ["gangqueues"])
 
 
 def test_the_rights_that_volcano_needs_are_among_those_that_its_installer_gives() -> None:

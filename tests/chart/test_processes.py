@@ -93,6 +93,8 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
         ("defaultQueue=shared", "controller", "--default-queue=shared"),
         ("schedulers={volcano,coscheduling=a}", "webhook", "--schedulers=volcano,coscheduling=a"),
         ("schedulers={coscheduling}", "controller", "--schedulers=coscheduling"),
+        ("schedulers={coscheduling},queues.source=muster", "webhook", "--queue-source=muster"),
+        ("schedulers={coscheduling},queues.source=muster", "controller", "--queue-source=muster"),
         ("gate=assemble", "webhook", "--gate=assemble"),
         ("gate=assemble", "controller", "--gate=assemble"),
         ("gate=off", "webhook", "--gate=off"),

@@ -15,7 +15,7 @@ from muster.gangs.pod_patch import membership
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.reflector import Reflector
-from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
+from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import Change, HasMetadata, Store
 from muster.model.modes import GateMode, gate_mode
 from muster.model.objects import (
@@ -30,7 +30,7 @@ from muster.model.objects import (
 )
 from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
-from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
 from muster.resources.amounts import parse_resources
@@ -140,7 +140,9 @@ class Knowledge:
                 Reflector(self._client, resource_of_source(one), one.decoded, store)
                 for one, store in self._sources.items()
             ),
-            Reflector(self._client, QUEUES, Queue, self._queues),
+            Reflector(
+                self._client, queues_of(self._defaults.queue_source), self._defaults.queue_source.decoded, self._queues
+            ),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
             Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
             *self.unmanaged_pods.reflectors(self._client),
@@ -334,7 +336,8 @@ class Knowledge:
             for _ in range(_DEEPEST_QUEUE):
                 view = tree.get(name)
                 if view is None and name and (name != ROOT or not self._queues.synced):
-                    view = view_of(await self._read(QUEUES, name, Queue))
+                    source = self._defaults.queue_source
+                    view = view_of(await self._read(queues_of(source), name, source.decoded))
                     tree = tree.having(view) if view else tree
                 if view is None:
                     break

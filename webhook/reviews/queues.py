@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.findings import Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.model.objects import LocalObject, Queue, TemplateMeta, decode
+from muster.model.objects import LocalObject, TemplateMeta, decode
 from muster.validation.queue import burdened, faults, kept_out, left_outside, new_parent, tightened
 from muster.validation.workload import no_way_in
 from webhook.reviews.admission_review import AdmissionResponse, allow, deny
@@ -42,8 +42,12 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
     validation = defaults.validation
     if validation.mode is Severity.OFF:
         return allow()
-    new = await in_review_thread(decode, request.object, Queue)
-    old = await in_review_thread(decode, request.old_object, Queue) if request.operation == "UPDATE" else None
+    new = await in_review_thread(decode, request.object, defaults.queue_source.decoded)
+    old = (
+        await in_review_thread(decode, request.old_object, defaults.queue_source.decoded)
+        if request.operation == "UPDATE"
+        else None
+    )
     tree = await knowledge.tree(new.spec.parent)
     found = faults(new, tree)
     parent = new_parent(new, tree)

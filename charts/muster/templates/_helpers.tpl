@@ -27,6 +27,9 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq .Values.queues.source "muster") (has "volcano" (include "muster.podGroups" . | fromYaml | keys)) -}}
+{{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
+{{- end -}}
 {{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
 {{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
 {{- end -}}
@@ -94,6 +97,27 @@ app.kubernetes.io/component: {{ .component }}
 {{/* The workloads by API group. */}}
 {{- define "muster.workloads" -}}
 {{- (include "muster.kinds" . | fromYaml).workloads | toYaml -}}
+{{- end -}}
+
+{{/* The schema of amounts by resource, and of a duration. */}}
+{{- define "muster.quantities" -}}
+type: object
+additionalProperties:
+  anyOf: [{type: integer}, {type: string}]
+  pattern: ^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$
+  x-kubernetes-int-or-string: true
+{{- end -}}
+{{- define "muster.duration" -}}
+type: string
+pattern: ^([0-9]+(h|m|s))+$
+{{- end -}}
+
+{{/* The API group and the plural of the queues that count. */}}
+{{- define "muster.queueGroup" -}}
+{{- ternary "muster.dev" "scheduling.volcano.sh" (eq .Values.queues.source "muster") -}}
+{{- end -}}
+{{- define "muster.queuePlural" -}}
+{{- ternary "gangqueues" "queues" (eq .Values.queues.source "muster") -}}
 {{- end -}}
 
 {{/* The PodGroups of the chosen gang schedulers, by product. */}}

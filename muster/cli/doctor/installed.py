@@ -10,12 +10,14 @@ from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.objects import flag
 from muster.model.findings import Reason, Severity
 from muster.model.strictness import read_validation
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from muster.cli.doctor.objects import Deployment, WebhookConfiguration
+    from muster.queueing.sources import QueueSource
 
 __all__ = ["LABELS", "Installation", "installations"]
 
@@ -85,6 +87,11 @@ class Installation:
         chosen = (self._told(self.controller, "schedulers") or "volcano").split(",")
         products = (PRODUCTS.get(text.partition("=")[0]) for text in chosen)
         return tuple(dict.fromkeys(product.group for product in products if product is not None))
+
+    @property
+    def queue_source(self) -> QueueSource:
+        """Whose queues count."""
+        return QUEUE_SOURCES.get(self._told(self.controller, "queue-source") or "", QUEUE_SOURCES["volcano"])
 
     def account(self, component: str) -> str:
         """The ServiceAccount of the `webhook` or the `controller`."""

@@ -62,7 +62,7 @@ def _webhook(installation: Installation) -> Iterator[Right]:
     yield from _rights(("get",), "batch", "jobs")
     for group in installation.pod_groups:
         yield from _rights(("get", "list"), group, "podgroups")
-    yield from _common()
+    yield from _common(installation)
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
     if installation.own_certificates:
@@ -79,15 +79,16 @@ def _controller(installation: Installation) -> Iterator[Right]:
         yield from _rights(("update",), group, f"{plural}/finalizers")
     for group in installation.pod_groups:
         yield from _rights((*_READ, "create", "patch", "delete"), group, "podgroups")
-    yield from _common()
+    yield from _common(installation)
     yield from _rights(("create",), "events.k8s.io", "events")
     yield from _rights(("release",), "muster.dev", "gangs")
     yield from _rights(("get", "update"), "coordination.k8s.io", "leases", installation.lease, installation.namespace)
     yield from _rights(("create",), "coordination.k8s.io", "leases", "", installation.namespace)
 
 
-def _common() -> Iterator[Right]:
-    yield from _rights(_READ, _VOLCANO, "queues")
+def _common(installation: Installation) -> Iterator[Right]:
+    queues = installation.queue_source
+    yield from _rights(_READ, queues.group, queues.plural)
     yield from _rights(_READ, "scheduling.k8s.io", "priorityclasses")
     yield from _rights(_READ, "", "limitranges")
     yield from _rights(_READ, "", "resourcequotas")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
 from muster.cli.words import listed
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import KINDS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
     from muster.cli.doctor.sight import ProbeAnswer, Sight
 
-__all__ = ["ENTRIES", "JUDGING", "answers", "webhooks"]
+__all__ = ["ENTRIES", "JUDGING", "OF_VOLCANO", "answers", "webhooks"]
 
 _CREATE = frozenset({"CREATE"})
 _WRITE = frozenset({"CREATE", "UPDATE"})
@@ -53,6 +54,9 @@ JUDGING = frozenset(
     if name == "queues.muster.dev" or name.endswith("workloads.muster.dev")
 )
 """The webhooks that exist only when the chart value `validation` is not off."""
+
+OF_VOLCANO = frozenset({"podgroups.muster.dev", "queues.pods.muster.dev"})
+"""The webhooks that exist only when the chart value `queues.source` is volcano."""
 
 _STRICT = {*ENTRIES["MutatingWebhookConfiguration"], *JUDGING} - {"queues.muster.dev"}
 """The webhooks whose failurePolicy is a chart value."""
@@ -121,7 +125,7 @@ def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> 
     # When the Deployment cannot be read: validation is off if none of its webhooks exist.
     off = installed.validation == "off" or (not installed.validation and JUDGING.isdisjoint(there))
     for name, (path, things, operations) in ENTRIES[kind].items():
-        if name in JUDGING and off:
+        if (name in JUDGING and off) or (name in OF_VOLCANO and installed.queue_source is not QUEUE_SOURCES["volcano"]):
             continue
         entry = there.get(name)
         if entry is None:

@@ -120,7 +120,14 @@ def test_where_the_chart_has_no_gang_wait_for_room_none_has_a_position(gate: str
 
 
 def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
-    options = argparse.Namespace(default_queue="q", gate="queue", bound="nodes", namespace_selector=None)
+    options = argparse.Namespace(
+        default_queue="q",
+        gate="queue",
+        bound="nodes",
+        namespace_selector=None,
+        schedulers=None,
+        queue_source="volcano",
+    )
     picture = Picture.begun(options)
     picture.cluster = filled(queues=[queue(cpu="4")])
     demo = ray_cluster(labels={MANAGED: "true"})

@@ -1,0 +1,117 @@
+"""Where queues come from: Volcano's Queues, or muster's own GangQueues in a cluster without Volcano.
+
+The administrator chooses (chart value `queues.source`). A GangQueue has as fields what muster reads of a Queue, its
+annotations included, and is decoded as one: no rule below knows the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from muster.model.names import (
+    BOUND,
+    GATE_MODE,
+    NAMESPACE_SELECTOR,
+    PATIENCE,
+    PREEMPTION,
+    QUEUEING,
+    UNPLACED_AFTER,
+)
+from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus, ResourceList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["QUEUE_SOURCES", "GangQueue", "QueueSource", "selector_text"]
+
+_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+class _Requirement(LocalObject, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(LocalObject, frozen=True):
+    """A metav1.LabelSelector."""
+
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_expressions: tuple[_Requirement, ...] = ()
+
+
+class _Spec(QueueSpec, frozen=True):
+    """The specification of a GangQueue: a Queue's, and muster's annotations of a Queue as fields."""
+
+    deserved: ResourceList = msgspec.field(default_factory=dict)
+    closed: bool = False
+    namespace_selector: LabelSelector | None = None
+    queueing: str = ""
+    patience: str = ""
+    unplaced_after: str = ""
+    preemption: str = ""
+    bound: str = ""
+    gate: str = ""
+
+
+class GangQueue(Queue, frozen=True):
+    """A queue of muster's own (`muster.dev/v1alpha1`, cluster-scoped), read as if it were Volcano's."""
+
+    spec: _Spec = _Spec()
+
+    def __post_init__(self) -> None:
+        spec = self.spec
+        said = {
+            QUEUEING: "" if spec.queueing == "backfill" else spec.queueing,
+            PATIENCE: spec.patience,
+            UNPLACED_AFTER: spec.unplaced_after,
+            PREEMPTION: spec.preemption,
+            BOUND: spec.bound,
+            GATE_MODE: spec.gate,
+        }
+        annotations = {key: text for key, text in said.items() if text}
+        if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
+            annotations[NAMESPACE_SELECTOR] = text
+        force_setattr(self, "metadata", replace(self.metadata, annotations=annotations))
+        # Nobody else decides whether it takes new work.
+        force_setattr(self, "status", QueueStatus(state="Closed" if spec.closed else "Open"))
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """The selector as kubectl's -l takes it; "" for one that selects everything."""
+
+    def parts() -> Iterator[str]:
+        for key, value in sorted(selector.match_labels.items()):
+            yield f"{key}={value}"
+        for one in selector.match_expressions:
+            match one.operator:
+                case "Exists":
+                    yield one.key
+                case "DoesNotExist":
+                    yield f"!{one.key}"
+                case operator:
+                    yield f"{one.key} {_OPERATORS.get(operator, operator)} ({','.join(one.values)})"
+
+    return ",".join(parts())
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSource:
+    """Where queues are read, and as what they are decoded."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    decoded: type[Queue]
+
+
+QUEUE_SOURCES = {
+    "volcano": QueueSource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", Queue),
+    "muster": QueueSource("muster.dev", "v1alpha1", "gangqueues", "GangQueue", GangQueue),
+}
+"""By the chart value `queues.source`."""

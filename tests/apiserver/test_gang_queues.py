@@ -1,0 +1,121 @@
+"""GangQueues on a real apiserver: the chart's CRD takes what is one, and muster's commands read it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from hack.chart import CHART
+from hack.testbed import wait_for
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+from muster.observe.resources import queues_of
+from muster.queueing.sources import QUEUE_SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.testbed import Testbed
+    from hack.testbed.api import Api
+
+INVALID = 422
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SETTINGS = ("--set=image.repository=r", "--set=queues.source=muster", "--set=schedulers={coscheduling}")
+GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
+ALL = GANG_QUEUES.path()
+
+
+@pytest.fixture(scope="module")
+def served(calls: Api) -> Iterator[Api]:
+    """An apiserver that serves the chart's CRD."""
+    helm = binaries([PARTS["helm"]], print)["helm"]
+    command = [str(helm), "template", "muster", str(CHART), "--show-only=templates/crd.yaml", *SETTINGS]
+    rendered = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    calls.create(CRDS, rendered)
+    wait_for("the apiserver to serve GangQueues", lambda: calls("GET", ALL).ok, 100)
+    yield calls
+    calls.delete(f"{CRDS}/{rendered['metadata']['name']}")
+    wait_for("GangQueues to be gone", lambda: not calls("GET", ALL).ok, 100)
+
+
+@pytest.fixture
+def made(served: Api) -> Iterator[Callable[..., Any]]:
+    """Make a GangQueue with this specification, and give the apiserver's answer."""
+    names: list[str] = []
+
+    def make(name: str, **spec: object) -> Any:  # noqa: ANN401 - an answer
+        manifest = {
+            "apiVersion": GANG_QUEUES.api_version,
+            "kind": GANG_QUEUES.kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        answer = served("POST", f"{ALL}?fieldValidation=Strict", manifest)
+        if answer.ok:
+            names.append(name)
+        return answer
+
+    yield make
+    for name in names:
+        served.delete(GANG_QUEUES.path(name=name))
+
+
+def test_every_field_is_kept(made: Callable[..., Any]) -> None:
+    spec = {
+        "parent": "org",
+        "capability": {"cpu": 4, "memory": "8Gi"},
+        "guarantee": {"resource": {"cpu": "500m"}},
+        "deserved": {"cpu": "2"},
+        "closed": True,
+        "namespaceSelector": {
+            "matchLabels": {"team": "ml"},
+            "matchExpressions": [{"key": "env", "operator": "In", "values": ["dev"]}],
+        },
+        "queueing": "strict",
+        "patience": "1h30m",
+        "unplacedAfter": "90s",
+        "preemption": "lower-priority",
+        "bound": "nodes",
+        "gate": "off",
+    }
+    answer = made("whole", **spec)
+    assert answer.ok, answer.message
+    assert answer.body["spec"] == spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"patience": "forever"}, "spec.patience"),
+        ({"capability": {"cpu": "lots"}}, "spec.capability.cpu"),
+        ({"closed": "yes"}, "spec.closed"),
+        ({"queueing": "fair"}, "spec.queueing"),
+        ({"gate": "open"}, "spec.gate"),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "operator"),
+    ],
+)
+def test_what_is_no_queue_is_refused(made: Callable[..., Any], spec: dict[str, Any], field: str) -> None:
+    answer = made("wrong", **spec)
+    assert (answer.status, field in answer.message) == (INVALID, True), answer.message
+
+
+def test_an_unknown_field_is_told(made: Callable[..., Any]) -> None:
+    answer = made("slip", capabilty={"cpu": "4"})
+    assert not answer.ok
+    assert "capabilty" in answer.message
+
+
+def test_the_commands_read_them(bare: Testbed, made: Callable[..., Any]) -> None:
+    made("org", capability={"cpu": "8"})
+    made("research", parent="org", capability={"cpu": "4"})
+    command = [sys.executable, "-m", "muster.cli", "queues", "-A", f"--kubeconfig={bare.kubeconfig}", "-ojson"]
+    done = subprocess.run([*command, "--queue-source=muster"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = {one["name"]: one for one in json.loads(done.stdout)["queues"]}
+    assert {"org", "research"} <= set(shown)
+    assert shown["research"]["parent"] == "org"
