@@ -27,6 +27,7 @@ from muster.model.texts import printable
 from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.observing import observe
+from muster.observe.resources import resource_of_source
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
@@ -136,8 +137,8 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         pod_defaults = picture.cluster.added.of(key.namespace)
         gang = gang_of(workload, intent, picture.cluster.priorities(), pod_defaults) if intent else None
     except InvalidObjectError as error:
-        entry |= {"state": str(GangState.INVALID), "message": str(error)}
-        return entry
+        state, message = _recorded(view) or _unread(subject, picture) or (GangState.INVALID, str(error))
+        return entry | {"state": str(state), "message": message, "gang": _group(key, view)}
     why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, picture.defaults, around)
     state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, snapshot))
     entry |= {"state": state, "message": message, "gang": _group(key, view)}
@@ -162,6 +163,24 @@ def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerS
     return queue_not_found(intent.queue)
 
 
+def _recorded(view: View) -> tuple[str, str] | None:
+    """State and message that the controller has written on the PodGroup."""
+    if view.pod_group is None or not view.ours or not view.pod_group.metadata.annotations.get(STATE):
+        return None
+    said = view.pod_group.metadata.annotations
+    return said[STATE], said.get(MESSAGE, "")
+
+
+def _unread(subject: Subject, picture: Picture) -> tuple[str, str] | None:
+    """What to say of a workload that is made from an object that this user may not read."""
+    origin = subject.kind.origin
+    reference = origin.of(subject.decoded) if origin else None
+    if reference is None or resource_of_source(reference.source).full_name not in picture.unread:
+        return None
+    what = f'{reference.source.kind} "{reference.name}"'
+    return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
+
+
 def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lost: Decision | None) -> tuple[str, str]:
     """State and message: those that the controller has recorded, else the reason why there are none.
 
@@ -170,9 +189,8 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     """
     group = view.pod_group
     living = [pod for pod in subject.pods if pod.living]
-    if group is not None and view.ours and group.metadata.annotations.get(STATE):
-        said = group.metadata.annotations
-        return said[STATE], said.get(MESSAGE, "")
+    if recorded := _recorded(view):
+        return recorded
     if group is not None and not view.ours and (view.members or view.unmanaged_pods):
         return in_the_way(view)
     if why_not:

@@ -38,15 +38,15 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
             print(file=out)
         workload = entry["workload"]
         print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
-        state = entry["state"] or "no gang"
+        state = entry["state"] or ("unknown" if entry["gang"] else "no gang")
         paint = _PAINTS.get(entry["state"], _YELLOW)
         first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
         print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)
-        for line in (*more, *_details(entry, now)):
+        for line in (*more, *_details(entry, now, width(out))):
             print(printable(line), file=out)
 
 
-def _details(entry: Mapping[str, Any], now: float) -> Iterator[str]:
+def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str]:
     yield from _facts(entry)
     if entry["roles"]:
         yield ""
@@ -81,7 +81,8 @@ def _details(entry: Mapping[str, Any], now: float) -> Iterator[str]:
         yield from _indented(["LAST SEEN", "REASON", "FROM", "MESSAGE"], rows)
     if entry["unknown"]:
         yield ""
-        yield from (f"  unknown: {unknown}" for unknown in entry["unknown"])
+        for unknown in entry["unknown"]:
+            yield from wrapped(f"  unknown: {unknown}", 4, columns)
 
 
 def _facts(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -51,6 +51,7 @@ class Picture:
     :ivar nodes: the sum of what the nodes can give; None when the nodes do not limit admission, or cannot be read
     :ivar missing: the missing permissions, each with its consequence
     :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
+    :ivar unread: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
     :ivar defaults: the defaults of the installation, from the options of the command
     :ivar by_nodes: whether the installation limits admission by the nodes (chart value `bound: nodes`)
@@ -60,6 +61,7 @@ class Picture:
     nodes: Resources | None = None
     missing: list[str] = field(default_factory=list)
     whole: bool = True
+    unread: set[str] = field(default_factory=set)
     scopes: list[tuple[Watched, str | None]] = field(default_factory=list)
     defaults: Defaults = field(default_factory=Defaults)
     by_nodes: bool = False
@@ -113,15 +115,28 @@ async def look(client: Client, namespace: str, picture: Picture) -> None:
 
     Raises ApiError when the apiserver does not answer.
     """
+    only_there: dict[str, None] = {}  # in place of a set: in their order
+    nowhere: dict[str, None] = {}
     for watched in picture.cluster.watched():
         scope = await _list(client, watched, namespace, picture)
         if scope is not _UNREADABLE:
             picture.scopes.append((watched, scope or None))
+        if scope == namespace:
+            only_there[watched.resource.full_name] = None
+        if scope is _UNREADABLE and watched.resource.namespaced:
+            nowhere[watched.resource.full_name] = None
+    if only_there:
+        names = ", ".join(only_there)
+        picture.missing.insert(0, f'can list only in "{namespace}", not in all namespaces: {names}; {_OF_OTHERS}')
+    if nowhere:
+        consequences = [f"; {_CONSEQUENCES[name]}" for name in nowhere if name in _CONSEQUENCES]
+        picture.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
     tree = picture.ledger_snapshot(0.0).ledger.tree
     if picture.by_nodes or tree.bound_by_nodes:
         picture.nodes = await _nodes(client, picture)
 
 
+_OF_OTHERS = "gangs of other namespaces, what they hold, and all positions are unknown"
 _UNREADABLE = "."  # not a valid namespace name
 
 
@@ -150,14 +165,14 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Pictu
         watched.store.replace_all(found)
         if scope:
             picture.whole = False
-            picture.note(f'cannot list {name} in all namespaces, only in "{scope}": other namespaces are unknown')
         return scope
     watched.store.replace_all([])
     if resource == NAMESPACES and await _one_namespace(client, namespace, picture):
         return _UNREADABLE
-    where = f' in "{namespace}"' if resource.namespaced else ""
+    picture.unread.add(name)
     picture.whole = picture.whole and not resource.namespaced
-    picture.note(f"cannot list {name}{where}: {_CONSEQUENCES.get(name, 'they are unknown')}")
+    if not resource.namespaced:
+        picture.note(f"cannot list {name}: {_CONSEQUENCES.get(name, 'they are unknown')}")
     return _UNREADABLE
 
 

@@ -107,6 +107,11 @@ async def _everywhere(client: Client, resource: Resource, name: str) -> list[_Ba
     except ApiError as error:
         if error.not_found:  # the kind is not installed
             return []
+        if error.forbidden:
+            raise UnknownSubjectError(
+                f'cannot look for {resource.kind} "{name}" in all namespaces: '
+                f"you may not list {resource.full_name} there; name a namespace with -n"
+            ) from error
         raise
 
 
