@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from hack.testbed import wait_for
+from muster.kube.resource import NAMESPACES
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.grants import bind, user
 from tests.support.cluster.helm_release import CHART
@@ -102,6 +103,27 @@ def test_with_the_reader_role_whoever_may_view_a_namespace_reads_its_podgroups_a
     finally:
         calls.done("DELETE", f"{RBAC}/clusterroles/{role['metadata']['name']}")
     wait_for("the role to be taken back", lambda: not sees(groups), PATIENCE)
+
+
+@pytest.mark.parametrize("label", ["muster", "muster.dev/managed"])
+def test_no_namespaces_administrator_labels_it(calls: Api, owned: str, label: str) -> None:
+    """So that he neither takes it out of the chart's `namespaceSelector` nor turns muster off in it."""
+    path = NAMESPACES.path(name=owned)
+    assert calls("GET", path, user=OWNER).ok
+    change = {"metadata": {"labels": {label: "false"}}}
+    for patch in ("merge", "apply"):
+        query = "?fieldManager=mine" if patch == "apply" else ""
+        body = {"apiVersion": "v1", "kind": "Namespace", **change} if patch == "apply" else change
+        assert calls("PATCH", f"{path}{query}", body, patch=patch, user=OWNER).status == FORBIDDEN
+    assert label not in calls.get(path)["metadata"]["labels"]
+
+
+def test_the_label_with_a_namespaces_name_is_the_apiservers_own(calls: Api, owned: str) -> None:
+    """Whoever may write the Namespace."""
+    path = NAMESPACES.path(name=owned)
+    for value in ("other", None):
+        calls("PATCH", path, {"metadata": {"labels": {"kubernetes.io/metadata.name": value}}}, patch="merge")
+        assert calls.get(path)["metadata"]["labels"]["kubernetes.io/metadata.name"] == owned
 
 
 @pytest.mark.parametrize("path", ["secrets", "secrets/muster-webhook-tls", "pods", "leases"])
