@@ -64,6 +64,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - ray_dashboards: Answers for Ray's dashboards: KubeRay asks them how jobs and services fare, and here no Ray runs in
   the pods.
 - rbac: Rights of ServiceAccounts: as roles in manifests grant them, and as docs/security.md lists them.
+- pair_scene: A scene in a cluster without Volcano: PodGroups of another scheduler, and GangQueues.
 - recorder: Records every state of a namespace's objects from the apiserver's own watches, so that order can be
   proved.
 - reviews: How many reviews the webhook has answered, by its own metrics.

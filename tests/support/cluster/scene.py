@@ -313,13 +313,17 @@ def open_scene(
     name: str,
     kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
     patience: float | None = None,
+    made: type[Scene] = Scene,
 ) -> Iterator[Scene]:
-    """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder."""
+    """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder.
+
+    `made` is the kind of scene.
+    """
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
     testbed.api().create(NAMESPACES.path(), {"metadata": {"name": namespace}})
     with Recorder(testbed, namespace, kinds, patience) as recorder:
         # Where the apiserver itself dies nothing can be counted.
-        scene = Scene(testbed, namespace, recorder, Meter(testbed) if patience is None else None)
+        scene = made(testbed, namespace, recorder, Meter(testbed) if patience is None else None)
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)
         try:

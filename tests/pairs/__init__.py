@@ -1,0 +1,1 @@
+"""Whole clusters in which another scheduler places gangs, or another admitter admits them."""

@@ -1,0 +1,133 @@
+"""Coscheduling places and muster's ledger admits: RayClusters and PyTorchJobs in a cluster without Volcano."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import Nodes, Testbed
+from hack.testbed.muster import install
+from muster.kube.resource import PODS
+from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.objects import convert
+from muster.schedulers import named
+from tests.e2e.conftest import VALUES
+from tests.support.cluster.backends import cluster
+from tests.support.cluster.objects import alive, gates, message, node_of
+from tests.support.cluster.pair_scene import PairScene, open_pair_scene
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.manifests.applied import pytorch_job, ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+SCHEDULER = "scheduler-plugins-scheduler"
+PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Testbed]:
+    """A cluster with scheduler-plugins beside kube-scheduler, with KubeRay, the Training operator and muster."""
+    with Testbed.start(**cluster("coscheduling"), nodes=Nodes(count=4, cpu="8", gpu=0), progress=print) as testbed:
+        installed = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
+        installed.wait_ready()
+        yield testbed
+
+
+@pytest.fixture
+def scene(pair: Testbed, request: pytest.FixtureRequest) -> Iterator[PairScene]:
+    name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
+    with open_pair_scene(pair, name) as scene:
+        yield scene
+
+
+def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
+    queue = scene.gang_queue(capability={"cpu": "4"})
+    scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(2))
+    members = scene.await_running("ray-demo-pg", 3)
+    assert {pod["spec"]["schedulerName"] for pod in members} == {SCHEDULER}
+    assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in members} == {"ray-demo-pg"}
+    (scheduler,) = named("coscheduling").values()
+    group = convert(scene.pod_group("ray-demo-pg"), scheduler.pod_groups)
+    assert (group.spec.min_member, group.spec.queue) == (3, queue)
+    assert group.spec.min_task_member == {"headgroup": 1, "worker": 2}
+    scene.assert_started_together("ray-demo-pg", 3)
+    scene.assert_never_placed_above({"cpu": "4"})
+
+
+def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
+    """With numbers; and a smaller one passes it."""
+    queue = scene.gang_queue(capability={"cpu": "4"})
+    scene.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
+    scene.await_running("ray-first-pg", 3)
+    scene.apply(pytorch_job("second").policy(queue=queue).workers(1))
+    group = scene.await_state("second", "WaitingForQuota")
+    assert f'queue "{queue}"' in message(group)
+    assert all(gates(pod) == [GATE] for pod in scene.pods("second"))
+    scene.apply(pytorch_job("small").policy(queue=queue))
+    scene.await_running("small", 1)
+    scene.delete(RAY_CLUSTERS, "first")
+    scene.await_running("second", 2)
+    scene.assert_started_together("second", 2)
+    scene.assert_never_placed_above({"cpu": "4"})
+
+
+def test_what_can_never_run_is_refused_with_numbers(scene: PairScene) -> None:
+    queue = scene.gang_queue(capability={"cpu": "2"})
+    said = scene.try_apply(ray_cluster("large").label(QUEUE_LABEL, queue).workers(2))
+    assert f'gang "ray-large-pg" needs cpu 3, queue "{queue}" has capability cpu 2' in said
+    said = scene.try_apply(ray_cluster("lost").label(QUEUE_LABEL, "nowhere"))
+    assert 'queue "nowhere" does not exist' in said
+
+
+def test_a_gang_that_finds_no_node_keeps_its_place(scene: PairScene) -> None:
+    """This scheduler bounds no queue: who passed it would fill the queue a second time."""
+    queue = scene.gang_queue(capability={"cpu": "40"}, unplacedAfter="2s")
+    scene.apply(ray_cluster("wide").label(QUEUE_LABEL, queue).head(cpu="12").workers(1, cpu="12"))
+    scene.await_state("ray-wide-pg", "Unschedulable")
+    assert all(not node_of(pod) for pod in scene.pods("ray-wide-pg"))
+    scene.apply(pytorch_job("next").policy(queue=queue).master(cpu="7").workers(2, cpu="7"))
+    scene.await_state("next", "WaitingForQuota")
+    scene.delete(RAY_CLUSTERS, "wide")
+    scene.await_running("next", 3)
+
+
+def test_a_lost_worker_is_replaced_at_once(scene: PairScene) -> None:
+    queue = scene.gang_queue(capability={"cpu": "3"})
+    scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(2))
+    members = scene.await_running("ray-demo-pg", 3)
+    victim = next(pod for pod in members if "worker" in pod["metadata"]["name"])
+    scene.delete(PODS, victim["metadata"]["name"])
+
+    def replaced() -> bool:
+        living = [pod for pod in scene.pods("ray-demo-pg") if alive(pod)]
+        return len(living) == len(members) and victim["metadata"]["name"] not in {
+            pod["metadata"]["name"] for pod in living if node_of(pod)
+        }
+
+    scene.wait("the replacement", replaced)
+    scene.await_running("ray-demo-pg", 3)
+
+
+def test_a_closed_queue_takes_nothing_new_until_it_is_opened(scene: PairScene) -> None:
+    queue = scene.gang_queue(capability={"cpu": "8"})
+    scene.apply(pytorch_job("runs").policy(queue=queue))
+    scene.await_running("runs", 1)
+    scene.set_queue(queue, closed=True)
+    assert "is Closed and takes no new work" in scene.try_apply(pytorch_job("late").policy(queue=queue))
+    assert [pod["metadata"]["name"] for pod in scene.pods("runs") if alive(pod)] == ["runs-master-0"]
+    scene.set_queue(queue, closed=False)
+    scene.apply(pytorch_job("late").policy(queue=queue))
+    scene.await_running("late", 1)
+
+
+def test_a_scheduler_that_muster_is_not_configured_for_is_left_alone(scene: PairScene) -> None:
+    scene.apply(pytorch_job("other").label(SCHEDULER_LABEL, "volcano"))
+    scene.wait("its pod", lambda: scene.recorder.now(PODS))
+    (pod,) = scene.recorder.now(PODS)
+    assert gates(pod) == []
+    scene.delete(PYTORCH_JOBS, "other")

@@ -1,0 +1,74 @@
+"""A scene in a cluster without Volcano: PodGroups of another scheduler, and GangQueues."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hack.testbed import wait_for
+from muster.observe.resources import pod_groups_of, queues_of
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import named
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.scene import Scene, open_scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.support.cluster.recorder import Manifest, Recorder
+    from tests.support.cluster.steps import Meter
+
+__all__ = ["GANG_QUEUES", "PairScene", "open_pair_scene"]
+
+GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
+
+
+class PairScene(Scene):
+    """As `Scene`, with the PodGroups of the scheduler `product` and queues of muster's own."""
+
+    def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder, meter: Meter | None = None) -> None:
+        super().__init__(testbed, namespace, recorder, meter)
+        self.product = "coscheduling"
+        self._gang_queues: list[str] = []
+
+    def gang_queue(self, suffix: str = "", *, capability: dict[str, str] | None = None, **spec: object) -> str:
+        """Make a GangQueue of this test's own and return its name."""
+        name = f"{self.namespace}{suffix}"
+        manifest = {
+            "apiVersion": GANG_QUEUES.api_version,
+            "kind": GANG_QUEUES.kind,
+            "metadata": {"name": name},
+            "spec": {"capability": capability or {}, **spec},
+        }
+        self.api.create(GANG_QUEUES.path(), manifest)
+        self._gang_queues.append(name)
+        return name
+
+    def set_queue(self, name: str, **spec: object) -> None:
+        """Change these fields of a GangQueue."""
+        self.api.merge(GANG_QUEUES.path(name=name), {"spec": spec})
+
+    def pod_group(self, name: str) -> Manifest:
+        """Return a PodGroup as it is now, {} when there is none."""
+        (scheduler,) = named(self.product).values()
+        found = self.recorder.get(pod_groups_of(scheduler), name)
+        return found or {"metadata": {}, "spec": {}}
+
+    def close(self) -> None:
+        """Delete the namespace and the queues."""
+        super().close()
+        for name in self._gang_queues:
+            self.api.delete(GANG_QUEUES.path(name=name), missing_ok=True)
+
+
+@contextmanager
+def open_pair_scene(testbed: Testbed, name: str, product: str = "coscheduling") -> Iterator[PairScene]:
+    """Make a namespace with this name in a cluster whose gangs this scheduler places."""
+    (scheduler,) = named(product).values()
+    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, pod_groups_of(scheduler))
+    with open_scene(testbed, name, kinds, made=PairScene) as scene:
+        assert isinstance(scene, PairScene)
+        scene.product = product
+        wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
+        yield scene
