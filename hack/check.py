@@ -51,7 +51,10 @@ QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
 _PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
 LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT tested"
-SMOKE = {"coscheduling": (["coscheduling"], DEFAULT_KUBERNETES)}
+SMOKE = {
+    "coscheduling": (["coscheduling"], DEFAULT_KUBERNETES),
+    "native": ([], "1.37"),
+}
 """By the mark of its smoke test, what a testbed is asked for: add-ons, and a version of Kubernetes."""
 # Tests of whole clusters that add operators, break things or want muster away; all others are in a part of their own.
 _WITH_OPERATORS = (

@@ -1,6 +1,6 @@
 """Clusters with other schedulers: what a testbed is asked for, and the objects that their users write.
 
-`Testbed.start(**cluster("coscheduling"))`, or `own_testbed(**cluster(...))`, is a cluster without Volcano.
+`Testbed.start(**cluster("coscheduling"))`, or `own_testbed(**cluster("kubernetes"))`, is a cluster without Volcano.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COSCHEDULING_POD_GROUPS",
     "ELASTIC_QUOTAS",
+    "NATIVE_POD_GROUPS",
     "SCHEDULERS",
     "Cluster",
     "bound",
@@ -26,16 +27,19 @@ __all__ = [
     "coscheduling_pod_group",
     "elastic_quota",
     "member",
+    "native_pod_group",
     "scheduled",
 ]
 
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
 
 SCHEDULERS = {
     "volcano": (["volcano"], DEFAULT_KUBERNETES),
     "coscheduling": (["coscheduling"], DEFAULT_KUBERNETES),
     "coscheduling-as-default": (["coscheduling-as-default"], DEFAULT_KUBERNETES),
+    "kubernetes": ([], "1.37"),
 }
 """The scheduler of gangs, by name: the testbed's add-ons, and its Kubernetes."""
 
@@ -56,6 +60,11 @@ def cluster(scheduler: str = "volcano", *, operators: Iterable[str] = ("kuberay"
 def coscheduling_pod_group(name: str, min_member: int) -> Manifest:
     """Return a PodGroup of scheduler-plugins."""
     return _manifest(COSCHEDULING_POD_GROUPS, name, {"minMember": min_member})
+
+
+def native_pod_group(name: str, min_count: int) -> Manifest:
+    """Return a PodGroup of kube-scheduler; its pods name it in `spec.schedulingGroup.podGroupName`."""
+    return _manifest(NATIVE_POD_GROUPS, name, {"schedulingPolicy": {"gang": {"minCount": min_count}}})
 
 
 def elastic_quota(name: str, **limit: str) -> Manifest:
