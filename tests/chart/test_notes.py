@@ -30,3 +30,21 @@ def test_who_exempts_the_namespace_default_is_told(
     done = helm("install", "muster", str(chart), "--namespace", namespace, *pretend)
     assert not done.returncode, done.stderr
     assert ("no workload in it runs as a gang" in done.stdout) is warned
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [("{}", False), ('{"matchExpressions": []}', False), ('{"matchLabels": {"muster": "pilot"}}', True)],
+)
+def test_who_selects_namespaces_is_reminded(helm: Program, chart: Path, selector: str, told: bool) -> None:  # noqa: FBT001
+    """A workload in any other namespace runs without muster, and says nothing."""
+    pretend = (
+        "--dry-run=client",
+        "--set",
+        "image.repository=own/muster",
+        "--set-json",
+        f"namespaceSelector={selector}",
+    )
+    done = helm("install", "muster", str(chart), "--namespace", "muster-system", *pretend)
+    assert not done.returncode, done.stderr
+    assert ("only in the namespaces that the chart value namespaceSelector selects" in done.stdout) is told
