@@ -26,7 +26,7 @@ from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Po
 from muster.model.selectors import Selector
 from muster.model.strictness import read_validation
 from muster.model.texts import printable
-from muster.observe.resources import queues_of, resource_of
+from muster.observe.resources import queues_of, resource_of, resource_of_source
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.validation.workload import is_judged, judge
@@ -142,6 +142,10 @@ class Audit:
         plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
         if plain or meta.namespace in self.excluded or not is_judged(meta):
             return
+        origin = kind.origin.of(decoded) if kind.origin else None
+        if origin is not None and resource_of_source(origin.source) in self.unlisted:
+            self.note(f"skipping each {kind.kind} with a {origin.source.kind}: you cannot list these")
+            return
         verdict = judge(kind, decoded, self._context(meta))
         self._enter_workload(kind, meta, verdict.refusals, verdict.warnings)
 
@@ -224,7 +228,8 @@ class Audit:
 
     def unread(self, error: InputError) -> None:
         """Note a malformed object; the webhook ignores such objects, too."""
-        self.note(f"{error}; ignoring it, as the webhook does")
+        for line in str(error).split("\n"):
+            self.note(f"{line}; ignoring it, as the webhook does")
 
     def report(self) -> dict[str, Any]:
         """The result, for people and programs."""

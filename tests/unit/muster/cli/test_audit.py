@@ -11,13 +11,15 @@ import yaml
 
 from muster.cli.audit import Audit
 from muster.cli.audited import print_audit
-from muster.cli.manifests import Document
+from muster.cli.manifests import Document, InputError
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.resource import QUEUES
 from muster.model.findings import Severity
 from muster.model.strictness import Validation, read_validation
+from muster.observe.resources import resource_of_source
 from muster.workloads import kind_of
+from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB
 from tests.support.manifests.families import FAMILIES, Family
 from tests.support.manifests.observed import (
     JSON,
@@ -29,6 +31,7 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
+from tests.support.manifests.train_jobs import train_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -344,3 +347,33 @@ def test_a_reason_that_does_not_exist_is_one_line(command: Command) -> None:
     said = command.run("audit", "--validation-reason", "NoSuch=warn")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith('muster audit: a reason: "NoSuch" is not known; use one of Invalid, ')
+
+
+def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused() -> None:
+    """The runtime may exist; where the kind can be listed, a missing one is a refusal."""
+    forbidden = ApiError(403, "Forbidden", "no")
+    audit = Audit(Defaults())
+    audit.cannot_list(resource_of_source(CLUSTER_TRAINING_RUNTIME), forbidden)
+    for one in (audit, missing := Audit(Defaults())):
+        one.read(TRAIN_JOB, as_json(train_job()).encode())
+    assert found(missing) == [("train", "deny", "TrainingRuntimeNotFound")]
+    assert (found(audit), audit.unknown[1:]) == (
+        [],
+        ["skipping each TrainJob with a ClusterTrainingRuntime: you cannot list these"],
+    )
+
+
+def test_each_fault_of_an_object_of_the_cluster_has_its_line() -> None:
+    audit = Audit(Defaults())
+    malformed = queue(cpu="much", memory="x")
+    document = Document(
+        "Queue q of the cluster", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", **malformed}
+    )
+    with pytest.raises(InputError) as caught:
+        audit.known.learn(document)
+    audit.unread(caught.value)
+    words = "is not a quantity such as 500m, 2 or 1.5Gi; ignoring it, as the webhook does"
+    assert audit.unknown == [
+        f'Queue q of the cluster: spec.capability.cpu: "much" {words}',
+        f'Queue q of the cluster: spec.capability.memory: "x" {words}',
+    ]
