@@ -47,36 +47,28 @@ class PlanContext:
     def learn(self, document: Document) -> bool:
         """Add a document to the context; False for a kind that is not context. Raises InputError."""
         group = document.api_version.rpartition("/")[0]
+        known = _CONTEXT.get((group, document.kind))
+        if known is None:
+            return self._learn_source(document) or self.schemas.learn_crd(document)
+        type_, check = known
         try:
-            match group, document.kind:
-                case "scheduling.volcano.sh", "Queue":
-                    self.queues.set(read_queue(convert(document.manifest, Queue)))
-                case "muster.dev", "GangQueue":
-                    self.queues.set(read_queue(convert(document.manifest, GangQueue)))
-                case "scheduling.k8s.io", "PriorityClass":
-                    class_ = convert(document.manifest, PriorityClass)
-                    self.classes[class_.metadata.name] = class_
-                case "", "Namespace":
-                    namespace = convert(document.manifest, Namespace).metadata
-                    self.namespaces[namespace.name] = namespace
-                case "", "LimitRange":
-                    limits = convert(document.manifest, LimitRange)
-                    _check_limits(limits)
-                    of_namespace = self.ranges.setdefault(limits.metadata.namespace or "default", {})
-                    of_namespace[limits.metadata.name] = limits
-                case "", "ResourceQuota":
-                    quota = convert(document.manifest, ResourceQuota)
-                    limits_of(quota)
-                    self.quotas.setdefault(quota.metadata.namespace or "default", {})[quota.metadata.name] = quota
-                case "node.k8s.io", "RuntimeClass":
-                    runtime = convert(document.manifest, RuntimeClass)
-                    _check_runtime(runtime)
-                    self.runtimes[runtime.metadata.name] = runtime
-                case _:
-                    return self._learn_source(document) or self.schemas.learn_crd(document)
+            decoded = convert(document.manifest, type_)
+            check(decoded)
         except InvalidObjectError as error:
-            type_, check = _CHECKED[group, document.kind]
             raise unreadable(document.source, document.manifest, type_, partial(_faults, check)) from error
+        match decoded:
+            case Queue():  # GangQueues are, too
+                self.queues.set(read_queue(decoded))
+            case PriorityClass():
+                self.classes[decoded.metadata.name] = decoded
+            case Namespace():
+                self.namespaces[decoded.metadata.name] = decoded.metadata
+            case LimitRange():
+                self.ranges.setdefault(decoded.metadata.namespace or "default", {})[decoded.metadata.name] = decoded
+            case ResourceQuota():
+                self.quotas.setdefault(decoded.metadata.namespace or "default", {})[decoded.metadata.name] = decoded
+            case RuntimeClass():
+                self.runtimes[decoded.metadata.name] = decoded
         return True
 
     def _learn_source(self, document: Document) -> bool:
@@ -132,8 +124,9 @@ def _check_limits(limits: LimitRange) -> None:
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
 
 
-_CHECKED: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
+_CONTEXT: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
     ("scheduling.volcano.sh", "Queue"): (Queue, read_queue),
+    ("muster.dev", "GangQueue"): (GangQueue, read_queue),
     ("scheduling.k8s.io", "PriorityClass"): (PriorityClass, bool),
     ("", "Namespace"): (Namespace, bool),
     ("", "LimitRange"): (LimitRange, _check_limits),

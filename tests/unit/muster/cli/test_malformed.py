@@ -144,12 +144,12 @@ def test_what_only_follows_from_a_fault_is_not_told(
     assert refusals(command, text) == only
 
 
-def test_all_that_is_wrong_with_a_queue_or_another_context_is_named(command: Command) -> None:
-    queue = """\
-apiVersion: scheduling.volcano.sh/v1beta1
-kind: Queue
-metadata: {name: q}
-spec: {weight: heavy, capability: {cpu: much, memory: x}, guarantee: {resource: {cpu: y}}}
+@pytest.mark.parametrize("kind", ["scheduling.volcano.sh/v1beta1\nkind: Queue", "muster.dev/v1alpha1\nkind: GangQueue"])
+def test_all_that_is_wrong_with_a_queue_or_another_context_is_named(command: Command, kind: str) -> None:
+    queue = f"""\
+apiVersion: {kind}
+metadata: {{name: q}}
+spec: {{parent: 7, capability: {{cpu: much, memory: x}}, guarantee: {{resource: {{cpu: y}}}}}}
 """
     limits = """\
 apiVersion: v1
@@ -160,7 +160,7 @@ spec: {limits: [{type: Container, default: {cpu: a}, max: {cpu: b}}, {type: 7}]}
     said = command.plan(queue, limits)
     files = [f"muster plan: {command.folder / name}, document 1: " for name in ("0.yaml", "1.yaml")]
     assert said.err.splitlines() == [
-        f"{files[0]}spec.weight: expected `int`, got `str`",
+        f"{files[0]}spec.parent: expected `str`, got `int`",
         f'{files[0]}spec.capability.cpu: "much" {NO_QUANTITY}',
         f'{files[0]}spec.capability.memory: "x" {NO_QUANTITY}',
         f'{files[0]}spec.guarantee.resource.cpu: "y" {NO_QUANTITY}',
