@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "Said", "Subject", "find", "gang_name"]
 
+# Groups of kinds that Kubernetes' own role `view` has.
+_KUBERNETES_OWN = ("", "apps", "batch")
+_HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+
 
 class _Series(LocalObject, frozen=True):
     count: int = 0
@@ -145,6 +149,8 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
     except ApiError as error:
         if error.not_found:
             raise UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"') from error
+        if error.forbidden and resource.group not in _KUBERNETES_OWN:
+            raise UnknownSubjectError(f"{error}; {_HOW_TO_READ}") from error
         raise
 
 

@@ -170,3 +170,5 @@ def test_another_namespace_stays_closed(tenant: Tenant) -> None:
     done = tenant.run("--namespace=default", "raycluster/mine")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith('muster explain: 403 Forbidden: rayclusters.ray.io "mine" is forbidden')
+    words = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+    assert done.stderr.endswith(f"; {words}\n")
