@@ -92,9 +92,12 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 def chosen(text: str) -> dict[str, GangScheduler]:
     """The gang schedulers that an argument lists, by name; raises ArgumentTypeError."""
     try:
-        return named(*text.split(","))
+        schedulers = named(*text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+    if planned := [one.product for one in schedulers.values() if not one.runs]:
+        raise argparse.ArgumentTypeError(f"{planned[0]} is for `muster plan` alone; muster does not run its gangs")
+    return schedulers
 
 
 def spare_collector() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.schedulers.coscheduling import Coscheduling
+from muster.schedulers.kai import Kai
 from muster.schedulers.model import Binding, GangScheduler, asked, group_metadata, owner_reference
 from muster.schedulers.volcano import Volcano
 
@@ -24,13 +25,13 @@ __all__ = [
     "scheduler_of_group",
 ]
 
-PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling)}
+PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling, Kai)}
 """The gang schedulers by what they are called in the chart's values."""
 
 _USUAL: dict[str, GangScheduler] = {product: made() for product, made in PRODUCTS.items()}
 
-SCHEDULERS: dict[str, GangScheduler] = {one.name: one for one in _USUAL.values()}
-"""The same under their usual names."""
+SCHEDULERS: dict[str, GangScheduler] = {one.name: one for one in _USUAL.values() if one.runs}
+"""The same under their usual names, but for those that are for plans alone."""
 
 
 def named(*texts: str) -> dict[str, GangScheduler]:

@@ -55,6 +55,8 @@ class GangScheduler(ABC):
     """The version of the API in which muster writes its PodGroup."""
     pod_groups: ClassVar[type[PodGroup]] = PodGroup
     """How its PodGroups are decoded: always in Volcano's words, whatever its own are."""
+    runs: ClassVar[bool] = True
+    """Whether muster's processes run its gangs; without, it is for plans alone."""
     keeps_room: ClassVar[bool] = False
     """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
     enforces_limits: ClassVar[bool] = False

@@ -105,7 +105,7 @@ def _makers() -> list[dict[str, str]]:
 
 
 def _schedulers() -> dict[str, dict[str, str]]:
-    return {name: {"group": one.group, "version": one.version} for name, one in PRODUCTS.items()}
+    return {name: {"group": one.group, "version": one.version} for name, one in PRODUCTS.items() if one.runs}
 
 
 def written() -> str:

@@ -1,0 +1,59 @@
+"""KAI scheduler: PodGroup `scheduling.run.ai/v2alpha2`; an annotation binds a pod to it. For `muster plan` alone.
+
+Nobody has run it with muster: the objects are those of its design of external PodGroups. Its own grouper must leave the
+pods alone; the roles are subgroups, each with a minimum of its own, and the queue is the PodGroup's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.model.names import GROUP_NAME, QUEUE_LABEL, label_value
+from muster.schedulers.annotated import annotated
+from muster.schedulers.model import Binding, GangScheduler
+
+if TYPE_CHECKING:
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.model.objects import Pod, PodGroupSpec
+    from muster.workloads import SchedulingPolicy
+
+__all__ = ["Kai"]
+
+_GROUP, _UNGROUPED, _SUBGROUP = "pod-group-name", "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"
+
+
+class Kai(GangScheduler):
+    """The scheduler `kai-scheduler`."""
+
+    product = "kai"
+    usual_name = "kai-scheduler"
+    group = "scheduling.run.ai"
+    version = "v2alpha2"
+    runs = False
+
+    def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
+        """The PodGroup; a role without a minimum is no subgroup: its pods come beyond the gang's."""
+        del policy
+        said: dict[str, Any] = {"minMember": spec.min_member, "queue": spec.queue}
+        if spec.priority_class_name:
+            said["priorityClassName"] = spec.priority_class_name
+        said["subGroups"] = [{"name": role, "minMember": count} for role, count in spec.min_task_member.items()]
+        return self.of(said, annotated(metadata, spec))
+
+    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """A PodGroup of one pod."""
+        return self.of({"minMember": 1, "queue": queue}, metadata)
+
+    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+        """Group as an annotation, subgroup and queue as labels."""
+        own = gang.role(role)
+        subgroup = {_SUBGROUP: role} if own is not None and own.minimum else {}
+        return Binding(
+            labels={QUEUE_LABEL: label_value(intent.queue), **subgroup},
+            annotations={GROUP_NAME: gang.name, _GROUP: gang.name, _UNGROUPED: "true"},
+        )
+
+    def bound_to(self, pod: Pod) -> str:
+        """The group that the pod's annotation names."""
+        return pod.metadata.annotations.get(_GROUP, "")
