@@ -2,9 +2,9 @@
 
 Per field the first that says something wins: labels, then `spec.runPolicy.schedulingPolicy`, then the annotation that
 Volcano's users know, looked for at the workload nearest to the pod and then up its owners; then the namespace (the
-queue only), then what the templates name, then the defaults of the installation. A workload for which none of the first
-three says anything is not muster's unless it is opted in, and neither is one that names a scheduler muster is not
-configured for.
+queue), then what the templates name, then the namespace (the scheduler), then the defaults of the installation. A
+workload for which none of the first three says anything is not muster's unless it is opted in, and neither is one that
+names a scheduler muster is not configured for.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from muster.model.names import (
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
     REQUIRED,
+    SCHEDULER,
     SCHEDULER_LABEL,
     UNNAMED_SCHEDULERS,
 )
@@ -181,8 +182,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         return ""
 
     scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, around))
-    of_namespace = _annotation(QUEUE_ANNOTATION, _voice(f"namespace {around.namespace.name}", around.namespace))
-    queue = first("queue", *_queues(workload, around), of_namespace)
+    queue = first("queue", *_queues(workload, around), _of_namespace(QUEUE_ANNOTATION, around))
     of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, around)
     priority = first(
         "priorityClassName",
@@ -191,7 +191,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         *of_others,
     )
     prioritise_pods = bool(priority)
-    scheduler = scheduler or first("scheduler", *_of_pods(workload))
+    scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, around))
     if not priority and workload.priority_of_pods:
         priority = first(
             "priorityClassName",
@@ -239,7 +239,10 @@ def foreign_scheduler(
             if label not in defaults.schedulers:
                 return path, label
             break
-    return next((said for said in _of_pods(workload) if said[1] and said[1] not in defaults.schedulers), None)
+    sayings = _of_pods(workload)
+    if not any(name for _, name in sayings):
+        sayings = [_of_namespace(SCHEDULER, around)]
+    return next((said for said in sayings if said[1] and said[1] not in defaults.schedulers), None)
 
 
 def _topology(workload: Workload, around: Surroundings) -> Topology | None:
@@ -255,6 +258,10 @@ def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
 
 def _voice(who: str, metadata: ObjectMeta) -> Voice:
     return Voice(f"{who}: metadata", metadata.labels, metadata.annotations)
+
+
+def _of_namespace(key: str, around: Surroundings) -> tuple[str, str]:
+    return _annotation(key, _voice(f"namespace {around.namespace.name}", around.namespace))
 
 
 def _label(key: str, voice: Voice) -> tuple[str, str]:

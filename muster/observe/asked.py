@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from muster.gangs.gang import priority_value
 from muster.gangs.intent import Intent, named_queue
 from muster.model.names import QUEUE_LABEL
+from muster.model.objects import InvalidObjectError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.workloads import Workload
 
-__all__ = ["class_of_pods", "last_asked"]
+__all__ = ["class_of_pods", "last_asked", "of_its_scheduler"]
 
 
 def last_asked(
@@ -47,6 +48,24 @@ def last_asked(
         prioritise_pods=True,
         topology=workload.topology,
     )
+
+
+def of_its_scheduler(intent: Intent, view: View, defaults: Defaults) -> Intent:
+    """The intent with the scheduler for which the gang's PodGroup was made: a workload keeps it for its life.
+
+    Pods cannot change theirs, and two schedulers place no gang together. Raises InvalidObjectError where its pods name
+    different ones all the same: they came while the webhook could not tell.
+    """
+    if view.ours and not view.stale and view.pod_group is not None:
+        product = view.pod_group.scheduler
+        kept = next((one for one in defaults.schedulers.values() if one.product == product), None)
+        if kept is not None and intent.gang_scheduler.product != product:
+            intent = replace(intent, scheduler=kept.name, gang_scheduler=kept)
+    others = sorted({member.pod.spec.scheduler_name for member in view.members} - {intent.scheduler})
+    if others and view.holds:
+        problem = f"pods of the gang are for {others[0]}, and others for {intent.scheduler}; delete its pods"
+        raise InvalidObjectError("spec.schedulerName", problem)
+    return intent
 
 
 def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, int]) -> Intent:

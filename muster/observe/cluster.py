@@ -22,7 +22,7 @@ from muster.kube.resource import (
 )
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
-from muster.model.names import GANG, GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION
+from muster.model.names import GANG, GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
 from muster.observe.pod_defaults import Added
@@ -337,7 +337,7 @@ def _words(namespace: Namespace | None) -> tuple[object, ...]:
     """What a namespace says of its gangs."""
     meta = namespace.metadata if namespace else ObjectMeta()
     # By its labels queues are open to it.
-    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE))
+    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER))
 
 
 def _maker(workload: Decoded) -> Iterable[str]:

@@ -17,7 +17,7 @@ from muster.model.names import (
 )
 from muster.model.objects import InvalidObjectError, Pod, PodGroup
 from muster.observe.admitted_terms import granted, terms_of
-from muster.observe.asked import class_of_pods, last_asked
+from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.ends import follows
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
@@ -146,6 +146,7 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
             intent = last_asked(view, workload, around, cluster.priorities(), defaults)
             view = replace(view, withdrawn=True)
         if intent is not None:
+            intent = of_its_scheduler(intent, view, defaults)
             intent = class_of_pods(intent, [member.pod for member in view.members], cluster.priorities())
         # A plain pod, which speaks for its gang, has been given already what it gets.
         pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)

@@ -18,6 +18,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import Change, HasMetadata, Store
 from muster.model.modes import GateMode, gate_mode
+from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import (
     InvalidObjectError,
     Job,
@@ -254,6 +255,23 @@ class Knowledge:
         scheduler = intent.gang_scheduler
         name = scheduler.group_name(gang.name)
         return await self._read(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
+
+    async def kept(self, found: GangTemplate) -> GangTemplate:
+        """The same with the scheduler for which the PodGroup of the very workload was made, read now; raises ApiError.
+
+        A workload keeps its scheduler for its life, whatever its labels say by now: two place no gang together.
+        """
+        workload = found.workload
+        for scheduler in self._defaults.schedulers.values():
+            if scheduler is found.intent.gang_scheduler or not workload.kind.owns_pod_group:
+                continue
+            intent = replace(found.intent, scheduler=scheduler.name, gang_scheduler=scheduler)
+            group = await self._pod_group(found.gang, intent)
+            owner = group.metadata.controller if group else None
+            ours = group is not None and group.metadata.labels.get(MANAGED_BY) == MUSTER
+            if ours and owner is not None and owner.uid == workload.metadata.uid:
+                return GangTemplate(workload, intent, found.gang)
+        return found
 
     async def holder_of(self, gang: Gang, intent: Intent, kind: Kind, name: str) -> str | None:
         """Who else lives and has the PodGroup of that name, as `holder_of`."""

@@ -166,11 +166,13 @@ async def _gang_behind(
         return await in_review_thread(_common, behind, origin, around, priorities, defaults)
     decoded = behind.decoded
     sources = (decoded, origin, around.namespace, priorities, *behind.owners)
-    return knowledge.commons.of(
+    found = knowledge.commons.of(
         decoded.metadata.uid,
         tuple(map(version, sources)),
         lambda: _common(behind, origin, around, priorities, defaults),
     )
+    several = len(defaults.schedulers) > 1
+    return await knowledge.kept(found) if several and isinstance(found, GangTemplate) else found
 
 
 def _common(

@@ -216,3 +216,27 @@ def test_in_a_namespace_that_is_not_selected_nothing_is_ours(managed: str) -> No
         around = Surroundings(namespace=namespace, unselected=unselected)
         assert is_managed(workload.metadata, workload.policy, around) is ours
         assert (find_intent(workload, DEFAULTS, around) is not None) is ours
+
+
+@pytest.mark.parametrize(
+    ("manifest", "scheduler"),
+    [
+        pytest.param(ray_cluster(), "coscheduling", id="the namespace's"),
+        pytest.param(ray_cluster(labels={SCHEDULER: "volcano"}), "volcano", id="the workload's own before it"),
+        pytest.param(ray_cluster(head=template(schedulerName="volcano")), "volcano", id="a template's before it"),
+    ],
+)
+def test_a_namespace_names_the_scheduler_of_workloads_that_name_none(manifest: JSON, scheduler: str) -> None:
+    around = Surroundings(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "coscheduling"}))
+    found = find_intent(read(manifest), BOTH, around)
+    assert found is not None
+    assert (found.scheduler, found.gang_scheduler.name) == (scheduler, scheduler)
+
+
+def test_a_namespace_that_names_a_scheduler_of_others_is_left_alone() -> None:
+    around = Surroundings(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "yunikorn"}))
+    assert find_intent(read(ray_cluster()), BOTH, around) is None
+    assert foreign_scheduler(read(ray_cluster()), BOTH, around) == (
+        "namespace team: metadata.annotations[muster.dev/scheduler]",
+        "yunikorn",
+    )

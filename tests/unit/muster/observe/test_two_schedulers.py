@@ -34,8 +34,13 @@ ADMITTED_AT, LATE = "2026-11-21T10:00:00Z", 2_000_000_000.0
 DEMO = ray_cluster(labels={"volcano.sh/queue-name": "q", SCHEDULER_LABEL: OTHER.name})
 
 
-def seen(phase: str = "Pending", node: str = "") -> tuple[View, Cluster]:
-    """An admitted gang of coscheduling, whose pods are open and in this phase."""
+def seen(
+    phase: str = "Pending", node: str = "", now: JSON | None = None, *, stranger: bool = False
+) -> tuple[View, Cluster]:
+    """An admitted gang of coscheduling, whose pods are in this phase; `now` is its workload as it is by now.
+
+    With a `stranger` one more pod of it is held for Volcano.
+    """
     workload = read(DEMO)
     intent = find_intent(workload, DEFAULTS)
     assert intent is not None
@@ -48,10 +53,12 @@ def seen(phase: str = "Pending", node: str = "") -> tuple[View, Cluster]:
         for name, role in (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
     ]
     cluster.pods.of(OTHER.name).replace_all([made(Pod, one) for one in pods])
+    if stranger:
+        cluster.pods.of("volcano").replace_all([made(Pod, ray_pod("w-2", "workers"))])
     cluster.pod_groups.of(OTHER.name).replace_all([convert(group, OTHER.pod_groups)])
     kind = kind_of("ray.io/v1", "RayCluster")
     assert kind is not None
-    workload_store(cluster, kind).apply("added", made(kind.decoded, DEMO))
+    workload_store(cluster, kind).apply("added", made(kind.decoded, now or DEMO))
     return observe(KEY, cluster, DEFAULTS), cluster
 
 
@@ -92,3 +99,18 @@ def test_on_nodes_all_pods_of_others_count_and_members_once() -> None:
     assert Cluster().other_pods == ("spec.schedulerName!=volcano,spec.nodeName!=", "")
     both = Cluster(schedulers=SCHEDULERS.values())
     assert both.other_pods == ("spec.schedulerName!=volcano,spec.nodeName!=", "!muster.dev/gang")
+
+
+def test_a_workload_keeps_its_scheduler_whatever_its_labels_say_by_now() -> None:
+    """Its pods cannot change theirs, and two schedulers place no gang together."""
+    moved = ray_cluster(labels={"volcano.sh/queue-name": "q", SCHEDULER_LABEL: "volcano"})
+    view, _ = seen(now=moved)
+    assert view.intent is not None
+    assert (view.intent.scheduler, view.intent.gang_scheduler.product) == (OTHER.name, "coscheduling")
+    assert not view.error
+
+
+def test_pods_of_two_schedulers_are_no_gang() -> None:
+    view, _ = seen(stranger=True)
+    problem = "pods of the gang are for volcano, and others for scheduler-plugins-scheduler; delete its pods"
+    assert view.error == f"spec.schedulerName: {problem}"
