@@ -9,6 +9,7 @@ from hack.testbed import wait_for
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
+from tests.support.cluster.objects import alive, node_of
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
 
@@ -55,6 +56,14 @@ class PairScene(Scene):
         found = self.recorder.get(pod_groups_of(scheduler), name)
         return found or {"metadata": {}, "spec": {}}
 
+    def living(self, gang: str) -> list[str]:
+        """Return the names of the gang's living pods."""
+        return [pod["metadata"]["name"] for pod in self.pods(gang) if alive(pod)]
+
+    def placed(self, gang: str) -> int:
+        """Return how many living pods of the gang have a node."""
+        return sum(bool(node_of(pod)) for pod in self.pods(gang) if alive(pod))
+
     def close(self) -> None:
         """Delete the namespace and the queues."""
         super().close()
@@ -63,12 +72,15 @@ class PairScene(Scene):
 
 
 @contextmanager
-def open_pair_scene(testbed: Testbed, name: str, product: str = "coscheduling") -> Iterator[PairScene]:
+def open_pair_scene(
+    testbed: Testbed, name: str, product: str = "coscheduling", queues: str = "muster"
+) -> Iterator[PairScene]:
     """Make a namespace with this name in a cluster whose gangs this scheduler places."""
     (scheduler,) = named(product).values()
     kinds = (RAY_CLUSTERS, PYTORCH_JOBS, pod_groups_of(scheduler))
     with open_scene(testbed, name, kinds, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
-        wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
+        if queues == "muster":
+            wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
         yield scene

@@ -1,0 +1,48 @@
+"""Coscheduling in the place of kube-scheduler: all pods name it, and only the gangs are muster's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.testbed import Nodes, Testbed
+from hack.testbed.muster import install
+from muster.kube.resource import PODS
+from muster.model.names import QUEUE_LABEL
+from tests.e2e.conftest import VALUES
+from tests.support.cluster.backends import cluster, member
+from tests.support.cluster.objects import gates, node_of
+from tests.support.cluster.pair_scene import open_pair_scene
+from tests.support.manifests.applied import pytorch_job, ray_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+PAIR = {"schedulers": "{coscheduling=default-scheduler}", "queues.source": "muster"}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Testbed]:
+    """A cluster whose only scheduler is scheduler-plugins' own."""
+    with Testbed.start(**cluster("coscheduling-as-default"), nodes=Nodes(count=2, gpu=0), progress=print) as testbed:
+        installed = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=1)
+        installed.wait_ready()
+        yield testbed
+
+
+def test_gangs_wait_and_run_and_other_pods_pass(pair: Testbed) -> None:
+    with open_pair_scene(pair, "as-default") as scene:
+        queue = scene.gang_queue(capability={"cpu": "3"})
+        scene.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
+        members = scene.await_running("ray-first-pg", 3)
+        assert {pod["spec"]["schedulerName"] for pod in members} == {"default-scheduler"}
+        scene.apply(pytorch_job("second").policy(queue=queue).workers(1))
+        scene.await_state("second", "WaitingForQuota")
+        scene.create(member("alone"))
+        scene.wait("a pod of no gang to be placed", lambda: node_of(scene.recorder.get(PODS, "alone") or {}))
+        assert gates(scene.recorder.get(PODS, "alone") or {}) == []
+        scene.assert_started_together("ray-first-pg", 3)
+        scene.assert_never_placed_above({"cpu": "3"}, queue)
