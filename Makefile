@@ -33,7 +33,7 @@ build-all: setup ## Build the programs of all its parts, which `make test` needs
 	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer$(NODE)
 
 build-backends: setup ## Build the schedulers and admitters beside Volcano and muster's ledger, which `make test-all` needs
-	@$(BIN)/python -m hack.testbed build --with coscheduling
+	@$(BIN)/python -m hack.testbed build --with coscheduling,kueue
 	@$(BIN)/python -m hack.testbed build --with '' --kubernetes 1.37
 
 image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it

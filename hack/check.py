@@ -54,6 +54,7 @@ LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT te
 SMOKE = {
     "coscheduling": (["coscheduling"], DEFAULT_KUBERNETES),
     "native": ([], "1.37"),
+    "kueue": (["kueue"], DEFAULT_KUBERNETES),
 }
 """By the mark of its smoke test, what a testbed is asked for: add-ons, and a version of Kubernetes."""
 # Tests of whole clusters that add operators, break things or want muster away; all others are in a part of their own.

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from hack.testbed import lifecycle, volcano
+from hack.testbed import kueue, lifecycle, volcano
 from hack.testbed.api import Api
 from hack.testbed.archive import import_image
 from hack.testbed.build import binaries
@@ -128,6 +128,11 @@ class Testbed:
     def volcano_conf(self) -> Path:
         """Volcano's scheduler configuration; it watches the file, `restart_part` makes sure."""
         return volcano.scheduler_conf(self._site)
+
+    @property
+    def kueue_conf(self) -> Path:
+        """Kueue's configuration, in JSON; it reads the file when it starts (`restart_part`)."""
+        return kueue.configuration(self._site)
 
     def environment(self) -> dict[str, str]:
         """Return KUBECONFIG, and a PATH on which this testbed's kubectl and helm come first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import yaml
 from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
-from hack.testbed.pki import Authority
+from hack.testbed.rotation import mounted_certificate
 from hack.testbed.service import host_service
 
 if TYPE_CHECKING:
@@ -64,35 +63,26 @@ def kuberay(site: Site) -> Launch:
 def prepare_training(site: Site) -> None:
     """Create the Training operator's Service, certificate Secret and webhook configuration.
 
-    It waits for its certificate before it starts a controller. Made beforehand, and valid by its own rules, the
-    certificate spares its first start a rotation and a restart.
+    It waits for its certificate before it starts a controller.
     """
-    authority = Authority.create("training-operator-ca")
-    ca, ca_key = authority.pem()
-    certificate, key = authority.issue([f"{_TRAINING}.{_TRAINING_NAMESPACE}.svc"])
-    files = {"ca.crt": ca, "ca.key": ca_key, "tls.crt": certificate, "tls.key": key}
     mounted = site.state / "tmp" / "k8s-webhook-server" / "serving-certs"
-    mounted.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (mounted / name).touch(mode=0o600)
-        (mounted / name).write_bytes(content)
+    bundle = mounted_certificate(
+        site,
+        mounted,
+        authority="training-operator-ca",
+        namespace=_TRAINING_NAMESPACE,
+        secret=f"{_TRAINING}-webhook-cert",
+        service=_TRAINING,
+    )
     _TRAINING_LOOKS_AT.parent.mkdir(parents=True, exist_ok=True)
     _TRAINING_LOOKS_AT.touch()
-
-    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-    secret = f"{_TRAINING}-webhook-cert"
-    namespaced = f"/api/v1/namespaces/{_TRAINING_NAMESPACE}"
-    site.api.apply(
-        f"{namespaced}/secrets/{secret}",
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data},
-    )
     port = site.port_of("training-webhooks")
     host_service(site, _TRAINING_NAMESPACE, _TRAINING, port)
     upstream = module_dir("github.com/kubeflow/training-operator") / "manifests/base/webhook/manifests.yaml"
     configuration = yaml.load(upstream.read_bytes(), yaml.CSafeLoader)
     configuration["metadata"]["name"] = f"validator.{_TRAINING}.kubeflow.org"
     for webhook in configuration["webhooks"]:
-        webhook["clientConfig"]["caBundle"] = data["ca.crt"]
+        webhook["clientConfig"]["caBundle"] = bundle
         webhook["clientConfig"]["service"] |= {"name": _TRAINING, "namespace": _TRAINING_NAMESPACE, "port": port}
     site.api.apply(
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/" + configuration["metadata"]["name"],

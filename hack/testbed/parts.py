@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hack.testbed import batch_operators, control_plane, coscheduling, node, operators, volcano
+from hack.testbed import batch_operators, control_plane, coscheduling, kueue, node, operators, volcano
 from hack.testbed.build import DEBIAN
 from hack.testbed.errors import TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
@@ -206,6 +206,20 @@ _TABLE = (
         prepare=batch_operators.prepare_trainer,
         launch=batch_operators.trainer,
         settled=batch_operators.trainer_serves,
+    ),
+    Part(
+        name="kueue",
+        addon=kueue.KUEUE,
+        family="kueue",
+        package="sigs.k8s.io/kueue/cmd/kueue",
+        ldflags=kueue.LDFLAGS,
+        user="system:serviceaccount:kueue-system:kueue-controller-manager",
+        namespace="kueue-system",
+        module="sigs.k8s.io/kueue",
+        crds=("config/components/crd/bases/*.yaml",),
+        prepare=kueue.prepare,
+        launch=kueue.kueue,
+        settled=kueue.kueue_serves,
     ),
     Part(
         name="containerd",

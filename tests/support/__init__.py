@@ -31,7 +31,8 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - added_operators: Operators that come to a testbed which was started without them, so that their tests need no
   testbed of their own.
 - admission_stream: Admission calls that go on while something happens to muster, each on record.
-- backends: Clusters with other schedulers: what a testbed is asked for, and the objects that their users write.
+- backends: Clusters with other schedulers, or with Kueue: what a testbed is asked for, and the objects that their
+  users write.
 - background: What goes on in threads of its own as long as a block lasts.
 - chaos_plan: What happens in the chaos test, and in which order: decided by a seed alone, before anything happens.
 - creations: Objects that are created all the time while something happens to muster, and what became of each call.

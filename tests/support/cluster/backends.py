@@ -1,6 +1,7 @@
-"""Clusters with other schedulers: what a testbed is asked for, and the objects that their users write.
+"""Clusters with other schedulers, or with Kueue: what a testbed is asked for, and the objects that their users write.
 
-`Testbed.start(**cluster("coscheduling"))`, or `own_testbed(**cluster("kubernetes"))`, is a cluster without Volcano.
+`Testbed.start(**cluster("coscheduling"))`, or `own_testbed(**cluster("kubernetes"))`, is a cluster without Volcano;
+`cluster("volcano", kueue=True)` is one with Volcano and Kueue.
 """
 
 from __future__ import annotations
@@ -17,29 +18,45 @@ if TYPE_CHECKING:
     from tests.support.cluster.objects import Manifest
 
 __all__ = [
+    "CLUSTER_QUEUES",
     "COSCHEDULING_POD_GROUPS",
     "ELASTIC_QUOTAS",
+    "KUEUE_QUEUE",
+    "LOCAL_QUEUES",
     "NATIVE_POD_GROUPS",
+    "RESOURCE_FLAVORS",
     "SCHEDULERS",
+    "WORKLOADS",
     "Cluster",
     "bound",
     "cluster",
+    "cluster_queue",
     "coscheduling_pod_group",
     "elastic_quota",
+    "local_queue",
     "member",
     "native_pod_group",
+    "resource_flavor",
     "scheduled",
 ]
 
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
+LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+RESOURCE_FLAVORS = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False)
+WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which a workload names its LocalQueue."""
 
 SCHEDULERS = {
     "volcano": (["volcano"], DEFAULT_KUBERNETES),
     "coscheduling": (["coscheduling"], DEFAULT_KUBERNETES),
     "coscheduling-as-default": (["coscheduling-as-default"], DEFAULT_KUBERNETES),
     "kubernetes": ([], "1.37"),
+    # kube-scheduler, which knows no gangs.
+    "none": ([], DEFAULT_KUBERNETES),
 }
 """The scheduler of gangs, by name: the testbed's add-ons, and its Kubernetes."""
 
@@ -51,10 +68,12 @@ class Cluster(TypedDict):
     kubernetes: str
 
 
-def cluster(scheduler: str = "volcano", *, operators: Iterable[str] = ("kuberay", "training")) -> Cluster:
-    """Return what to ask a testbed for: a scheduler of gangs, a key of `SCHEDULERS`, and operators."""
+def cluster(
+    scheduler: str = "volcano", *, kueue: bool = False, operators: Iterable[str] = ("kuberay", "training")
+) -> Cluster:
+    """Return what to ask a testbed for: a scheduler of gangs, a key of `SCHEDULERS`, perhaps Kueue, and operators."""
     addons, kubernetes = SCHEDULERS[scheduler]
-    return Cluster(parts=[*addons, *operators], kubernetes=kubernetes)
+    return Cluster(parts=[*addons, *operators, *(["kueue"] if kueue else [])], kubernetes=kubernetes)
 
 
 def coscheduling_pod_group(name: str, min_member: int) -> Manifest:
@@ -70,6 +89,24 @@ def native_pod_group(name: str, min_count: int) -> Manifest:
 def elastic_quota(name: str, **limit: str) -> Manifest:
     """Return an ElasticQuota that guarantees its namespace so much, and no more than that."""
     return _manifest(ELASTIC_QUOTAS, name, {"min": limit, "max": limit})
+
+
+def resource_flavor(name: str) -> Manifest:
+    """Return a ResourceFlavor that is any node."""
+    return _manifest(RESOURCE_FLAVORS, name, {})
+
+
+def cluster_queue(name: str, flavor: str, *, stop_policy: str = "None", **quota: str) -> Manifest:
+    """Return a ClusterQueue for all namespaces, with a quota of one flavor; `stop_policy` `Hold` admits nothing."""
+    resources = [{"name": resource, "nominalQuota": most} for resource, most in quota.items()]
+    group = {"coveredResources": [*quota], "flavors": [{"name": flavor, "resources": resources}]}
+    spec = {"namespaceSelector": {}, "resourceGroups": [group], "stopPolicy": stop_policy}
+    return _manifest(CLUSTER_QUEUES, name, spec)
+
+
+def local_queue(name: str, cluster_queue_name: str) -> Manifest:
+    """Return a LocalQueue that leads to a ClusterQueue."""
+    return _manifest(LOCAL_QUEUES, name, {"clusterQueue": cluster_queue_name})
 
 
 def member(name: str, *, labels: dict[str, str] | None = None, cpu: str = "1", **spec: object) -> Manifest:

@@ -14,7 +14,7 @@ BEGIN = "<!-- versions: written by MUSTER_REWRITE=1 pytest tests/docs/test_opera
 END = "<!-- end of versions -->\n"
 
 # The testbed runs them; muster does not work with them yet.
-_WITHOUT_MUSTER = ("coscheduling",)
+_WITHOUT_MUSTER = ("coscheduling", "kueue")
 # What stands for each part's own name, where that says too little.
 _NAMES = {
     "etcd": "etcd",
