@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     _queues(commands)
     _audit(commands)
     _doctor(commands)
+    _migrate_queues(commands)
     completion = commands.add_parser(
         "completion",
         help="print the completion script of a shell",
@@ -85,6 +86,8 @@ def _runner(command: str) -> Callable[[argparse.Namespace], int]:
             from muster.cli.audit import run  # noqa: PLC0415
         case "withdraw":
             from muster.cli.withdraw import run  # noqa: PLC0415
+        case "migrate-queues":
+            from muster.cli.migrate_queues import run  # noqa: PLC0415
         case "doctor":
             from muster.cli.doctor.command import run  # noqa: PLC0415
         case "completion":
@@ -173,6 +176,18 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
     )
     _chosen_schedulers(parser)
+    _caution(parser)
+    _connection(parser)
+
+
+def _migrate_queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "migrate-queues",
+        help="copy Volcano's Queues into GangQueues, or back",
+        description="Make a queue of the other source for each queue of the one. A queue that exists already stays as "
+        "it is. The chart value `queues.source` chooses which of them count.",
+    )
+    parser.add_argument("--to", choices=["muster", "volcano"], required=True, help="the source that gets the queues")
     _caution(parser)
     _connection(parser)
 

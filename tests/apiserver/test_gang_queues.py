@@ -16,12 +16,14 @@ from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from muster.observe.resources import queues_of
 from muster.queueing.sources import QUEUE_SOURCES
+from tests.support.manifests.applied import queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.api import Api
+    from tests.support.cluster.desk import Desk
 
 INVALID = 422
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -119,3 +121,24 @@ def test_the_commands_read_them(bare: Testbed, made: Callable[..., Any]) -> None
     shown = {one["name"]: one for one in json.loads(done.stdout)["queues"]}
     assert {"org", "research"} <= set(shown)
     assert shown["research"]["parent"] == "org"
+
+
+def test_queues_of_volcano_are_copied_and_none_is_changed(bare: Testbed, served: Api, desk: Desk) -> None:
+    """Parents first; a second time nothing is left to do."""
+    top, below = desk.namespace, f"{desk.namespace}-below"
+    desk.create(queue(top, cpu="8"))
+    desk.create({**queue(below, cpu="4"), "spec": {"parent": top, "capability": {"cpu": "4"}}})
+    command = [sys.executable, "-m", "muster.cli", "migrate-queues", "--to=muster", f"--kubeconfig={bare.kubeconfig}"]
+    dry = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, check=False)
+    assert (dry.returncode, dry.stderr) == (0, "")
+    assert f"gangqueue {top}: would be made" in dry.stdout
+    assert not served("GET", GANG_QUEUES.path(name=top)).ok
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines.index(f"gangqueue {top}: made") < lines.index(f"gangqueue {below}: made")
+    assert served.get(GANG_QUEUES.path(name=below))["spec"] == {"parent": top, "capability": {"cpu": "4"}}
+    again = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert f"gangqueue {top}: exists already, and stays as it is" in again.stdout
+    for made_now in (line.split()[1].rstrip(":") for line in lines if line.endswith(": made")):
+        served.delete(GANG_QUEUES.path(name=made_now))

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor completion version)
+_shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor migrate-queues completion version)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
@@ -15,6 +15,7 @@ _shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --a
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector --bound)
 _shtab_muster_audit_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --validation --validation-reason --excluded-namespace --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector)
 _shtab_muster_doctor_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --held-for --kubeconfig --context --connect-timeout)
+_shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_completion_option_strings=(-h --help)
 _shtab_muster_version_option_strings=(-h --help)
 _shtab_muster_option_strings=(-h --help --version)
@@ -29,6 +30,7 @@ _shtab_muster_queues___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_watch___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_audit___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_doctor___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_migrate_queues___kubeconfig_COMPGEN=_shtab_compgen_files
 
 _shtab_muster_plan__o_choices=(table wide yaml json junit)
 _shtab_muster_plan___output_choices=(table wide yaml json junit)
@@ -55,8 +57,9 @@ _shtab_muster_audit___queue_source_choices=(volcano muster)
 _shtab_muster_audit___gate_choices=(queue assemble off)
 _shtab_muster_doctor__o_choices=(table yaml json)
 _shtab_muster_doctor___output_choices=(table yaml json)
+_shtab_muster_migrate_queues___to_choices=(muster volcano)
 _shtab_muster_completion_pos_0_choices=(bash zsh fish)
-_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch audit doctor completion version)
+_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch audit doctor migrate-queues completion version)
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
@@ -98,6 +101,11 @@ _shtab_muster_doctor__h_nargs=0
 _shtab_muster_doctor___help_nargs=0
 _shtab_muster_doctor__A_nargs=0
 _shtab_muster_doctor___all_namespaces_nargs=0
+_shtab_muster_migrate_queues__h_nargs=0
+_shtab_muster_migrate_queues___help_nargs=0
+_shtab_muster_migrate_queues___dry_run_nargs=0
+_shtab_muster_migrate_queues__y_nargs=0
+_shtab_muster_migrate_queues___yes_nargs=0
 _shtab_muster_completion__h_nargs=0
 _shtab_muster_completion___help_nargs=0
 _shtab_muster_version__h_nargs=0

@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan release withdraw explain queues watch audit doctor completion version
-set -g _shtab_muster_opts_with_value --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --kubeconfig --name --namespace --namespace-selector --output --queue-source --schedulers --settle --validation --validation-reason -f -n -o
+set -g _shtab_muster_commands plan release withdraw explain queues watch audit doctor migrate-queues completion version
+set -g _shtab_muster_opts_with_value --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --kubeconfig --name --namespace --namespace-selector --output --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -161,6 +161,14 @@ complete -c muster -n '_shtab_muster_using doctor' -l held-for -x -d 'report gan
 complete -c muster -n '_shtab_muster_using doctor' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
 complete -c muster -n '_shtab_muster_using doctor' -l context -x -d 'kubeconfig context to use; default: the current context'
 complete -c muster -n '_shtab_muster_using doctor' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a migrate-queues -d 'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
+complete -c muster -n '_shtab_muster_using migrate-queues' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using migrate-queues' -l to -xka "muster volcano" -d 'the source that gets the queues'
+complete -c muster -n '_shtab_muster_using migrate-queues' -l dry-run -d 'check everything and change nothing'
+complete -c muster -n '_shtab_muster_using migrate-queues' -s y -l yes -d 'do not ask for confirmation on a terminal'
+complete -c muster -n '_shtab_muster_using migrate-queues' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using migrate-queues' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using migrate-queues' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a completion -d 'Print the completion script of a shell. For bash: source <(muster completion bash)'
 complete -c muster -n '_shtab_muster_using completion' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using completion; and test $_shtab_muster_npos -eq 0' -ka "bash zsh fish" -d shell

@@ -14,6 +14,7 @@ _shtab_muster_commands() {
     completion:'Print the completion script of a shell. For bash: source <(muster completion bash)'
     doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
     explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
+    migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.'
@@ -94,6 +95,19 @@ _shtab_muster_explain_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_explain_defaults_added=0
+
+_shtab_muster_migrate_queues_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--to[the source that gets the queues]:to:(muster volcano)"
+  "--dry-run[check everything and change nothing]"
+  {-y,--yes}"[do not ask for confirmation on a terminal]"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_migrate_queues_defaults_added=0
 
 _shtab_muster_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -215,6 +229,7 @@ _shtab_muster() {
         completion) _arguments -C -s $_shtab_muster_completion_options ;;
         doctor) _arguments -C -s $_shtab_muster_doctor_options ;;
         explain) _arguments -C -s $_shtab_muster_explain_options ;;
+        migrate-queues) _arguments -C -s $_shtab_muster_migrate_queues_options ;;
         plan) _arguments -C -s $_shtab_muster_plan_options ;;
         queues) _arguments -C -s $_shtab_muster_queues_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;

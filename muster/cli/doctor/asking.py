@@ -13,9 +13,11 @@ from muster.cli.doctor.volcano import program_of
 from muster.cli.reading import PATIENCE
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES, QUEUES
+from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES
 from muster.model.names import MANAGED
 from muster.model.objects import InvalidObjectError, LocalObject, Namespace, decode
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
 
 if TYPE_CHECKING:
@@ -112,7 +114,8 @@ def _review(account: Account, right: Right) -> dict[str, Any]:
 
 async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
     """The resources of each served `group/version`, for the groups that muster uses."""
-    wanted = {kind.group for kind in WATCHED_KINDS} | {QUEUES.group}
+    wanted = {kind.group for kind in WATCHED_KINDS}
+    wanted |= {scheduler.group for scheduler in PRODUCTS.values()} | {one.group for one in QUEUE_SOURCES.values()}
 
     async def ask() -> dict[str, frozenset[str]]:
         groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups

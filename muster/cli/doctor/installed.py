@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from muster.cli.doctor.objects import Deployment, WebhookConfiguration
     from muster.queueing.sources import QueueSource
+    from muster.schedulers import GangScheduler
 
 __all__ = ["LABELS", "Installation", "installations"]
 
@@ -82,11 +83,16 @@ class Installation:
         return self._told(self.controller, "default-queue") or "default"
 
     @property
-    def pod_groups(self) -> tuple[str, ...]:
-        """The API groups of the PodGroups of its gang schedulers."""
+    def schedulers(self) -> tuple[type[GangScheduler], ...]:
+        """Its gang schedulers."""
         chosen = (self._told(self.controller, "schedulers") or "volcano").split(",")
         products = (PRODUCTS.get(text.partition("=")[0]) for text in chosen)
-        return tuple(dict.fromkeys(product.group for product in products if product is not None))
+        return tuple(dict.fromkeys(product for product in products if product is not None))
+
+    @property
+    def pod_groups(self) -> tuple[str, ...]:
+        """The API groups of the PodGroups of its gang schedulers."""
+        return tuple(scheduler.group for scheduler in self.schedulers)
 
     @property
     def queue_source(self) -> QueueSource:

@@ -26,13 +26,14 @@ from muster.kube.resource import (
     NAMESPACES,
     POD_GROUPS,
     PODS,
-    QUEUES,
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
 from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
 from muster.model.objects import LocalObject, Namespace, Pod, PodGroup, decode
 from muster.model.times import seconds_of
+from muster.observe.resources import queues_of
+from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
@@ -62,6 +63,7 @@ async def look(client: Client, namespace: str) -> Sight:
     if installed is not None:
         labels = await _labels(client, namespace)
         left_out = set() if _selected(installed, mutating.result(), labels) else {namespace}
+    source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
     async with asyncio.TaskGroup() as tasks:
         secret = tasks.create_task(_secret(client, installed))
         lease = tasks.create_task(_lease(client, installed))
@@ -69,7 +71,7 @@ async def look(client: Client, namespace: str) -> Sight:
         bindings = tasks.create_task(listed(client, ADMISSION_POLICY_BINDINGS, Binding, label_selector=LABELS))
         accounts = tasks.create_task(accounts_of(client, installed, deployments))
         served = tasks.create_task(served_kinds(client))
-        queues = tasks.create_task(listed(client, QUEUES, QueueSeen))
+        queues = tasks.create_task(listed(client, queues_of(source), QueueSeen))
         members = tasks.create_task(_members(client))
         groups = tasks.create_task(_groups(client))
         pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))

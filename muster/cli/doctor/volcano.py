@@ -9,11 +9,14 @@ from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem,
 from muster.cli.doctor.rights import VOLCANO
 from muster.cli.words import lasting, listed
 from muster.model.times import seconds_of
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Container, Deployment, QueueSeen
     from muster.cli.doctor.sight import Sight
 
@@ -23,8 +26,12 @@ _OLDEST_KUBERNETES = (1, 30)
 _OLDEST_VOLCANO = (1, 11)
 """It respects scheduling gates since then."""
 
-_API = "scheduling.volcano.sh/v1beta1"
-_KINDS = ("podgroups", "queues")
+_CRDS = {
+    "scheduling.volcano.sh/v1beta1": "install the CRDs of Volcano (directory crds of its chart, or `kubectl apply "
+    "--server-side`)",
+    "scheduling.x-k8s.io/v1alpha1": "install the CRDs of scheduler-plugins",
+    "muster.dev/v1alpha1": "run helm upgrade: the chart of muster has the CRD",
+}
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
 # Seconds after which Volcano has set the state of a new queue.
 _QUEUE_AGE = 60.0
@@ -44,16 +51,26 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
         yield unknown(Check.KINDS, sight.served, "which kinds are served")
         return
     served = sight.served
-    missing = [plural for plural in _KINDS if plural not in served.get(_API, ())]
-    if missing:
-        yield problem(
-            Check.KINDS,
-            f"{_API} is not served: no {listed(missing)}; no gang can be created",
-            "install the CRDs of Volcano (directory crds of its chart, or `kubectl apply --server-side`)",
-        )
-    else:
-        yield fine(Check.KINDS, f"{_API}: {listed(list(_KINDS))}")
+    for api, plurals in _needed(sight.installation).items():
+        missing = [plural for plural in plurals if plural not in served.get(api, ())]
+        if missing:
+            yield problem(Check.KINDS, f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
+        else:
+            yield fine(Check.KINDS, f"{api}: {listed(plurals)}")
     yield from _workloads(served)
+
+
+def _needed(installed: Installation | None) -> dict[str, list[str]]:
+    """The kinds that gangs need: the PodGroups of their schedulers, and their queues."""
+    schedulers = installed.schedulers if installed is not None else (PRODUCTS["volcano"],)
+    source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
+    needed: dict[str, list[str]] = {}
+    for group, version, plural in (
+        *((scheduler.group, scheduler.version, "podgroups") for scheduler in schedulers),
+        (source.group, source.version, source.plural),
+    ):
+        needed.setdefault(f"{group}/{version}", []).append(plural)
+    return needed
 
 
 def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
@@ -83,7 +100,10 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
 
 
 def volcano(sight: Sight) -> Iterator[Diagnosis]:
-    """Volcano's scheduler and controllers run, are new enough, and look after the queues."""
+    """Volcano's scheduler and controllers run, are new enough, and look after the queues; where it places gangs."""
+    if sight.installation is not None and PRODUCTS["volcano"] not in sight.installation.schedulers:
+        yield from _queues(sight)
+        return
     if isinstance(sight.deployments, Unseen):
         yield unknown(Check.VOLCANO, sight.deployments, "whether Volcano's programs run")
     else:
@@ -124,9 +144,15 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.queues, Unseen):
         yield unknown(Check.VOLCANO, sight.queues, "queues")
         return
-    if not isinstance(sight.served, Unseen) and "queues" not in sight.served.get(_API, ()):
+    source = sight.installation.queue_source if sight.installation is not None else QUEUE_SOURCES["volcano"]
+    api = f"{source.group}/{source.version}"
+    if not isinstance(sight.served, Unseen) and source.plural not in sight.served.get(api, ()):
         return  # the check `kinds` reports it
-    stateless = [one for one in sight.queues if not one.status.state and _age(one, sight.now) > _QUEUE_AGE]
+    stateless = [
+        one
+        for one in sight.queues
+        if source is QUEUE_SOURCES["volcano"] and not one.status.state and _age(one, sight.now) > _QUEUE_AGE
+    ]
     if stateless:
         yield problem(
             Check.VOLCANO,

@@ -9,7 +9,7 @@ from muster.cli.doctor.objects import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of
-from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages
+from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages, ours
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,35 @@ def test_without_volcanos_kinds_its_queues_are_not_missed_a_second_time() -> Non
         messages(said)[0] == "scheduling.volcano.sh/v1beta1 is not served: no podgroups, queues; no gang can be created"
     )
     assert not [line for line in messages(said) if line.startswith("queue ")]
+
+
+WITHOUT = ("--schedulers=coscheduling", "--queue-source=muster")
+SERVED = {"scheduling.x-k8s.io/v1alpha1": frozenset({"podgroups"}), "muster.dev/v1alpha1": frozenset({"gangqueues"})}
+
+
+def without_volcano(**changes: object) -> list[str]:
+    """What is said of a cluster in which coscheduling places gangs of GangQueues."""
+    deployments = (ours("webhook", *WITHOUT), ours("controller", *WITHOUT))
+    changes = {"deployments": deployments, "served": SERVED, "queues": (convert(QUEUE, QueueSeen),), **changes}
+    return [f"{one.level}: {one.message}" for check in (kinds, volcano) for one in found(check, **changes)]
+
+
+QUEUE = {"metadata": {"name": "default", "creationTimestamp": text_of(NOW - 3600)}}
+
+
+def test_a_cluster_without_volcano_needs_none_of_it() -> None:
+    """A GangQueue has no state that anybody would set."""
+    said = without_volcano()
+    assert "ok: scheduling.x-k8s.io/v1alpha1: podgroups" in said
+    assert "ok: muster.dev/v1alpha1: gangqueues" in said
+    assert not [line for line in said if "olcano" in line or line.startswith("problem")]
+
+
+def test_there_the_other_schedulers_kinds_are_missed() -> None:
+    said = without_volcano(served={"muster.dev/v1alpha1": frozenset({"gangqueues"})})
+    assert "problem: scheduling.x-k8s.io/v1alpha1 is not served: no podgroups; no gang can be created" in said
+
+
+def test_there_the_default_queue_is_missed() -> None:
+    said = without_volcano(queues=())
+    assert "warning: the default queue default does not exist: workloads that name no queue are refused" in said

@@ -1,0 +1,118 @@
+"""`muster migrate-queues`: copies the queues of one source into the other, and changes none that is there already."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.cli.confirming import asks, confirmed
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.words import counted
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.model.objects import InvalidObjectError, LocalObject, ResourceList, decode
+from muster.model.selectors import InvalidSelectorError
+from muster.observe.resources import queues_of
+from muster.queueing.migration import gang_queue_of, queue_of
+from muster.queueing.sources import QUEUE_SOURCES, GangQueue
+
+if TYPE_CHECKING:
+    import argparse
+
+    from muster.kube.client import Client
+
+__all__ = ["run"]
+
+_NOT_ALL, _CANNOT = 1, 2
+# Volcano makes it itself; a GangQueue of this name is needed only where it says something.
+_ROOT = "root"
+
+
+class _DeservedSpec(LocalObject, frozen=True):
+    deserved: ResourceList = msgspec.field(default_factory=dict)
+
+
+class _Deserved(LocalObject, frozen=True):
+    spec: _DeservedSpec = _DeservedSpec()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster migrate-queues`: 1 when a queue was not copied, 2 when the cluster does not answer."""
+    try:
+        return asyncio.run(_migrate(arguments))
+    except NO_ANSWER as error:
+        print(f"muster migrate-queues: {error}", file=sys.stderr)
+        return _CANNOT
+
+
+async def _migrate(arguments: argparse.Namespace) -> int:
+    kind = queues_of(QUEUE_SOURCES[arguments.to])
+    async with connected(arguments) as client:
+        manifests, failures = await _copies(client, arguments.to)
+        if asks(yes=arguments.yes, dry_run=arguments.dry_run):
+            question = f"Make {counted(len(manifests), kind.kind)} at {client.server}?"
+            if manifests and not confirmed("migrate-queues", question):
+                return _NOT_ALL
+        for manifest in manifests:
+            failures += await _make(client, arguments, manifest)
+    for failure in failures:
+        print(f"muster migrate-queues: {failure}", file=sys.stderr)
+    if arguments.dry_run:
+        print("nothing was changed (dry run)")
+    return _NOT_ALL if failures else 0
+
+
+async def _copies(client: Client, to: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The manifests of all queues in the words of that source, parents first, and what cannot be copied."""
+    source = QUEUE_SOURCES["volcano" if to == "muster" else "muster"]
+    manifests: list[dict[str, Any]] = []
+    failures: list[str] = []
+
+    def read(raw: bytes) -> None:
+        queue = decode(raw, source.decoded)
+        try:
+            if isinstance(queue, GangQueue):
+                manifest = queue_of(queue)
+            else:
+                manifest = gang_queue_of(queue, decode(raw, _Deserved).spec.deserved)
+        except (InvalidObjectError, InvalidSelectorError) as error:
+            failures.append(f"{source.kind} {queue.metadata.name}: {error}; not copied")
+            return
+        if queue.metadata.name != _ROOT or manifest["spec"]:
+            manifests.append(manifest)
+
+    await list_all(client, queues_of(source), read, deadline=15.0)
+    return _parents_first(manifests), failures
+
+
+def _parents_first(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Volcano's own webhook refuses a queue whose parent does not exist yet."""
+    parents = {one["metadata"]["name"]: one["spec"].get("parent", "") for one in manifests}
+
+    def depth(manifest: dict[str, Any]) -> int:
+        name, seen = manifest["metadata"]["name"], set[str]()
+        while name in parents and name not in seen:
+            seen.add(name)
+            name = parents[name]
+        return len(seen)
+
+    return sorted(manifests, key=lambda one: (depth(one), one["metadata"]["name"]))
+
+
+async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[str, Any]) -> list[str]:
+    """Make one queue; gives what went wrong."""
+    kind, name = queues_of(QUEUE_SOURCES[arguments.to]), manifest["metadata"]["name"]
+    say = partial(print, f"{kind.kind.lower()} {name}:")
+    try:
+        await client.create(kind, manifest, dry_run=arguments.dry_run)
+    except ApiError as error:
+        if error.already_exists:
+            say("exists already, and stays as it is")
+            return []
+        return [f"{kind.kind} {name}: {error}"]
+    say("would be made" if arguments.dry_run else "made")
+    return []

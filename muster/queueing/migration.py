@@ -1,0 +1,92 @@
+"""A queue of one source in the words of the other: Volcano's Queue as a GangQueue, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.model.names import (
+    BOUND,
+    GATE_MODE,
+    NAMESPACE_SELECTOR,
+    PATIENCE,
+    PREEMPTION,
+    QUEUEING,
+    UNPLACED_AFTER,
+)
+from muster.model.selectors import parse_selector
+from muster.queueing.queue_tree import ROOT
+from muster.queueing.sources import QUEUE_SOURCES, GangQueue, selector_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.model.objects import Queue
+    from muster.model.selectors import Requirement
+
+__all__ = ["gang_queue_of", "queue_of"]
+
+# The annotations of a Queue that are plain fields of a GangQueue.
+_FIELDS = {
+    QUEUEING: "queueing",
+    PATIENCE: "patience",
+    UNPLACED_AFTER: "unplacedAfter",
+    PREEMPTION: "preemption",
+    BOUND: "bound",
+    GATE_MODE: "gate",
+}
+
+
+def gang_queue_of(queue: Queue, deserved: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of the GangQueue that says what a Queue says; `deserved` is the Queue's.
+
+    Raises InvalidSelectorError for a selector of namespaces that cannot be read.
+    """
+    annotations = queue.metadata.annotations
+    spec: dict[str, Any] = {**_limits(queue), **({"deserved": {**deserved}} if deserved else {})}
+    spec |= {field: annotations[key] for key, field in _FIELDS.items() if key in annotations}
+    if NAMESPACE_SELECTOR in annotations:
+        requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements
+        spec["namespaceSelector"] = {"matchExpressions": [_expression(one) for one in requirements]}
+    if queue.status.state in ("Closed", "Closing"):
+        spec["closed"] = True
+    return _manifest("muster", queue.metadata.name, spec)
+
+
+def queue_of(queue: GangQueue) -> dict[str, Any]:
+    """The manifest of the Queue that says what a GangQueue says; only Volcano can close it."""
+    spec = queue.spec
+    manifest = _manifest("volcano", queue.metadata.name, {"weight": spec.weight, **_limits(queue)})
+    if spec.deserved:
+        manifest["spec"]["deserved"] = {**spec.deserved}
+    # As `GangQueue` has them from its fields.
+    annotations = dict(queue.metadata.annotations)
+    if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
+        annotations[NAMESPACE_SELECTOR] = text
+    if annotations:
+        manifest["metadata"]["annotations"] = annotations
+    return manifest
+
+
+def _limits(queue: Queue) -> dict[str, Any]:
+    spec = queue.spec
+    limits: dict[str, Any] = {}
+    if spec.capability:
+        limits["capability"] = {**spec.capability}
+    if spec.guarantee.resource:
+        limits["guarantee"] = {"resource": {**spec.guarantee.resource}}
+    if spec.parent and spec.parent != ROOT:
+        limits["parent"] = spec.parent
+    return limits
+
+
+def _expression(one: Requirement) -> dict[str, Any]:
+    """A part of a selector as a LabelSelector has it."""
+    if one.values is None:
+        return {"key": one.key, "operator": "DoesNotExist" if one.negated else "Exists"}
+    return {"key": one.key, "operator": "NotIn" if one.negated else "In", "values": sorted(one.values)}
+
+
+def _manifest(source: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    there = QUEUE_SOURCES[source]
+    api_version = f"{there.group}/{there.version}"
+    return {"apiVersion": api_version, "kind": there.kind, "metadata": {"name": name}, "spec": spec}
