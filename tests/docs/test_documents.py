@@ -43,8 +43,8 @@ def test_every_command_is_in_the_table() -> None:
     helped = subprocess.run(
         [sys.executable, "-m", "muster.cli", "--help"], cwd=CHECKOUT, capture_output=True, text=True, check=True
     ).stdout
-    commands = set(re.findall(r"^    ([a-z]+)\s", helped, re.MULTILINE)) - {"version"}
-    assert commands == set(re.findall(r"^\| `muster ([a-z]+)", (CHECKOUT / "docs/cli.md").read_text(), re.MULTILINE))
+    commands = set(re.findall(r"^    ([a-z-]+)\s", helped, re.MULTILINE)) - {"version"}
+    assert commands == set(re.findall(r"^\| `muster ([a-z-]+)", (CHECKOUT / "docs/cli.md").read_text(), re.MULTILINE))
 
 
 def test_every_check_of_the_doctor_is_in_the_table() -> None:
