@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from muster.kube.resource import Resource
     from tests.support.cluster.objects import Manifest
+    from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 _QUEUE = "team"
 _OPEN = {"spec": {"stopPolicy": "None"}}
@@ -95,6 +96,44 @@ def test_a_raycluster_is_admitted_through_its_local_queue(kueue: Testbed) -> Non
     with _queue(kueue, "raycluster", RAY_CLUSTERS) as scene:
         scene.create(applied.ray_cluster("train").label(KUEUE_QUEUE, _QUEUE).workers(2, cpu="1", memory="1Gi"))
         _admitted_by_kueue(scene, RAY_CLUSTERS, 3)
+
+
+def _replicated(kind: str, version: str, field: str, container: str, *roles: str) -> Manifest:
+    pod = {"containers": [{"name": container, "image": "none", "resources": {"requests": {"cpu": "1"}}}]}
+    replicas = {role: {"replicas": 1, "restartPolicy": "Never", "template": {"spec": pod}} for role in roles}
+    return {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": {}, "spec": {field: replicas}}
+
+
+@pytest.mark.long
+def test_every_kind_of_its_configuration_waits_in_its_queue(own_testbed: OwnTestbed) -> None:
+    """Beside Volcano, with the operators of all of them."""
+    operators = ["kuberay", "training", "mpi"]
+    one = own_testbed(**cluster("volcano", kueue=True, operators=operators), nodes=Nodes(count=2, gpu=0))
+    one.api().create("/apis/kueue.x-k8s.io/v1beta2/resourceflavors", resource_flavor("plain"))
+    rays = applied.ray_cluster("").workers(1).manifest()["spec"]
+    # Kueue refuses a RayJob that keeps its cluster.
+    ray_job = {"rayClusterSpec": rays, "entrypoint": "x", "shutdownAfterJobFinishes": True}
+    kinds: list[Manifest] = [
+        _job(""),
+        _replicated("MPIJob", "v2beta1", "mpiReplicaSpecs", "mpi", "Launcher", "Worker"),
+        _replicated("PyTorchJob", "v1", "pytorchReplicaSpecs", "pytorch", "Master", "Worker"),
+        _replicated("TFJob", "v1", "tfReplicaSpecs", "tensorflow", "Chief", "Worker"),
+        {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {}, "spec": rays},
+        {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {}, "spec": ray_job},
+    ]
+    with _queue(one, "kinds") as scene:
+        for manifest in kinds:
+            name = manifest["kind"].lower()
+            scene.create(manifest | {"metadata": {"name": name, "labels": {KUEUE_QUEUE: _QUEUE}}})
+
+        def waiting() -> list[str]:
+            found = scene.recorder.now(WORKLOADS)
+            assert not any(has_condition(one, "Admitted") for one in found)
+            return sorted(one["metadata"]["ownerReferences"][0]["kind"] for one in found)
+
+        expected = sorted(manifest["kind"] for manifest in kinds)
+        scene.wait("a Workload of each", lambda: waiting() == expected)
+        assert scene.pods() == []
 
 
 @pytest.mark.long

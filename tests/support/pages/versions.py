@@ -14,12 +14,13 @@ BEGIN = "<!-- versions: written by MUSTER_REWRITE=1 pytest tests/docs/test_opera
 END = "<!-- end of versions -->\n"
 
 # The testbed runs them; muster does not work with them yet.
-_WITHOUT_MUSTER = ("coscheduling", "kueue")
+_WITHOUT_MUSTER = ("kueue",)
 # What stands for each part's own name, where that says too little.
 _NAMES = {
     "etcd": "etcd",
     "kwok": "kwok (nodes that run nothing)",
     "volcano": "Volcano: scheduler, controllers, webhooks",
+    "coscheduling": "scheduler-plugins: scheduler, controller",
     "kuberay": "KubeRay operator",
     "training": "Training operator",
     "mpi": "MPI operator",
