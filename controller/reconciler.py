@@ -277,7 +277,9 @@ class Reconciler:
             return standing.phase is Phase.WAITING
         if standing.phase is not Phase.ADMITTED:
             self._admission_queue.leave(view.key)
-        self._reporter.tell(view, GangState.INVALID, f"the PodGroup was refused: {error.message}", self._clock())
+        served = view.intent.gang_scheduler.api_version if view.intent is not None and error.not_found else ""
+        refusal = f"the apiserver serves no {served}" if served else f"the PodGroup was refused: {error.message}"
+        self._reporter.tell(view, GangState.INVALID, refusal, self._clock())
         return False
 
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:

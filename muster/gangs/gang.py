@@ -77,6 +77,8 @@ class Gang:
     roles: tuple[Role, ...]
     min_member: int
     min_resources: Resources
+    uid: str = ""
+    """The UID of the workload that owns its PodGroup; "" where none does."""
 
     @property
     def label(self) -> str:
@@ -166,6 +168,7 @@ def gang_of(
         # Volcano takes a gang of none for a finished one.
         min_member=max(least, 1),
         min_resources=min_resources,
+        uid=workload.metadata.uid if workload.kind.owns_pod_group else "",
     )
 
 

@@ -64,13 +64,14 @@ class Membership:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     defaults: Mapping[str, str]
+    spec: Mapping[str, Any]
 
 
 def membership(role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
     """What makes the pods of that role members of the gang."""
     binding = scheduler.binding(gang, intent, role.name)
     labels = {**binding.labels, GANG: gang.label}
-    return Membership(role, intent, scheduler, labels, binding.annotations, binding.defaults)
+    return Membership(role, intent, scheduler, labels, binding.annotations, binding.defaults, binding.spec)
 
 
 def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:
@@ -93,6 +94,9 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
         operations.append(_remove("/metadata/annotations", WORKLOAD))
     if pod.spec.scheduler_name != member.scheduler.name:
         operations.append(_add("/spec/schedulerName", member.scheduler.name))
+    if member.spec and not member.scheduler.bound_to(pod):
+        # A pod gets it now or never.
+        operations += [_add(f"/spec/{name}", value) for name, value in member.spec.items()]
     operations += _priority(pod, member.role, member.intent)
     if member.role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
         held = {"name": GATE}

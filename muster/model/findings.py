@@ -33,6 +33,7 @@ class Reason(StrEnum):
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     EXCEEDS_RESOURCE_QUOTA = "ExceedsResourceQuota"
+    SCHEDULER_CANNOT = "SchedulerCannot"
     POD_GROUP_TAKEN = "PodGroupTaken"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
     TRAINING_RUNTIME_NOT_FOUND = "TrainingRuntimeNotFound"
@@ -121,6 +122,12 @@ ABOUT: Mapping[Reason, About] = {
         "A ResourceQuota of the namespace is too small for the minimum of the gang: waiting pods count against the "
         "quota too, and the last of them would never be created.",
         "Lower the replicas or the requests of the pods, or ask an administrator to raise the quota first.",
+    ),
+    Reason.SCHEDULER_CANNOT: About(
+        Severity.DENY,
+        "The gang asks for what its scheduler cannot do. kube-scheduler places all pods of a PodGroup or none, with "
+        "one priority for all of them.",
+        "Do as the line says, or name another scheduler in the label `ray.io/scheduler-name`.",
     ),
     Reason.POD_GROUP_TAKEN: About(
         Severity.DENY,

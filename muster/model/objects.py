@@ -145,6 +145,12 @@ class PodResourceClaim(LocalObject, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(LocalObject, frozen=True):
+    """The PodGroup of Kubernetes to which a pod belongs."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(LocalObject, frozen=True):
     """The part of a pod's specification that decides when, where and with how much room it runs."""
 
@@ -160,6 +166,7 @@ class PodSpec(LocalObject, frozen=True):
     node_name: str = ""
     restart_policy: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup = SchedulingGroup()
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 

@@ -65,6 +65,10 @@ def of_its_scheduler(intent: Intent, view: View, defaults: Defaults) -> Intent:
     if others and view.holds:
         problem = f"pods of the gang are for {others[0]}, and others for {intent.scheduler}; delete its pods"
         raise InvalidObjectError("spec.schedulerName", problem)
+    scheduler = intent.gang_scheduler
+    if scheduler.counts_living and any(member.held and not scheduler.bound_to(member.pod) for member in view.members):
+        problem = "the apiserver dropped it: it needs the feature gate GenericWorkload and scheduling.k8s.io/v1beta1"
+        raise InvalidObjectError("spec.schedulingGroup", problem)
     return intent
 
 

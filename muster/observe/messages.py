@@ -35,6 +35,8 @@ __all__ = [
 
 # How many pods a sentence names.
 _NAMED = 3
+# Words of kube-scheduler, and of all schedulers that are made from it.
+_OF_NODES = "nodes are available"
 # What Volcano binds pods to that name it and no PodGroup: it makes one by the UID of their owner.
 _VOLCANOS_OWN = "podgroup-"
 
@@ -43,8 +45,10 @@ def of_the_scheduler(view: View) -> str:
     """Why the scheduler finds no place, in its own words."""
     of_group = view.pod_group.status.conditions if view.pod_group else ()
     words = next((one.message for one in reversed(of_group) if one.type == "Unschedulable" and one.message), "")
-    of_pods = (one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled")
-    words = words or next((one.message for one in of_pods if one.message), "")
+    conditions = [one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled"]
+    of_pods = [one.message for one in conditions if one.message]
+    # One pod tells why there is no node for it; the others of its group may only tell of the group.
+    words = words or next((text for text in of_pods if _OF_NODES in text), of_pods[0] if of_pods else "")
     return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
 
 

@@ -83,6 +83,9 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     # Without both it is a lenient one, of a time in which the workload was left alone.
     elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
         spec = _frozen(spec, view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
+    if scheduler.counts_living:
+        done = sum(role in spec.min_task_member for role in view.ended)
+        spec = structs.replace(spec, min_member=max(1, sum(spec.min_task_member.values()) - done))
     metadata = group_metadata(view.gang, view.workload)
     return _wanted(scheduler, scheduler.manifest(spec, metadata, view.workload.policy))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.schedulers.coscheduling import Coscheduling
 from muster.schedulers.kai import Kai
+from muster.schedulers.kubernetes import Kubernetes
 from muster.schedulers.model import Binding, GangScheduler, asked, group_metadata, owner_reference
 from muster.schedulers.volcano import Volcano
 
@@ -25,7 +26,7 @@ __all__ = [
     "scheduler_of_group",
 ]
 
-PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling, Kai)}
+PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling, Kubernetes, Kai)}
 """The gang schedulers by what they are called in the chart's values."""
 
 _USUAL: dict[str, GangScheduler] = {product: made() for product, made in PRODUCTS.items()}

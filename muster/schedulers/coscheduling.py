@@ -57,15 +57,16 @@ class Coscheduling(GangScheduler):
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """The group as a label; the gang's name and queue as for Volcano, for people and for muster."""
         del role
-        labels = {POD_GROUP_LABEL: self.group_name(gang.name), QUEUE_LABEL: label_value(intent.queue)}
+        labels = {POD_GROUP_LABEL: label_value(gang.name), QUEUE_LABEL: label_value(intent.queue)}
         return Binding(labels=labels, annotations={GROUP_NAME: gang.name})
 
     def bound_to(self, pod: Pod) -> str:
         """The group that the pod's label names."""
         return pod.metadata.labels.get(POD_GROUP_LABEL, "")
 
-    def group_name(self, gang: str) -> str:
+    def group_name(self, gang: str, uid: str) -> str:
         """As a label of its pods holds it."""
+        del uid
         return label_value(gang)
 
     def gang_name(self, metadata: ObjectMeta) -> str:
@@ -73,4 +74,4 @@ class Coscheduling(GangScheduler):
         return metadata.annotations.get(GROUP_NAME) or metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        return {**metadata, "name": self.group_name(metadata["name"])}
+        return {**metadata, "name": label_value(metadata["name"])}

@@ -11,7 +11,7 @@ from muster.model.objects import NetworkTopology, PodGroup, PodGroupSpec
 from muster.resources.amounts import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
@@ -32,11 +32,13 @@ class Binding:
     """What a pod carries so that its scheduler counts it towards a gang.
 
     `defaults` are annotations for a pod that says nothing of them itself, neither in an annotation nor in a label.
+    `spec` are fields of its specification.
     """
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     defaults: Mapping[str, str] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
 
 class GangScheduler(ABC):
@@ -63,6 +65,8 @@ class GangScheduler(ABC):
     """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True
     """Whether it counts what a pod asks for as a whole."""
+    counts_living: ClassVar[bool] = False
+    """Whether pods that have finished count no more towards the minimum."""
     loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
     """The merge patch for the spec of its PodGroup after which that holds no pod back."""
     timeouts: ClassVar[bool] = False
@@ -88,9 +92,15 @@ class GangScheduler(ABC):
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """The manifest of a PodGroup that says this; `policy` is what the user asked of the scheduler besides."""
 
-    def group_name(self, gang: str) -> str:
-        """The name of the PodGroup of the gang of that name."""
+    def group_name(self, gang: str, uid: str) -> str:
+        """The name of the PodGroup of the gang of that name, whose workload has that UID."""
+        del uid
         return gang
+
+    def cannot(self, gang: Gang, intent: Intent, workload: Workload) -> Iterable[tuple[str, str]]:
+        """What of the gang this scheduler cannot do: the field at fault, and a sentence that goes on from there."""
+        del gang, intent, workload
+        return ()
 
     def gang_name(self, metadata: ObjectMeta) -> str:
         """The name of the gang for which a PodGroup with this metadata was made."""

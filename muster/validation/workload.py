@@ -153,6 +153,7 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
         *_queue_findings(workload, gang, intent, context),
         *_quota_findings(gang, context),
         *_priority_findings(workload, intent, context),
+        *_scheduler_findings(workload, gang, intent),
     )
 
 
@@ -261,6 +262,12 @@ def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
                 "lower the replicas or have the quota raised"
             )
             yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
+
+
+def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:
+    """What the gang's scheduler cannot do."""
+    for field_, rest in intent.gang_scheduler.cannot(gang, intent, workload) if gang is not None else ():
+        yield Finding(Reason.SCHEDULER_CANNOT, field_, f"{field_}: {rest}")
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:

@@ -253,7 +253,7 @@ class Knowledge:
     async def _pod_group(self, gang: Gang, intent: Intent) -> PodGroup | None:
         """The PodGroup of a gang, read now; raises ApiError."""
         scheduler = intent.gang_scheduler
-        name = scheduler.group_name(gang.name)
+        name = scheduler.group_name(gang.name, gang.uid)
         return await self._read(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
 
     async def kept(self, found: GangTemplate) -> GangTemplate:

@@ -30,6 +30,8 @@ _CRDS = {
     "scheduling.volcano.sh/v1beta1": "install the CRDs of Volcano (directory crds of its chart, or `kubectl apply "
     "--server-side`)",
     "scheduling.x-k8s.io/v1alpha1": "install the CRDs of scheduler-plugins",
+    "scheduling.k8s.io/v1beta1": "run Kubernetes 1.37 or newer, the apiserver with feature gate GenericWorkload and "
+    "--runtime-config=scheduling.k8s.io/v1beta1=true",
     "muster.dev/v1alpha1": "run helm upgrade: the chart of muster has the CRD",
 }
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")

@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
+from muster.kube.resource import PODS
+from muster.model.objects import PodGroup, convert
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 from tests.support.cluster.objects import alive, node_of
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
+from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +56,18 @@ class PairScene(Scene):
     def pod_group(self, name: str) -> Manifest:
         """Return a PodGroup as it is now, {} when there is none."""
         (scheduler,) = named(self.product).values()
-        found = self.recorder.get(pod_groups_of(scheduler), name)
-        return found or {"metadata": {}, "spec": {}}
+        found = [
+            group
+            for group in self.recorder.now(pod_groups_of(scheduler))
+            if scheduler.gang_name(convert(group, PodGroup).metadata) == name
+            and "deletionTimestamp" not in group["metadata"]
+        ]
+        return found[-1] if found else {"metadata": {}, "spec": {}}
+
+    def finish(self, pod: str) -> None:
+        """Let a pod succeed now."""
+        patch = {"metadata": {"annotations": {applied.RUN_SECONDS: "0"}}}
+        self.api.asked("PATCH", self.path(PODS, pod), patch, patch="merge")
 
     def living(self, gang: str) -> list[str]:
         """Return the names of the gang's living pods."""

@@ -9,11 +9,13 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from muster.gangs.intent import Defaults
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
 from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
+from muster.schedulers import named
 from muster.validation.queue import faults, left_outside
 from muster.validation.workload import Context, judge, name_taken
 from muster.workloads import kind_of
@@ -87,6 +89,11 @@ def _without_runtime() -> Iterable[Finding]:
     return judge(kind, made(kind.decoded, manifest), Context()).refusals
 
 
+def _elastic_on_kubernetes() -> Iterable[Finding]:
+    manifest = pytorch_job(policy={"queue": "q", "minAvailable": 2})
+    return _found(manifest, QueueView("q", "Open", {}), defaults=Defaults(schedulers=named("kubernetes")))
+
+
 def _taken() -> Iterable[Finding]:
     gang = judged(pytorch_job(policy={"queue": "q"}), Context()).gang
     assert gang is not None
@@ -158,6 +165,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
     Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), pod_defaults=PodDefaults(quotas=[_TWO])),
+    Reason.SCHEDULER_CANNOT: _elastic_on_kubernetes,
     Reason.POD_GROUP_TAKEN: _taken,
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
     Reason.TRAINING_RUNTIME_NOT_FOUND: _without_runtime,

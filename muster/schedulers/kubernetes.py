@@ -1,0 +1,132 @@
+"""kube-scheduler of Kubernetes 1.37 on: PodGroup `scheduling.k8s.io/v1beta1`; a field of its spec binds a pod to it.
+
+A pod gets `spec.schedulingGroup` at its creation or never, and one gated member holds up its whole group: so no pod
+beyond the minimum belongs to it. docs/design-notes.md has what was seen of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import structs
+
+from muster.model.names import GROUP_NAME, QUEUE_LABEL, label_value
+from muster.model.objects import LocalObject, PodGroup, PodGroupSpec
+from muster.schedulers.annotated import annotated, completed
+from muster.schedulers.model import Binding, GangScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent
+    from muster.model.objects import ObjectMeta, Pod
+    from muster.workloads import SchedulingPolicy, Workload
+
+__all__ = ["Kubernetes"]
+
+# Characters of the owner's UID in the name of a PodGroup.
+_OF_UID = 8
+
+
+class _Gang(LocalObject, frozen=True):
+    min_count: int = 0
+
+
+class _Policy(LocalObject, frozen=True):
+    gang: _Gang = _Gang()
+
+
+class _Spec(PodGroupSpec, frozen=True):
+    scheduling_policy: _Policy = _Policy()
+
+
+class _PodGroup(PodGroup, frozen=True):
+    """Its PodGroup, with what muster's annotation says besides."""
+
+    scheduler: ClassVar[str] = "kubernetes"
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+    def __post_init__(self) -> None:
+        completed(self)
+        structs.force_setattr(
+            self, "spec", structs.replace(self.spec, min_member=self.spec.scheduling_policy.gang.min_count)
+        )
+
+
+class Kubernetes(GangScheduler):
+    """Kubernetes' own scheduler, with the feature gate GenericWorkload."""
+
+    product = "kubernetes"
+    usual_name = "default-scheduler"
+    group = "scheduling.k8s.io"
+    version = "v1beta1"
+    pod_groups = _PodGroup
+    counts_living = True
+    loosened: ClassVar[dict[str, Any]] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+
+    def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
+        """The PodGroup. A preemption takes all of its pods: of a gang that loses one the others do nothing."""
+        del policy
+        said: dict[str, Any] = {
+            "schedulingPolicy": {"gang": {"minCount": spec.min_member}},
+            "disruptionMode": {"all": {}},
+        }
+        if spec.priority_class_name:
+            said["priorityClassName"] = spec.priority_class_name
+        return self.of(said, self._named(annotated(metadata, spec)))
+
+    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """A PodGroup of one pod."""
+        said = annotated(metadata, PodGroupSpec(queue=queue))
+        return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(said))
+
+    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+        """The group as a field of the pod's spec; pods that come when the others run are in none."""
+        own = gang.role(role)
+        group = self.group_name(gang.name, gang.uid)
+        inside = own is not None and own.gated
+        return Binding(
+            labels={QUEUE_LABEL: label_value(intent.queue)},
+            annotations={GROUP_NAME: gang.name},
+            spec={"schedulingGroup": {"podGroupName": group}} if inside else {},
+        )
+
+    def bound_to(self, pod: Pod) -> str:
+        """The group that the pod's field names."""
+        return pod.spec.scheduling_group.pod_group_name
+
+    def cannot(self, gang: Gang, intent: Intent, workload: Workload) -> Iterator[tuple[str, str]]:
+        """Pods beyond the minimum, and members of different priorities."""
+        if any(role.exceeds and role.gated for role in gang.roles):
+            yield (
+                "spec",
+                (
+                    "the gang has, or may get, more pods than it starts with, and kube-scheduler places no pod of a "
+                    "PodGroup while another one waits; let it start with all of its pods, or use another scheduler"
+                ),
+            )
+        common = intent.priority_class if intent.prioritise_pods else ""
+        classes = {role.template.spec.priority_class_name or common: role for role in workload.roles}
+        if len(classes) > 1:
+            first, second, *_ = sorted(classes)
+            yield (
+                f"{classes[second].path}.priorityClassName",
+                (
+                    f'"{second}", and "{first}" in another role; kube-scheduler takes one priority for all pods of a '
+                    "PodGroup, so name the same class everywhere"
+                ),
+            )
+
+    def group_name(self, gang: str, uid: str) -> str:
+        """With a part of the owner's UID: a PodGroup is protected by its name while pods of a former life name it."""
+        return f"{gang}-{uid[:_OF_UID]}" if uid else gang
+
+    def gang_name(self, metadata: ObjectMeta) -> str:
+        """The name without the UID."""
+        return metadata.annotations.get(GROUP_NAME) or metadata.name
+
+    def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        owners = metadata.get("ownerReferences") or [{}]
+        return {**metadata, "name": self.group_name(metadata["name"], owners[0].get("uid", ""))}

@@ -1,0 +1,111 @@
+"""The PodGroup and the binding of pods for kube-scheduler's own gangs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from muster.gangs.gang import gang_of
+from muster.gangs.intent import Defaults, find_intent
+from muster.model.objects import Pod, convert
+from muster.schedulers import gang_name, named
+from tests.support.manifests.observed import (
+    JSON,
+    made,
+    pod,
+    pytorch_job,
+    ray_cluster,
+    read,
+    template,
+    workers,
+)
+
+SCHEDULERS = named("kubernetes")
+KUBERNETES = SCHEDULERS["default-scheduler"]
+UID = "1a2b3c4d-5e6f-7081-92a3-b4c5d6e7f809"
+
+
+def read_with_uid(manifest: JSON, uid: str = UID):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    workload = read({**manifest, "metadata": {**manifest["metadata"], "uid": uid}})
+    intent = find_intent(workload, Defaults(schedulers=SCHEDULERS))
+    assert intent is not None
+    return workload, gang_of(workload, intent, {}), intent
+
+
+def group(manifest: JSON, uid: str = UID) -> JSON:
+    workload, gang, intent = read_with_uid(manifest, uid)
+    return KUBERNETES.pod_group(gang, intent, workload)
+
+
+def test_the_whole_pod_group() -> None:
+    found = group(pytorch_job(policy={"queue": "q", "priorityClass": "high"}))
+    assert (found["apiVersion"], found["metadata"]["name"]) == ("scheduling.k8s.io/v1beta1", "train-1a2b3c4d")
+    assert found["spec"] == {
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "disruptionMode": {"all": {}},
+        "priorityClassName": "high",
+    }
+    assert json.loads(found["metadata"]["annotations"]["muster.dev/gang-spec"])["queue"] == "q"
+
+
+def test_what_is_written_reads_back_as_the_same_gang() -> None:
+    found = convert(group(ray_cluster()), KUBERNETES.pod_groups)
+    assert (found.spec.min_member, found.spec.queue) == (3, "q")
+    assert found.spec.min_task_member == {"headgroup": 1, "workers": 2}
+    assert found.spec.min_resources == {"cpu": "3", "memory": "3Gi"}
+    assert gang_name(found) == "ray-demo-pg"
+
+
+def test_a_workload_that_comes_again_has_another_group() -> None:
+    """The old one is protected by its name for as long as pods of its name live."""
+    assert group(ray_cluster())["metadata"]["name"] != group(ray_cluster(), "other-uid")["metadata"]["name"]
+
+
+def test_a_pod_is_bound_by_a_field_of_its_spec() -> None:
+    workload, gang, intent = read_with_uid(ray_cluster())
+    binding = KUBERNETES.binding(gang, intent, "workers")
+    assert binding.spec == {"schedulingGroup": {"podGroupName": group(ray_cluster())["metadata"]["name"]}}
+    assert workload.metadata.uid == gang.uid
+    assert KUBERNETES.bound_to(made(Pod, pod("a", **binding.spec))) == "ray-demo-pg-1a2b3c4d"
+    assert KUBERNETES.bound_to(made(Pod, pod("a"))) == ""
+
+
+def test_a_pod_that_comes_when_the_others_run_is_in_no_group() -> None:
+    """The group would wait for it."""
+    _, gang, intent = read_with_uid(ray_cluster())
+    later = replace(gang.roles[1], gated=False, minimum=0)
+    gang = replace(gang, roles=(gang.roles[0], later))
+    assert KUBERNETES.binding(gang, intent, later.name).spec == {}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field"),
+    [
+        pytest.param(pytorch_job(policy={"queue": "q"}), "", id="all of it starts together"),
+        pytest.param(pytorch_job(policy={"minAvailable": 2}), "spec", id="more pods than it needs"),
+        pytest.param(
+            ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True), "spec", id="an autoscaler"
+        ),
+        pytest.param(
+            ray_cluster(head=template(priorityClassName="high")),
+            "spec.headGroupSpec.template.spec.priorityClassName",
+            id="two priorities",
+        ),
+        pytest.param(
+            ray_cluster(workers(template=template(priorityClassName="high")), head=template(priorityClassName="high")),
+            "",
+            id="one priority in all templates",
+        ),
+    ],
+)
+def test_what_it_cannot_do(manifest: JSON, field: str) -> None:
+    workload, gang, intent = read_with_uid(manifest)
+    found = [path for path, rest in KUBERNETES.cannot(gang, intent, workload) if rest]
+    assert found == ([field] if field else [])
+
+
+def test_a_loose_pod_group_holds_nobody_back() -> None:
+    found = convert(KUBERNETES.loose("q", {"name": "g", "namespace": "team"}), KUBERNETES.pod_groups)
+    assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
