@@ -42,8 +42,8 @@ image: setup ## Build the image into dist/image, without Docker or root (Debian 
 cli-wheel: setup ## Build a wheel of the command line alone into dist/
 	@cd hack/cli && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
 
-demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running
-	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
+demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running, SCHEDULER=kubernetes needs no Volcano
+	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 check: lint ## Lint, units, the chart and the documents: no root, no network, no control plane
 	@echo "== units, chart, documents"

@@ -1,7 +1,7 @@
 """`make demo`: muster's main job on a real control plane on this machine, told as it happens.
 
-Nothing is staged: every answer shown comes from the real kube-apiserver, Volcano scheduler and KubeRay operator, and
-each step waits until the cluster really is in the state that it tells of.
+Nothing is staged: every answer shown comes from the real kube-apiserver, scheduler and KubeRay operator, and each step
+waits until the cluster really is in the state that it tells of. SCHEDULER=kubernetes, or coscheduling: without Volcano.
 """
 
 from __future__ import annotations
@@ -12,28 +12,64 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from hack.testbed import Testbed, TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.muster import install
 from hack.testbed.waiting import wait_for
+from muster.model.gang_states import GangState
+from muster.model.names import GROUP_NAME, STATE
+from muster.model.objects import Queue, convert
+from muster.observe.resources import pod_groups_of
+from muster.queueing.migration import gang_queue_of
+from muster.schedulers import PRODUCTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
 _KUBERAY = "github.com/ray-project/kuberay/ray-operator"
 _PATIENCE = 90.0
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What places gangs in the demo: its name for people, the testbed's parts, and the chart's values."""
+
+    title: str
+    addons: tuple[str, ...]
+    kubernetes: str
+    values: Mapping[str, str]
+
+
+_WITHOUT_VOLCANO = {"queues.source": "muster"}
+SETTINGS = {
+    "volcano": Setting("Volcano", ("volcano",), DEFAULT_KUBERNETES, {}),
+    "coscheduling": Setting(
+        "scheduler-plugins",
+        ("coscheduling",),
+        DEFAULT_KUBERNETES,
+        {"schedulers": "{coscheduling}", **_WITHOUT_VOLCANO},
+    ),
+    "kubernetes": Setting(
+        "Kubernetes 1.37 with its own PodGroups", (), "1.37", {"schedulers": "{kubernetes}", **_WITHOUT_VOLCANO}
+    ),
+}
+"""By the product that places gangs."""
+
+
 class Story:
     """The demo on one testbed; `told` collects what the summary repeats."""
 
-    def __init__(self, testbed: Testbed, folder: Path) -> None:
+    def __init__(self, testbed: Testbed, folder: Path, product: str = "volcano") -> None:
         self.testbed = testbed
+        self.product = product
+        self.groups = pod_groups_of(PRODUCTS[product]()).full_name if product != "volcano" else "podgroups"
         self.folder = folder
         self.told: list[str] = []
 
@@ -44,7 +80,7 @@ class Story:
         second, third = _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
 
         _say("Install muster with helm. KubeRay runs without its batch-scheduler flag, and stays so.")
-        values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"}
+        values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0", **SETTINGS[self.product].values}
         settings = " ".join(f"--set {name}={value}" for name, value in values.items())
         _command(f"helm install muster charts/muster --namespace muster-system --create-namespace {settings}")
         started = time.monotonic()
@@ -60,7 +96,7 @@ class Story:
         self._apply(queue, first)
         self._until(f"{name} to run", lambda: self._running(name))
         self._show("get", "pods")
-        self._show("get", "podgroups")
+        self._show("get", self.groups)
         self._tell(f"{name}: 3 pods in one gang, Running")
 
         _say("A cluster that needs 5 cpu can never run in that queue. It is refused at once, with numbers:")
@@ -74,7 +110,7 @@ class Story:
         waiting = second["metadata"]["name"]
         self._until(f"{waiting} to say why it waits", lambda: "WaitingForQuota" in self._events(waiting))
         self._show("get", "pods")
-        self._show("get", "podgroups")
+        self._show("get", self.groups)
         print("Why does it wait?")
         _command(f"kubectl events --for raycluster/{waiting} | grep WaitingForQuota")
         print("\n".join(line for line in self._events(waiting).splitlines() if "WaitingForQuota" in line))
@@ -86,12 +122,14 @@ class Story:
         self._until(f"{waiting} to run", lambda: self._running(waiting))
         took = time.monotonic() - started
         self._show("get", "pods")
-        self._show("get", "podgroups")
+        self._show("get", self.groups)
         self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
 
     def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
         path = self.testbed.module_dir(_KUBERAY) / _SAMPLE
         queue, cluster = yaml.safe_load_all(path.read_text())
+        if self.product != "volcano":
+            queue = gang_queue_of(convert(queue, Queue), {})
         return queue, cluster
 
     def _apply(self, *manifests: dict[str, Any], refused: bool = False) -> str:
@@ -114,8 +152,18 @@ class Story:
         return self.testbed.kubectl("events", "--for", f"raycluster/{cluster}").stdout
 
     def _running(self, cluster: str) -> bool:
-        found = self.testbed.kubectl("get", "podgroup", f"ray-{cluster}-pg", "-o", "json", check=False)
-        return found.returncode == 0 and json.loads(found.stdout).get("status", {}).get("phase") == "Running"
+        found = self.testbed.kubectl("get", self.groups, "-o", "json", check=False)
+        groups = json.loads(found.stdout)["items"] if found.returncode == 0 else []
+        return any(self._is_of(group, f"ray-{cluster}-pg") and self._runs(group) for group in groups)
+
+    def _is_of(self, group: dict[str, Any], name: str) -> bool:
+        meta = group["metadata"]
+        return bool(name == (meta["name"] if self.product == "volcano" else meta["annotations"].get(GROUP_NAME)))
+
+    def _runs(self, group: dict[str, Any]) -> bool:
+        if self.product == "volcano":
+            return bool(group.get("status", {}).get("phase") == "Running")
+        return bool(group["metadata"]["annotations"].get(STATE) == GangState.RUNNING)
 
     def _until(self, what: str, condition: Callable[[], bool]) -> None:
         print(f"(waiting for {what})")
@@ -129,21 +177,24 @@ def main() -> None:
     """Run the demo; exits 1 with one line when it does not come out as told."""
     parser = argparse.ArgumentParser(prog="python -m hack.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running, and say how to talk to it")
+    parser.add_argument("--scheduler", choices=list(SETTINGS), default="volcano", help="what places the gangs")
     arguments = parser.parse_args()
     begun = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="muster-demo-") as folder:
-            _demo(Path(folder), begun, keep=arguments.keep)
+            _demo(Path(folder), begun, arguments.scheduler, keep=arguments.keep)
     except (TestbedError, subprocess.SubprocessError) as error:
         sys.exit(f"demo: {error}")
 
 
-def _demo(folder: Path, begun: float, *, keep: bool) -> None:
-    _say("Start a real control plane: etcd, kube-apiserver, Volcano, KubeRay, kwok nodes; no containers.")
-    testbed = Testbed.start(parts=["volcano", "kuberay"], detached=keep, progress=print)
+def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
+    setting = SETTINGS[product]
+    _say(f"Start a real control plane: etcd, kube-apiserver, {setting.title}, KubeRay, kwok nodes; no containers.")
+    parts = [*setting.addons, "kuberay"]
+    testbed = Testbed.start(parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=print)
     finished = False
     try:
-        story = Story(testbed, folder)
+        story = Story(testbed, folder, product)
         story.run()
         finished = True
     finally:

@@ -69,6 +69,8 @@ class GangScheduler(ABC):
     """Whether pods that have finished count no more towards the minimum."""
     loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
     """The merge patch for the spec of its PodGroup after which that holds no pod back."""
+    topology: ClassVar[bool] = False
+    """Whether it heeds how near to each other a gang's pods are to be."""
     timeouts: ClassVar[bool] = False
     """Whether it lets go of a gang that takes too long to be placed."""
 

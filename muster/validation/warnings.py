@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding, Reason
-from muster.model.names import KUEUE_QUEUE, QUEUE_LABEL, REQUEUE_AFTER
+from muster.model.names import KUEUE_QUEUE, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import exceeding
@@ -100,6 +100,10 @@ def _time(case: Case) -> Iterator[Finding]:
     elif text and not duration_of(text):
         rest = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m; it is ignored'
         yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+    if case.intent.topology is not None and not scheduler.topology:
+        path = workload.label_path(TOPOLOGY_MODE_LABEL)
+        rest = f"{scheduler.name} knows no network topology; it is ignored, and pods may be far from each other"
+        yield _finding(Reason.VALUE_IGNORED, path, rest)
     if workload.policy.schedule_timeout_seconds is not None and not scheduler.timeouts:
         path = f"{workload.policy_path}.scheduleTimeoutSeconds"
         rest = f"{scheduler.name} does not know it; the gang waits for as long as it must"

@@ -24,16 +24,29 @@ def test_the_demo_shows_what_the_readme_shows_and_leaves_nothing() -> None:
     promised = [one for block in consoles(told.partition("\n## ")[0]) for one in shown(block)]
     assert len(promised) == 3
 
-    argv = [sys.executable, "-m", "hack.demo"]
-    done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=_PATIENCE)
-    assert (done.returncode, done.stderr) == (0, "")
-    seen = shown(done.stdout)
+    said = _ended_demo()
+    seen = shown(said)
     for one in promised:
         assert one.lines
         assert one in seen, f"the demo does not show\n{one}\nbut\n" + "\n".join(map(str, seen))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", ["coscheduling", "kubernetes"])
+def test_the_demo_tells_the_same_story_without_volcano(scheduler: str) -> None:
+    said = _ended_demo("--scheduler", scheduler)
+    assert "needs cpu 5" in said
+
+
+def _ended_demo(*options: str) -> str:
+    """Run the demo to its end, and return what it said: its whole story, of which nothing is left running."""
+    argv = [sys.executable, "-m", "hack.demo", *options]
+    done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
     summary = done.stdout.partition("Summary, ")[2].splitlines()[1:]
     assert [line.partition(":")[0].strip(" -") for line in summary] == [
         *("test-cluster-0", "test-cluster-2", "test-cluster-1", "test-cluster-1")
     ]
     (state,) = re.findall(r"^starting at \S+, state in (.*)$", done.stdout, re.MULTILINE)
     assert marked(Path(state)) == []
+    return done.stdout

@@ -117,6 +117,7 @@ manifests: Objects that tests apply, decode or generate.
 - train_jobs: TrainJobs and the runtimes they refer to, and what muster reads and judges of both.
 
 pages: Documents that are generated, or compared with what tests saw.
+- backends: docs/backends.md: which story runs on which scheduler, and the test that shows it.
 - chart_values: charts/muster/README.md, whose table of values is made from the comments of values.yaml.
 - denials: An example of every refusal and warning, judged by the real rules, and the page that shows them:
   docs/denials.md.

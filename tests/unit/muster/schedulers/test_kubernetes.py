@@ -11,6 +11,8 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.model.objects import Pod, convert
 from muster.schedulers import gang_name, named
+from muster.validation.workload import Context
+from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,
     made,
@@ -109,3 +111,17 @@ def test_what_it_cannot_do(manifest: JSON, field: str) -> None:
 def test_a_loose_pod_group_holds_nobody_back() -> None:
     found = convert(KUBERNETES.loose("q", {"name": "g", "namespace": "team"}), KUBERNETES.pod_groups)
     assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
+
+
+def test_a_topology_that_a_scheduler_does_not_know_is_told() -> None:
+    labels = {"volcano.sh/queue-name": "q", "volcano.sh/network-topology-mode": "hard"}
+    manifest = ray_cluster(labels=labels)
+
+    def told(product: str) -> list[str]:
+        known = Context(defaults=Defaults(schedulers=named(product)))
+        return [one.message for one in judged(manifest, known).warnings if "topology" in one.message]
+
+    assert not told("volcano")
+    for product, name in (("kubernetes", "default-scheduler"), ("coscheduling", "scheduler-plugins-scheduler")):
+        rest = "knows no network topology; it is ignored, and pods may be far from each other"
+        assert told(product) == [f"metadata.labels[volcano.sh/network-topology-mode]: {name} {rest}"]
