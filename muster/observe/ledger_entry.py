@@ -7,6 +7,7 @@ all gangs at the beginning of a leader's term.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ from muster.resources.amounts import largest, minus, total
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from muster.gangs.gang import Role
     from muster.observe.claims import Grant
     from muster.observe.context import EntryContext
     from muster.observe.opening import Opening
@@ -217,8 +219,18 @@ def _opening(view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resou
     if view.pause is not Pause.NONE:
         roles = grant.roles if view.pause is Pause.SURPLUS else ()
         return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown)
+    if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
+        # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
+        plan = plan_pause(view.members, grant.roles, grant.claim, may_hold, outgrown=grant.outgrown)
+        return replace(plan, after_minimum=True)
     roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
     return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
+
+
+def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
+    """Whether as many pods of each role as the gang needs have nodes, or have finished."""
+    placed = Counter(member.role for member in view.members if member.pod.spec.node_name) + Counter(view.ended)
+    return all(placed[role.name] >= role.minimum for role in roles)
 
 
 def _limit(

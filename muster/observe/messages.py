@@ -104,7 +104,8 @@ def beyond(opening: Opening, stuck: Resources) -> str:
     words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
     if opening.surplus:
         names = ", ".join(member.pod.metadata.name for member in opening.surplus)
-        words += f"; no room yet for {describe(total(one.requests for one in opening.surplus))} more ({names})"
+        more = f"{describe(total(one.requests for one in opening.surplus))} more ({names})"
+        words += f"; {more} come when its minimum has nodes" if opening.after_minimum else f"; no room yet for {more}"
     lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
     return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
 

@@ -24,7 +24,7 @@ class Opening:
     `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
     either. `lacking` has of roles that start together, and of which not all pods are there yet, how many are lacking;
     these wait for them and not for room. `next_claim` is what the gang would hold with the first role that starts
-    together and waits for room, empty without one.
+    together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has nodes.
     """
 
     members: tuple[Member, ...]
@@ -34,6 +34,7 @@ class Opening:
     growth: bool = False
     lacking: Mapping[str, int] = field(default_factory=dict)
     next_claim: Resources = field(default_factory=dict)
+    after_minimum: bool = False
 
 
 def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:

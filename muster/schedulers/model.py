@@ -61,6 +61,8 @@ class GangScheduler(ABC):
     """Whether muster's processes run its gangs; without, it is for plans alone."""
     keeps_room: ClassVar[bool] = False
     """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
+    role_minimums: ClassVar[bool] = False
+    """Whether it places no part of a gang that lacks the minimum of a role."""
     enforces_limits: ClassVar[bool] = False
     """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True

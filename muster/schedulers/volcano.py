@@ -23,6 +23,7 @@ class Volcano(GangScheduler):
     group = "scheduling.volcano.sh"
     version = "v1beta1"
     keeps_room = True
+    role_minimums = True
     enforces_limits = True
     topology = True
     pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go

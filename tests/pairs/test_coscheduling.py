@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,8 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.support.cluster.recorder import State
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -131,3 +134,25 @@ def test_a_scheduler_that_muster_is_not_configured_for_is_left_alone(scene: Pair
     (pod,) = scene.recorder.now(PODS)
     assert gates(pod) == []
     scene.delete(PYTORCH_JOBS, "other")
+
+
+def test_an_elastic_gang_starts_with_its_head_and_grows_then(scene: PairScene) -> None:
+    """The scheduler counts pods and no roles: the workers alone would be as many as it needs. So they come later."""
+    queue = scene.gang_queue(capability={"cpu": "12"})
+    elastic = replace(ray_cluster("demo").label(QUEUE_LABEL, queue), spec={"enableInTreeAutoscaling": True})
+    elastic = elastic.head(cpu="2").workers(3, minReplicas=1, maxReplicas=3)
+    scene.apply(elastic)
+    scene.wait("all of it to run", lambda: scene.placed("ray-demo-pg") == 4)
+    scene.recorder.settle()
+
+    def placed(seen: State, part: str) -> bool:
+        return part in seen.object["metadata"]["name"] and bool(node_of(seen.object))
+
+    history = [seen for seen in scene.recorder.history(PODS) if not seen.gone]
+    head = min(seen.version for seen in history if placed(seen, "head"))
+    opened: dict[str, int] = {}
+    for seen in history:
+        if "worker" in seen.object["metadata"]["name"] and GATE not in gates(seen.object):
+            opened.setdefault(seen.object["metadata"]["uid"], seen.version)
+    assert [version > head for version in sorted(opened.values())] == [False, True, True]
+    scene.assert_never_placed_above({"cpu": "12"})

@@ -74,7 +74,7 @@ ROWS = (
         "An elastic job starts with its minimum, and grows and shrinks with the room",
         (
             "e2e/test_kind_elastic.py::test_an_elastic_job_starts_with_its_minimum_and_grows_and_shrinks_with_the_room",
-            "no test yet",
+            f"{_PAIRS}an_elastic_gang_starts_with_its_head_and_grows_then",
             f"refused: {_NATIVE}what_it_cannot_do_is_refused",
         ),
     ),
