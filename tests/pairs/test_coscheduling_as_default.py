@@ -19,6 +19,8 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.cluster.recorder import Manifest
+
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 PAIR = {"schedulers": "{coscheduling=default-scheduler}", "queues.source": "muster"}
@@ -42,7 +44,11 @@ def test_gangs_wait_and_run_and_other_pods_pass(pair: Testbed) -> None:
         scene.apply(pytorch_job("second").policy(queue=queue).workers(1))
         scene.await_state("second", "WaitingForQuota")
         scene.create(member("alone"))
-        scene.wait("a pod of no gang to be placed", lambda: node_of(scene.recorder.get(PODS, "alone") or {}))
-        assert gates(scene.recorder.get(PODS, "alone") or {}) == []
+
+        def alone() -> list[Manifest]:
+            return [pod for pod in scene.recorder.now(PODS) if pod["metadata"]["name"] == "alone" and node_of(pod)]
+
+        scene.wait("a pod of no gang to be placed", alone)
+        assert gates(alone()[0]) == []
         scene.assert_started_together("ray-first-pg", 3)
         scene.assert_never_placed_above({"cpu": "3"}, queue)
