@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import muster
 from controller.events import Announcer, maker_of_job
 from controller.fenced_writes import Writer
+from controller.kueue import still_admitted
 from controller.metrics import Metrics, Term
 from controller.nudges import short_jobs
 from controller.reconciler import Reconciler
@@ -24,6 +25,7 @@ from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
 from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
+from muster.model.times import duration_of
 from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
@@ -54,6 +56,12 @@ def main() -> None:
     add_common_arguments(parser)
     parser.add_argument("--bound", choices=["", "nodes"], default="", help="no more starts than the nodes can hold")
     parser.add_argument(
+        "--kueue-timeout",
+        type=_duration,
+        default=_duration("30m"),
+        help="Kueue's waitForPodsReady.timeout, such as 30m; 0s where Kueue waits for ever",
+    )
+    parser.add_argument(
         "--namespace-selector",
         type=_selector,
         default=Selector(),
@@ -70,6 +78,13 @@ def main() -> None:
     except* LeaseLost as lost:
         # The kubelet starts a fresh process with a fresh picture; that is the safest way back.
         sys.exit(f"muster-controller: {lost.exceptions[0]}")
+
+
+def _duration(text: str) -> float:
+    seconds = duration_of(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m')
+    return seconds
 
 
 def _selector(text: str) -> Selector:
@@ -99,7 +114,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         source = QUEUE_SOURCES[arguments.queue_source]
-        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values(), source)
+        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values(), source, arguments.admitters)
         registry = new_registry("controller")
         metrics = Metrics(registry)
         elector = LeaseElector(
@@ -125,6 +140,8 @@ async def _run(arguments: argparse.Namespace) -> None:
                 queue=arguments.default_queue,
                 schedulers=arguments.schedulers,
                 gate=arguments.gate,
+                admitters=arguments.admitters,
+                kueues_timeout=arguments.kueue_timeout,
                 queue_source=source,
             ),
             arguments.bound == "nodes",
@@ -172,6 +189,7 @@ async def _lead(parts: _Parts) -> None:
         announcer,
         alive=partial(somebodys, parts.client),
         jobs=partial(short_jobs, parts.client),
+        admitted=partial(still_admitted, parts.client),
         metrics=parts.metrics,
         clock=time.monotonic,
         wall=time.time,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.status_updates import StatusUpdateSchedule
+from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.observe.candidates import candidate
 from muster.observe.ledger_entry import auxiliary_keys, enter_ledger
+from muster.observe.messages import not_by_kueue, of_kueue
+from muster.observe.phases import lost_in
+from muster.observe.pod_groups import scheduler_of
 from muster.observe.queues import view_of
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
@@ -95,14 +99,19 @@ class AdmissionQueue:
         """The ledger's decision on a waiting gang; None where it has none."""
         if standing.lost and view.intent is not None:
             return queue_not_found(view.intent.queue)
+        if view.kueue is not None and not view.kueue.admitted:
+            return Decision(fits=False, state=of_kueue(view.kueue), message=not_by_kueue(view.kueue))
         if standing.gate is GateMode.ASSEMBLE:
-            return Decision(fits=True, state=GangState.ADMITTED, message="all its pods are there")
+            admitted = "Kueue has admitted it, and " if view.kueue is not None else ""
+            return Decision(fits=True, state=GangState.ADMITTED, message=f"{admitted}all its pods are there")
         return self.ledger.decide(view.key, now)
 
     def refusal(self, view: View, context: EntryContext) -> Decision | None:
         """Why a gang can never start, however much is free; None when it can."""
-        if view.intent is not None and not self.ledger.tree.open_to(view.intent.queue, view.namespace):
+        if view.intent is not None and lost_in(view, self.ledger.tree, view.intent.queue):
             return queue_not_found(view.intent.queue)
+        if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
+            return None
         return self.ledger.refusal(candidate(view, context.priorities, view.mark), context.now)
 
     def leave(self, key: GangKey) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.times import text_of
+from muster.observe.messages import taken_back
+from muster.workloads.model import TimeLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +26,16 @@ class Deadlines:
     """Reconciles a gang when its limit is near and when it ends: `look_again` is called with the gang and seconds."""
 
     def __init__(
-        self, admission_queue: AdmissionQueue, reporter: Reporter, look_again: Callable[[GangKey, float], None]
+        self,
+        admission_queue: AdmissionQueue,
+        reporter: Reporter,
+        look_again: Callable[[GangKey, float], None],
+        kueues_timeout: float,
     ) -> None:
         self._admission_queue = admission_queue
         self._reporter = reporter
         self._look_again = look_again
+        self._kueues_timeout = kueues_timeout
 
     def heed(self, view: View, state: GangState, memory: Memory, now: float) -> str:
         """The message for a limit that is near, else ""; `state` is the state in which the gang waits."""
@@ -45,8 +52,23 @@ class Deadlines:
             return ""
         self._look_again(view.key, limit.ends - now)
         words = f"{limit.path} ends at {text_of(limit.ends)[:19]}Z"
-        if memory.warned_of != limit.ends:
-            memory.warned_of = limit.ends
-            self._admission_queue.give_turn(view.key)
-            self._reporter.remark(view, GangState.DEADLINE_NEAR, f"{words}, and the gang still waits")
+        self._warn(view, memory, limit.ends, f"{words}, and the gang still waits")
         return f"; {words}"
+
+    def heed_kueue(self, view: View, memory: Memory, now: float) -> None:
+        """Warn before Kueue takes its quota back from a gang whose pods are not ready."""
+        ends = view.kueue.awaited_until if view.kueue is not None else None
+        near = TimeLimit("", "", ends - self._kueues_timeout, self._kueues_timeout).near if ends is not None else None
+        if ends is None or near is None or ends <= now:
+            return
+        if now < near:
+            self._look_again(view.key, near - now)
+            return
+        self._warn(view, memory, ends, taken_back(ends))
+
+    def _warn(self, view: View, memory: Memory, ends: float, words: str) -> None:
+        """Say it once for each end, as an event."""
+        if memory.warned_of != ends:
+            memory.warned_of = ends
+            self._admission_queue.give_turn(view.key)
+            self._reporter.remark(view, GangState.DEADLINE_NEAR, words)

@@ -64,7 +64,8 @@ class Gates:
     async def open(self, view: View, standing: Standing, memory: Memory) -> None:
         """Open what may be open of an admitted gang, the mark first, and report how the gang stands."""
         now, opening = self._wall(), standing.opening
-        holds = f'{describe(self._ledger.holds(view.key) or {})} of queue "{self._ledger.queue_of(view.key)}"'
+        holds = describe(self._ledger.holds(view.key) or {})
+        holds += ", admitted by Kueue" if view.kueue else f' of queue "{self._ledger.queue_of(view.key)}"'
         mark = memory.admitted(view, standing.wave, now)
         if view.marked_for != view.uid and opening is not None and opening.members:
             view = await self._group_writer.write(view, memory, mark, GangState.ADMITTED, holds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, with_need
 from muster.observe.candidates import candidate, passed_since
@@ -32,6 +33,11 @@ _FIRST_REFUSED, _LONGEST_REFUSED = 30.0, 600.0
 
 def _version(group: PodGroup | None) -> str:
     return group.metadata.resource_version if group is not None else ""
+
+
+def _by(view: View) -> str:
+    """Who admits the gang, as its mark says it."""
+    return "" if view.admitter is Admitter.LEDGER else str(view.admitter)
 
 
 @dataclass(slots=True)
@@ -152,7 +158,9 @@ class Memory:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
         if self.terms is not None:
             self.terms = with_need(self.terms, candidate(view, {}, self.mark).need)
-        self.mark, self.said = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms)), ("", "")
+        by = _by(view)
+        self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
+        self.said = ("", "")
         return replace(view, terms=self.terms)
 
     def admitted(self, view: View, wave: Candidate | None, now: float) -> Mark:
@@ -160,7 +168,7 @@ class Memory:
 
         Its next `wave`, where that waits, may be passed as a gang may.
         """
-        before = view.mark if view.marked_for == view.uid else Mark(view.uid)
+        before = view.mark if view.marked_for == view.uid else Mark(view.uid, admitter=_by(view))
         since = passed_since(view, self.mark, wave.queue) if wave else ""
         where = wave.queue if wave and since else ""
         # Without a time that can be read its minute would never be over: it begins now, and the next words say so.

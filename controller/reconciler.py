@@ -16,15 +16,16 @@ from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
 from controller.evictions import Evictions
 from controller.gates import Gates
+from controller.kueue import Kueue
 from controller.memory import Memories, Memory
 from controller.nudges import Nudges
 from controller.pod_group_writer import PodGroupWriter
-from controller.reports import Reporter
+from controller.reports import Reporter, says
 from controller.requeue import delete_unplaced
 from controller.takeover import Takeover
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.names import GATE, REQUEUE_AFTER, STATE
+from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.times import text_of
 from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from controller.events import Announcer
     from controller.fenced_writes import Writer
     from controller.metrics import Metrics
+    from muster.admitters import KueueWorkload
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
@@ -59,7 +61,10 @@ _WANTS_PODS = frozenset({Phase.ASSEMBLING, Phase.WAITING, Phase.ADMITTED})
 
 
 class Reconciler:
-    """One leader's term: a ledger made from the cluster, and the work on each gang; `jobs` as `Nudges` has it."""
+    """One leader's term: a ledger made from the cluster, and the work on each gang; `jobs` as `Nudges` has it.
+
+    `admitted` is asked whether a Workload of Kueue's is admitted now.
+    """
 
     def __init__(
         self,
@@ -71,6 +76,7 @@ class Reconciler:
         *,
         alive: Callable[[ObjectMeta], Awaitable[bool]],
         jobs: Callable[[str, str], Awaitable[list[ObjectMeta]]],
+        admitted: Callable[[KueueWorkload], Awaitable[bool]],
         metrics: Metrics,
         clock: Callable[[], float],
         wall: Callable[[], float],
@@ -88,7 +94,8 @@ class Reconciler:
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memories = Memories()
         self._bypass = BypassTracker(self._ledger, self._memories, queue.add)
-        self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after)
+        self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after, defaults.kueues_timeout)
+        self._kueue = Kueue(self._reporter, queue.add_after, admitted=admitted, clock=clock, wall=wall)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
         self._assembling = Assembling(
             *(writer, cluster, self._reporter, self._group_writer, self._nudges),
@@ -160,6 +167,7 @@ class Reconciler:
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)
+        self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
         if self._reporter.tell_aside(view, memory) or standing.changed:
@@ -229,7 +237,7 @@ class Reconciler:
                 await delete_unplaced(self._writer, given_back(view, since))
             case Phase.ADMITTED if standing.requeues is not None and standing.requeues <= self._wall():
                 await self._requeue(view, memory)
-            case _:
+            case _ if standing.opening is None or not standing.opening.members or await self._kueue.still_admits(view):
                 await self._gates.open(view, standing, memory)
 
     async def _with_pod_group(self, view: View, standing: Standing, memory: Memory) -> View | None:
@@ -310,6 +318,8 @@ class Reconciler:
                 message = memory.said[1]
             await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
             return
+        if not await self._kueue.still_admits(view):
+            return
         passed = self._bypass.by(view.key, now)
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         before, view = memory.mark, memory.granted(view, now)
@@ -357,10 +367,15 @@ class Reconciler:
     async def _retire(self, view: View, memory: Memory) -> None:
         """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
         memory.mark = Mark()
-        if view.pod_group is None or view.workload is None:
+        if view.workload is None:
             return
-        state, message = messages.at_rest(view.workload)
-        if view.mark != Mark() or view.pod_group.metadata.annotations.get(STATE) != state:
+        state, message = messages.at_rest(view.workload, view.kueue)
+        if view.pod_group is None:
+            # What Kueue suspends from the beginning has no pods, and no PodGroup for them.
+            if view.kueue is not None and state is not GangState.FINISHED:
+                self._kueue.tell(view, state, message)
+            return
+        if not says(view, Mark(), state, message):
             await self._group_writer.report(view, memory, Mark(), state, message)
             # Without the mark its place is free.
             view = self._observe(view.key)

@@ -85,6 +85,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
     defaults = Defaults(
         queue=arguments.default_queue,
         schedulers=arguments.schedulers,
+        admitters=arguments.admitters,
         gate=arguments.gate,
         queue_source=QUEUE_SOURCES[arguments.queue_source],
         validation=validation,

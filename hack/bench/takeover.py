@@ -139,6 +139,7 @@ def _leader(cluster: Cluster) -> Iterator[None]:
         Announcer(writer, "bench", nothing),
         alive=nothing,
         jobs=nothing,
+        admitted=nothing,
         metrics=Metrics(CollectorRegistry()),
         clock=time.monotonic,
         wall=time.time,

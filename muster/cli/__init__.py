@@ -12,6 +12,7 @@ import muster
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from muster.admitters import Admitter
     from muster.model.selectors import Selector
     from muster.schedulers import GangScheduler
 
@@ -328,6 +329,13 @@ def _installed(parser: argparse.ArgumentParser) -> None:
         help="must match the chart value `queues.source`",
     )
     parser.add_argument(
+        "--admitters",
+        type=_admitters,
+        default="ledger",
+        metavar="LIST",
+        help="must match the chart value `admitters`, such as ledger,kueue",
+    )
+    parser.add_argument(
         "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
     )
     parser.add_argument(
@@ -345,6 +353,15 @@ def _chosen_schedulers(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
     )
+
+
+def _admitters(text: str) -> tuple[Admitter, ...]:
+    from muster.admitters import listed  # noqa: PLC0415 - as below
+
+    try:
+        return listed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _schedulers(text: str) -> dict[str, GangScheduler]:

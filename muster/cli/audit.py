@@ -257,6 +257,7 @@ def run(arguments: argparse.Namespace) -> int:
             schedulers=arguments.schedulers or Defaults().schedulers,
             queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
+            admitters=arguments.admitters,
             validation=validation,
             namespaces=arguments.namespace_selector or Selector(),
         )

@@ -27,6 +27,7 @@ from muster.model.texts import printable
 from muster.observe.candidates import candidate
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.observing import observe
+from muster.observe.phases import lost_in
 from muster.observe.resources import resource_of_source
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
@@ -158,7 +159,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
     """The decision for a gang whose queue does not exist; None when it exists, or when queues cannot be read."""
     tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
-    if intent is None or not tree or namespace is None or tree.open_to(intent.queue, view.namespace):
+    if intent is None or not tree or namespace is None or not lost_in(view, tree, intent.queue):
         return None
     return queue_not_found(intent.queue)
 
@@ -198,7 +199,7 @@ def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lo
     if view.left_alone:
         return left_alone(view)
     if not workload.active:
-        return at_rest(workload)
+        return at_rest(workload, view.kueue)
     if not living:
         return (
             GangState.ASSEMBLING,

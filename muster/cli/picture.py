@@ -75,9 +75,10 @@ class Picture:
             queue=arguments.default_queue,
             schedulers=schedulers,
             gate=GateMode(arguments.gate),
+            admitters=arguments.admitters,
             queue_source=source,
         )
-        cluster = Cluster(arguments.namespace_selector, schedulers.values(), source)
+        cluster = Cluster(arguments.namespace_selector, schedulers.values(), source, arguments.admitters)
         return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:

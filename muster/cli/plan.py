@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             schedulers=arguments.schedulers or SCHEDULERS,
             queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
+            admitters=arguments.admitters,
             namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )

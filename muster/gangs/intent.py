@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter
 from muster.model.modes import GateMode
 from muster.model.names import (
     MANAGED,
@@ -60,6 +61,10 @@ class Defaults:
     schedulers: Mapping[str, GangScheduler] = field(default_factory=lambda: {"volcano": SCHEDULERS["volcano"]})
     """By the schedulerName of their pods; workloads that name none get the first."""
     gate: GateMode = GateMode.QUEUE
+    admitters: tuple[Admitter, ...] = (Admitter.LEDGER,)
+    """Who may admit gangs, first who does where a namespace does not say."""
+    kueues_timeout: float = 1800.0
+    """Seconds from its admission on within which Kueue awaits the pods of a gang (its waitForPodsReady.timeout)."""
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)

@@ -43,7 +43,8 @@ class Reason(StrEnum):
     CAPABILITY_LOWERED = "CapabilityLowered"
     UNKNOWN_RUNTIME_CLASS = "UnknownRuntimeClass"
     OVERHEAD_MISMATCH = "OverheadMismatch"
-    MANAGED_BY_KUEUE = "ManagedByKueue"
+    IN_NO_KUEUE_QUEUE = "InNoKueueQueue"
+    EXCEEDS_KUEUE_QUOTA = "ExceedsKueueQuota"
     TIME_LIMIT_WHILE_WAITING = "TimeLimitWhileWaiting"
     QUEUE_NEARLY_FULL = "QueueNearlyFull"
     NO_ROOM_TO_UPGRADE = "NoRoomToUpgrade"
@@ -170,11 +171,19 @@ ABOUT: Mapping[Reason, About] = {
         "A template has another overhead than its RuntimeClass; the apiserver refuses such pods.",
         "Leave the overhead to the RuntimeClass.",
     ),
-    Reason.MANAGED_BY_KUEUE: About(
+    Reason.IN_NO_KUEUE_QUEUE: About(
         Severity.WARN,
-        "The label `kueue.x-k8s.io/queue-name` gives the workload to Kueue, and another label or field to muster. "
-        "Both hold it, each by a queue of its own, and it starts when both admit it.",
-        "Remove one of the two.",
+        "Kueue admits the gangs of the namespace (its annotation `muster.dev/admitter`, or the chart's value "
+        "`admitters`), and the workload has no label `kueue.x-k8s.io/queue-name`: Kueue makes no Workload of it, and "
+        "its pods stay gated.",
+        "Label it with a LocalQueue of the namespace.",
+    ),
+    Reason.EXCEEDS_KUEUE_QUOTA: About(
+        Severity.WARN,
+        "No choice of flavors in the ClusterQueue can hold the workload, also when nothing else runs: its pods with "
+        "the submitter of a RayJob and the sidecar of an autoscaler, as Kueue counts them. Kueue queues it all the "
+        "same. Only where the ClusterQueue is in no cohort, from which it could borrow.",
+        "Lower the replicas, or use a LocalQueue of a larger ClusterQueue.",
     ),
     Reason.TIME_LIMIT_WHILE_WAITING: About(
         Severity.WARN,

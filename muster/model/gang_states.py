@@ -12,6 +12,8 @@ class GangState(StrEnum):
 
     ASSEMBLING = "Assembling"
     WAITING_FOR_QUOTA = "WaitingForQuota"
+    WAITING_FOR_KUEUE = "WaitingForKueue"
+    EXCEEDS_KUEUE_QUOTA = "ExceedsKueueQuota"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"

@@ -35,6 +35,6 @@ def read_gate_mode(annotations: Mapping[str, str]) -> GateMode | None:
     return next((mode for mode in GateMode if mode == text), None) if text else None
 
 
-def gate_mode(of_queue: GateMode | None, namespace: Mapping[str, str], default: GateMode) -> GateMode:
-    """The mode for gangs of a queue in a namespace with these annotations."""
-    return of_queue or read_gate_mode(namespace) or default
+def gate_mode(namespace: Mapping[str, str], default: GateMode) -> GateMode:
+    """The mode for gangs of a namespace with these annotations, where their queue sets none."""
+    return read_gate_mode(namespace) or default

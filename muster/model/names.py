@@ -9,6 +9,7 @@ __all__ = [
     "ADMITTED",
     "ADMITTED_AT",
     "ADMITTED_FOR",
+    "ADMITTER",
     "BOUND",
     "GANG",
     "GANG_SIZE",
@@ -62,6 +63,7 @@ REQUIRED = "required"  # what it says on Namespaces below which nothing opts out
 ADMITTED = "muster.dev/admitted"  # annotation on PodGroups: the UID of the workload whose gang is admitted
 ADMITTED_AT = "muster.dev/admitted-at"  # annotation on PodGroups: when it was admitted (RFC 3339)
 ADMITTED_FOR = "muster.dev/admitted-for"  # annotation on PodGroups: with what minimums, in which queue (JSON)
+ADMITTER = "muster.dev/admitter"  # annotation on Namespaces: who admits its gangs; on PodGroups: who has admitted it
 SCHEDULER = "muster.dev/scheduler"  # annotation on Namespaces: the gang scheduler of workloads that name none
 GANG_SPEC = "muster.dev/gang-spec"  # annotation on PodGroups: what their kind has no field for, such as a queue (JSON)
 STATE = "muster.dev/state"  # annotation on PodGroups: one of the reasons of docs/reasons.md

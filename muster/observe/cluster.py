@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from muster.admitters import Admitter
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
 from muster.kube.errors import ApiError
@@ -22,9 +23,11 @@ from muster.kube.resource import (
 )
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
-from muster.model.names import GANG, GATE_MODE, GROUP_NAME, QUEUE_ANNOTATION, SCHEDULER
+from muster.model.names import ADMITTER, GANG, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
+from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
+from muster.observe.kueue import KueueObjects, kueue_told
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
@@ -35,7 +38,7 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
-from muster.schedulers import SCHEDULERS, gang_name
+from muster.schedulers import SCHEDULERS
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 
@@ -74,6 +77,7 @@ class Cluster:
         namespace_selector: Selector | None = None,
         schedulers: Iterable[GangScheduler] = (),
         queue_source: QueueSource = QUEUE_SOURCES["volcano"],
+        admitters: Iterable[Admitter] = (),
     ) -> None:
         self._namespace_selector = namespace_selector or Selector()
         self._queue_source = queue_source
@@ -87,13 +91,16 @@ class Cluster:
         self.nodes: Store[Node] = Store()
         self.unmanaged_pods = UnmanagedPods()
         self.added = Added()
+        self._asks_kueue = Admitter.KUEUE in tuple(admitters)
+        self.kueue = KueueObjects()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         for kind in GANG_KINDS:
-            self._workloads[kind].index("gang", _gang_of_workload(kind))
+            self._workloads[kind].index("gang", gang_of_workload(kind))
             self._workloads[kind].index("maker", _maker)
-        self.pods.index("gang", _gangs_of_pod)
-        self.pod_groups.index("gang", lambda group: (_gang_of_group(group),))
+            self._workloads[kind].index("uid", lambda workload: (workload.metadata.uid,))
+        self.pods.index("gang", gangs_of_pod)
+        self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
         self.pods.subscribe(self._forget_requests)
@@ -111,6 +118,7 @@ class Cluster:
             Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
             *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
             *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
+            *(Watched(*one) for one in (self.kueue.watched() if self._asks_kueue else ())),
             *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
         ]
 
@@ -154,11 +162,11 @@ class Cluster:
 
         def pod_changed(change: Change[Pod]) -> None:
             for pod in (change.old, change.new):
-                for key in _gangs_of_pod(pod) if pod else ():
+                for key in gangs_of_pod(pod) if pod else ():
                     gang(key)
 
         def group_changed(change: Change[PodGroup]) -> None:
-            gang(_gang_of_group(change.object))
+            gang(gang_of_group(change.object))
 
         def namespace_changed(change: Change[Namespace]) -> None:
             for key in self._gangs_told_by(change):
@@ -185,6 +193,7 @@ class Cluster:
         for kind in WATCHED_KINDS:
             if kind not in GANG_KINDS:
                 self._workloads[kind].subscribe(_maker_changed(kind, gang))
+        self.kueue.workloads.subscribe(kueue_told(self._workloads, gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gang))
 
@@ -229,12 +238,12 @@ class Cluster:
     def each_gang(self) -> Iterator[GangKey]:
         """As `gangs`, one by one, some of them several times; the stores may change meanwhile."""
         for group in self.pod_groups.values():
-            yield _gang_of_group(group)
+            yield gang_of_group(group)
         for kind in GANG_KINDS:
             for workload in self._workloads[kind].values():
-                yield from _gang_of_workload(kind)(workload)
+                yield from gang_of_workload(kind)(workload)
         for pod in self.pods.values():
-            yield from _gangs_of_pod(pod)
+            yield from gangs_of_pod(pod)
 
     def pods_of(self, key: GangKey) -> list[Pod]:
         """The pods that are bound to the PodGroup, whoever bound them."""
@@ -277,7 +286,7 @@ class Cluster:
 
     def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
         """The workload with what it is made from; raises InvalidObjectError when that is not there."""
-        return kind.whole(decoded, self._origin)
+        return kind.whole(decoded, self.origin)
 
     def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
         """What speaks for the workload beside itself."""
@@ -315,7 +324,8 @@ class Cluster:
         first = next((one for one in there if one is not None and not one.metadata.deletion_timestamp), None)
         return maker if first is not None and first.metadata.uid == meta.uid else None
 
-    def _origin(self, reference: Reference) -> object | None:
+    def origin(self, reference: Reference) -> object | None:
+        """The object from which workloads are made, None where there is none."""
         return self._sources[reference.source].get(reference.namespace, reference.name)
 
     def namespace(self, name: str) -> ObjectMeta:
@@ -337,21 +347,12 @@ def _words(namespace: Namespace | None) -> tuple[object, ...]:
     """What a namespace says of its gangs."""
     meta = namespace.metadata if namespace else ObjectMeta()
     # By its labels queues are open to it.
-    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER))
+    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER, ADMITTER))
 
 
 def _maker(workload: Decoded) -> Iterable[str]:
     above = workload.metadata.controller
     return (above.uid,) if above else ()
-
-
-def _gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
-    group = pod.metadata.annotations.get(GROUP_NAME)
-    return (GangKey(pod.metadata.namespace, group),) if group else ()
-
-
-def _gang_of_group(group: PodGroup) -> GangKey:
-    return GangKey(group.metadata.namespace, gang_name(group))
 
 
 def _own_pods(scheduler: GangScheduler) -> tuple[str, str]:
@@ -360,16 +361,6 @@ def _own_pods(scheduler: GangScheduler) -> tuple[str, str]:
     Where PodGroups have queues, that is all of them, for pods outside gangs use quota as well; a cluster has many more.
     """
     return f"spec.schedulerName={scheduler.name}", "" if scheduler.keeps_room else GANG
-
-
-def _gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:
-    def gang(workload: Decoded) -> Iterable[GangKey]:
-        meta = workload.metadata
-        above = kind_of_owner(meta.controller)
-        # The pods of a JobSet that a TrainJob controls are the TrainJob's gang.
-        return () if above in GANG_KINDS else (GangKey(meta.namespace, kind.pod_group_name(meta.name)),)
-
-    return gang
 
 
 def _maker_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
@@ -387,7 +378,7 @@ def _maker_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Cha
 
 def _workload_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
     def changed(change: Change[Decoded]) -> None:
-        for key in _gang_of_workload(kind)(change.object):
+        for key in gang_of_workload(kind)(change.object):
             gang(key)
 
     return changed

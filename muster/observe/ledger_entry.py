@@ -18,7 +18,7 @@ from muster.observe.candidates import candidate, passed_since, priority_held, qu
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.opening import plan_opening, plan_pause
-from muster.observe.phases import Phase, Place, gate_in, place_of
+from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
@@ -186,8 +186,8 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
 def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     """A gang that was admitted: what of it may open now, and what it holds with that."""
     grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context))
-    lost = not ledger.tree.open_to(grant.queue, view.namespace)
-    gate = gate_in(ledger.tree, grant.queue, view.gate)
+    lost = lost_in(view, ledger.tree, grant.queue)
+    gate = gate_in(view, ledger.tree, grant.queue)
     opening = _opening(view, grant, gate, _limit(view, grant.queue, gate, ledger, context, lost=lost))
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
@@ -215,7 +215,9 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
 
 
 def _opening(view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resources], bool]) -> Opening:
-    """What to open of an admitted gang; while evicted pods come back, its minimums first."""
+    """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions."""
+    if view.kueue is not None and not view.kueue.admitted:
+        return plan_pause(view.members, (), grant.claim, may_hold)
     if view.pause is not Pause.NONE:
         roles = grant.roles if view.pause is Pause.SURPLUS else ()
         return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown)
@@ -256,4 +258,4 @@ def _unmarked(view: View, ledger: Ledger, context: EntryContext) -> bool:
     """
     if not view.open or view.uid in (view.marked_for, context.mark.admitted):
         return False
-    return gate_in(ledger.tree, queue_held(view), view.gate) is GateMode.QUEUE
+    return gate_in(view, ledger.tree, queue_held(view)) is GateMode.QUEUE

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from muster.admitters import reverted
 from muster.model.gang_states import GangState
+from muster.model.times import text_of
 from muster.observe.pod_groups import deferred
 from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
+    from muster.admitters import Yes
     from muster.observe.ledger_entry import Standing
     from muster.observe.opening import Opening
     from muster.observe.view import View
@@ -25,8 +28,11 @@ __all__ = [
     "in_the_way",
     "lacking",
     "left_alone",
+    "not_by_kueue",
+    "of_kueue",
     "of_the_scheduler",
     "still_held",
+    "taken_back",
     "to_a_maker",
     "to_a_rival",
     "too_large",
@@ -52,11 +58,31 @@ def of_the_scheduler(view: View) -> str:
     return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
 
 
-def at_rest(workload: Workload) -> tuple[GangState, str]:
-    """State and sentence for a workload that has ended, or is suspended."""
+def at_rest(workload: Workload, kueue: Yes | None = None) -> tuple[GangState, str]:
+    """State and sentence for a workload that has ended, or is suspended, by whom `kueue` tells where Kueue admits."""
     if workload.finished:
         return GangState.FINISHED, "the workload has ended"
+    if kueue is not None and not kueue.admitted:
+        return of_kueue(kueue), kueue.message
+    if kueue is not None and kueue.workload is not None:
+        return GangState.SUSPENDED, f"the workload is suspended; {reverted(kueue.workload.metadata.name)}"
     return GangState.SUSPENDED, "the workload is suspended"
+
+
+def of_kueue(kueue: Yes) -> GangState:
+    """The state of a gang that Kueue has not admitted."""
+    return GangState.EXCEEDS_KUEUE_QUOTA if kueue.never else GangState.WAITING_FOR_KUEUE
+
+
+def not_by_kueue(kueue: Yes) -> str:
+    """Why a gang does not start whose pods are there, and that Kueue has not admitted."""
+    waits = kueue.workload is not None and not kueue.workload.holds("Evicted")
+    return f"{kueue.message}; it was resumed by hand, and Kueue suspends it again" if waits else kueue.message
+
+
+def taken_back(until: float) -> str:
+    """When Kueue takes its quota back from a gang whose pods are not ready (seconds of the wall clock)."""
+    return f"Kueue takes its quota back at {text_of(until)[:19]}Z if its pods are not ready by then"
 
 
 def too_large(view: View) -> str:
@@ -115,6 +141,8 @@ def aside(view: View) -> str:
     words = ""
     if view.withdrawn and view.intent is not None:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
+    if view.kueue is not None and view.kueue.awaited_until is not None:
+        words += f"; {taken_back(view.kueue.awaited_until)}"
     if view.holds and view.unmanaged_pods and not view.left_alone:
         words += f"; pods that came without muster open nothing ({_named(view)})"
     return words

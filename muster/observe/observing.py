@@ -19,6 +19,7 @@ from muster.model.objects import InvalidObjectError, Pod, PodGroup
 from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.ends import follows
+from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.terminating import leaving, requests_of
@@ -113,9 +114,10 @@ def _seen(
         if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
         else (),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
-        gate=gate_mode(None, cluster.namespace(key.namespace).annotations, defaults.gate),
+        gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
+    view = replace(view, admitter=admitter_of(view, cluster, defaults))
     return view if error else _read(view, kind, decoded, cluster, defaults)
 
 
@@ -159,7 +161,8 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         # it says nothing, and their places are kept.
         kept = granted(said) if (said := terms_of(view)) else {}
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
-    return replace(view, workload=workload, intent=intent, gang=gang)
+    view = replace(view, workload=workload, intent=intent, gang=gang)
+    return with_kueue(view, kind, decoded, cluster, defaults) if gang is not None else view
 
 
 def _from_here(workload: Workload, view: View) -> Workload:

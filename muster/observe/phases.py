@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter, gate_by
 from muster.model.modes import GateMode
 from muster.model.times import seconds_of
 from muster.observe.candidates import queue_held
-from muster.observe.pod_groups import desired, outgrown
+from muster.observe.pod_groups import desired, outgrown, scheduler_of
 
 if TYPE_CHECKING:
     from muster.observe.view import Mark, Member, View
     from muster.queueing.queue_tree import QueueTree
 
-__all__ = ["Phase", "Place", "gate_in", "given_back", "place_of"]
+__all__ = ["Phase", "Place", "gate_in", "given_back", "lost_in", "place_of"]
 
 
 class Phase(Enum):
@@ -49,16 +50,22 @@ class Place:
 def place_of(view: View, tree: QueueTree, mark: Mark) -> Place:
     """The phase of the gang; `mark` is this leader's own decision."""
     queue = view.intent.queue if view.intent else queue_held(view)
-    lost = bool(queue) and not tree.open_to(queue, view.namespace)
+    lost = bool(queue) and lost_in(view, tree, queue)
     # A queue that is not there is waited for, whatever else is said.
-    gate = GateMode.QUEUE if lost else gate_in(tree, queue, view.gate)
+    gate = GateMode.QUEUE if lost else gate_in(view, tree, queue)
     return Place(_aside(view) or _phase_of_active(view, mark, gate), gate, lost)
 
 
-def gate_in(tree: QueueTree, queue: str, otherwise: GateMode) -> GateMode:
-    """The gate mode of a gang in that queue: the queue's, or `otherwise` where it sets none."""
+def gate_in(view: View, tree: QueueTree, queue: str) -> GateMode:
+    """The gate mode of the gang in that queue."""
     known = tree.get(queue)
-    return (known.gate if known else None) or otherwise
+    return gate_by(view.admitter, known.gate if known else None, view.gate)
+
+
+def lost_in(view: View, tree: QueueTree, queue: str) -> bool:
+    """Whether the gang needs the queue, for its admitter or its scheduler, and it is not there for the gang."""
+    needed = view.admitter is Admitter.LEDGER or scheduler_of(view).enforces_limits
+    return needed and not tree.open_to(queue, view.namespace)
 
 
 def _phase_of_active(view: View, mark: Mark, gate: GateMode) -> Phase:

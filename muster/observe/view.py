@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter
 from muster.gangs.pod_patch import is_free
 from muster.model.modes import GateMode
 from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,
+    ADMITTER,
     MANAGED_BY,
     MUSTER,
     PASSED_IN,
@@ -27,6 +29,7 @@ from muster.workloads import PLAIN_POD
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.admitters import Yes
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
     from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
@@ -61,6 +64,8 @@ class Mark:
     """When it last gave its place back (RFC 3339)."""
     admitted_for: str = ""
     """With which minimums, and in which queue, it was admitted (`muster.observe.admitted_terms`)."""
+    admitter: str = ""
+    """Who has admitted it; "" for the ledger."""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -72,6 +77,7 @@ class Mark:
             PASSED_IN: self.passed_in,
             REQUEUED_AT: self.requeued_at,
             ADMITTED_FOR: self.admitted_for,
+            ADMITTER: self.admitter,
         }
         return {name: text for name, text in said.items() if text}
 
@@ -137,6 +143,10 @@ class View:
     """Whether the workload asks for nothing any more while pods are held: `intent` is what it asked for last."""
     namespace: Mapping[str, str] = field(default_factory=dict)
     """The labels of its namespace, by which queues are open to it."""
+    admitter: Admitter = Admitter.LEDGER
+    """Who admits it, or has admitted it."""
+    kueue: Yes | None = None
+    """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""
 
@@ -169,7 +179,7 @@ class View:
     def mark(self) -> Mark:
         """What the PodGroup says was decided."""
         said = self.pod_group.metadata.annotations if self.pod_group else {}
-        names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR)
+        names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
         return Mark(*(said.get(name, "") for name in names))
 
     @property
@@ -210,9 +220,10 @@ class View:
     def requeue_after(self) -> float | None:
         """The seconds after which the user wants a gang without nodes to queue again; None where the user sets none.
 
-        Also None where batch Jobs make the pods: a Job counts each deleted pod as failed.
+        Also None where batch Jobs make the pods: a Job counts each deleted pod as failed; and where Kueue admits, which
+        has a time limit of its own.
         """
-        if self.decoded is None or self.kind is None or self.kind.pods_of_jobs:
+        if self.decoded is None or self.kind is None or self.kind.pods_of_jobs or self.admitter is Admitter.KUEUE:
             return None
         meta = self.decoded.metadata
         if meta.controller is not None and (meta.controller.api_version, meta.controller.kind) == ("batch/v1", "Job"):

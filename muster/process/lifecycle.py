@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import muster
+from muster.admitters import Admitter, listed
 from muster.kube.config import ConfigError
 from muster.model.modes import GateMode
 from muster.process.logs import FORMATS, LEVELS
@@ -80,6 +81,13 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose queues count: Volcano's Queues, or muster's own GangQueues",
     )
     parser.add_argument(
+        "--admitters",
+        type=admitting,
+        default=(Admitter.LEDGER,),
+        metavar="LIST",
+        help="who may admit gangs: ledger, kueue, none; the first does where a namespace names none",
+    )
+    parser.add_argument(
         "--gate",
         type=GateMode,
         choices=list(GateMode),
@@ -98,6 +106,14 @@ def chosen(text: str) -> dict[str, GangScheduler]:
     if planned := [one.product for one in schedulers.values() if not one.runs]:
         raise argparse.ArgumentTypeError(f"{planned[0]} is for `muster plan` alone; muster does not run its gangs")
     return schedulers
+
+
+def admitting(text: str) -> tuple[Admitter, ...]:
+    """The admitters that an argument lists; raises ArgumentTypeError."""
+    try:
+        return listed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def spare_collector() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding, Reason
-from muster.model.names import KUEUE_QUEUE, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
+from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import exceeding
@@ -70,7 +70,7 @@ class Case:
 def surprises(case: Case) -> Iterator[Finding]:
     """Everything that may surprise, each once."""
     yield from case.workload.findings
-    for rule in (_classes, _time, _requests, _minimum, _room, _labels, _bound):
+    for rule in (_classes, _time, _requests, _minimum, _room, _bound):
         yield from rule(case)
 
 
@@ -228,17 +228,6 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
             )
             yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
             return
-
-
-def _labels(case: Case) -> Iterator[Finding]:
-    other = case.workload.metadata.labels.get(KUEUE_QUEUE)
-    if other:
-        path = case.workload.label_path(KUEUE_QUEUE)
-        rest = (
-            f'Kueue holds the workload in its queue "{other}", and muster in "{case.intent.queue}"; it starts when '
-            "both let it go, take one of them out"
-        )
-        yield _finding(Reason.MANAGED_BY_KUEUE, path, rest)
 
 
 def _bound(case: Case) -> Iterator[Finding]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter, chosen_admitter, gate_by
+from muster.admitters.kueue_quota import PodSetNeed, never_fits
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import (
     Defaults,
@@ -21,10 +23,12 @@ from muster.gangs.intent import (
 )
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.names import KUEUE_QUEUE, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
+from muster.resources.amounts import times
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
+from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import limits
 from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
@@ -33,6 +37,7 @@ from muster.workloads import Voice, kind_of_owner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from muster.admitters.kueue_quota import ClusterQueue
     from muster.model.objects import ObjectMeta
     from muster.model.strictness import Validation
     from muster.resources.amounts import Resources
@@ -79,6 +84,7 @@ class Context:
     what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
     the object that a workload is made from, decoded, or None when there is none.
     `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
+    `cluster_queue` is Kueue's, where Kueue admits and the workload is new.
     """
 
     queue: Callable[[str], Place | None] | None = None
@@ -88,6 +94,12 @@ class Context:
     pod_defaults: PodDefaults = NOTHING_ADDED
     origin: Callable[[Reference], object | None] = lambda _: None
     held: Callable[[str], Resources] | None = None
+    cluster_queue: ClusterQueue | None = None
+
+    @property
+    def admitter(self) -> Admitter:
+        """Who admits the gang."""
+        return chosen_admitter(self.around.namespace.annotations, self.defaults.admitters)
 
     def gate(self, intent: Intent) -> GateMode:
         """What holds gangs of that intent back."""
@@ -95,7 +107,8 @@ class Context:
         if self.queue and place is None:
             # It is waited for, whatever else is said.
             return GateMode.QUEUE
-        return gate_mode(place.view.gate if place else None, self.around.namespace.annotations, self.defaults.gate)
+        otherwise = gate_mode(self.around.namespace.annotations, self.defaults.gate)
+        return gate_by(self.admitter, place.view.gate if place else None, otherwise)
 
 
 def is_judged(metadata: ObjectMeta) -> bool:
@@ -137,7 +150,9 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         return Verdict() if over else _verdict(findings, validation)
     if over:
         return Verdict(workload, intent, gang)
-    place = context.queue(intent.queue) if context.queue else None
+    # Nothing of what a queue has matters where the ledger does not admit.
+    by_queue = context.queue if context.admitter is Admitter.LEDGER else None
+    place = by_queue(intent.queue) if by_queue else None
     findings = [
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
@@ -154,6 +169,7 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
         *_quota_findings(gang, context),
         *_priority_findings(workload, intent, context),
         *_scheduler_findings(workload, gang, intent),
+        *_kueue_findings(workload, gang, context),
     )
 
 
@@ -229,12 +245,13 @@ def name_taken(gang: Gang, holder: str) -> Finding:
 
 
 def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
-    if context.queue is None:
+    others = context.admitter is not Admitter.LEDGER
+    if context.queue is None or (others and not intent.gang_scheduler.enforces_limits):
         return ()
     path = intent.said.get("queue", workload.label_path(QUEUE_LABEL))
     place = context.queue(intent.queue)
     closed = no_way_in(path, intent.queue, place)
-    if closed is not None or place is None or gang is None:
+    if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
     for level in place.levels:
         over = exceeding(gang.min_resources, level.limit)
@@ -268,6 +285,24 @@ def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -
     """What the gang's scheduler cannot do."""
     for field_, rest in intent.gang_scheduler.cannot(gang, intent, workload) if gang is not None else ():
         yield Finding(Reason.SCHEDULER_CANNOT, field_, f"{field_}: {rest}")
+
+
+def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
+    """What keeps Kueue from ever admitting the workload, where that is Kueue's to do."""
+    if context.admitter is not Admitter.KUEUE:
+        return
+    path = workload.label_path(KUEUE_QUEUE)
+    voices = (workload.metadata, *context.around.owners)
+    if not any(KUEUE_QUEUE in one.labels for one in voices):
+        rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
+        yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
+    if context.cluster_queue is None or gang is None:
+        return
+    sets = [PodSetNeed(role.name, times(role.requests, role.replicas)) for role in gang.roles]
+    sets += [PodSetNeed(one.name, times(pod_requests(one.template.spec), one.replicas)) for one in workload.beside]
+    if never := never_fits(sets, context.cluster_queue):
+        rest = f"{never}, so that Kueue never admits it; lower the replicas or use a larger ClusterQueue"
+        yield Finding(Reason.EXCEEDS_KUEUE_QUOTA, path, f"{path}: {rest}")
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:

@@ -173,6 +173,8 @@ class Workload:
     """The roles of what is left to do, where a part is done for good; empty where nothing is done yet."""
     needs: int = 0
     """With how many pods the workload itself says that it can work; 0 where it does not say."""
+    beside: tuple[RoleSpec, ...] = ()
+    """Pods that its operator makes for it outside the gang, such as the submitter of a RayJob."""
     upgrade_doubles: str = ""
     """The field by which a second gang like this one runs beside it during an upgrade; "" where none does."""
 

@@ -10,8 +10,16 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.objects import Container, InvalidObjectError, LocalObject, ObjectMeta, ResourceRequirements
-from muster.workloads.model import SchedulingPolicy, TimeLimit, Workload, time_limits_of
+from muster.model.objects import (
+    Container,
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    PodSpec,
+    PodTemplate,
+    ResourceRequirements,
+)
+from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
 
 __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "RayService"]
@@ -33,6 +41,7 @@ class _JobSpec(LocalObject, frozen=True):
     ray_cluster_spec: ClusterSpec | None = None
     cluster_selector: dict[str, str] = {}
     submission_mode: str = "K8sJobMode"
+    submitter_pod_template: PodTemplate | None = None
     suspend: bool = False
     active_deadline_seconds: int | None = None
     pre_running_deadline_seconds: int | None = None
@@ -113,7 +122,15 @@ def _read_job(job: RayJob) -> Workload:
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
-    return replace(workload, time_limits=job.spec.time_limits("spec"))
+    return replace(workload, time_limits=job.spec.time_limits("spec"), beside=_submitters(job.spec))
+
+
+def _submitters(job: _JobSpec) -> tuple[RoleSpec, ...]:
+    """The pod that submits the job, where it is one of its own."""
+    if job.submission_mode != "K8sJobMode":
+        return ()
+    template = job.submitter_pod_template or PodTemplate(spec=PodSpec(containers=(_SUBMITTER,)))
+    return (RoleSpec("submitter", 1, 0, template, "spec.submitterPodTemplate.spec"),)
 
 
 def _read_service(service: RayService) -> Workload:

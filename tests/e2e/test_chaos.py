@@ -167,11 +167,13 @@ def breakable(bare: Testbed) -> Iterator[Testbed]:
 
 
 @pytest.fixture
-def world(breakable: Testbed) -> Iterator[_World]:
+def world(breakable: Testbed, request: pytest.FixtureRequest) -> Iterator[_World]:
     """Muster with two controllers on a testbed that may break, and two small queues."""
     testbed = breakable
     muster = install(testbed, values={**VALUES, **QUICK_LEASE}, webhooks=0, controllers=0)
-    with relay_to(testbed.server) as way, open_scene(testbed, "chaos", patience=120) as scene:
+    # The namespace of the one before may still be going.
+    name = f"chaos-{request.node.callspec.params['steps']}"
+    with relay_to(testbed.server) as way, open_scene(testbed, name, patience=120) as scene:
         for program in muster.programs.values():
             kubeconfig = program.kubeconfig.read_text()
             assert testbed.server in kubeconfig

@@ -173,4 +173,5 @@ def test_where_the_apiserver_knows_no_groups_the_gang_stays_held_and_says_so(ver
             scene.apply(pytorch_job("job").policy(queue=queue).workers(1))
             scene.wait("the reason", lambda: scene.events("job", "Invalid"))
             assert words in scene.events("job", "Invalid")[0]
+            scene.wait("both pods", lambda: len(scene.pods("job")) == 2)
             assert [gates(pod) for pod in scene.pods("job")] == [[GATE], [GATE]]

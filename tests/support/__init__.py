@@ -107,6 +107,7 @@ manifests: Objects that tests apply, decode or generate.
 - families: One small workload of every kind that `muster plan` knows: a leading role of one pod and another of two.
 - generators: Generators for "for all" promises: pods as the webhook meets them, workloads of every kind with any
   numbers.
+- kueue: Objects of Kueue's as Kueue writes them: Workloads by their conditions, and ClusterQueues.
 - members: Every kind of docs/gangs.md as its operator leaves it: who owns a member, and what the member carries.
 - observed: Objects as a watch shows them, for unit tests: the smallest valid one of each kind, with UID and status.
 - owner_chains: Chains of owners, as operators make them: each object is controlled by the one before.

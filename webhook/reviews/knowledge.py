@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from muster.admitters import chosen_admitter, gate_by
+from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
 from muster.gangs.pod_patch import membership
@@ -29,6 +31,7 @@ from muster.model.objects import (
     Queue,
     decode,
 )
+from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
@@ -234,7 +237,9 @@ class Knowledge:
         if not self._tree.open_to(intent.queue, labels_of(around.namespace)):
             return GateMode.QUEUE
         queue = self._tree.get(intent.queue)
-        mode = gate_mode(queue.gate if queue else None, around.namespace.annotations, self._defaults.gate)
+        said = around.namespace.annotations
+        admitter = chosen_admitter(said, self._defaults.admitters)
+        mode = gate_by(admitter, queue.gate if queue else None, gate_mode(said, self._defaults.gate))
         if mode is GateMode.OFF and await self._elsewhere(gang, intent):
             return GateMode.QUEUE
         return mode
@@ -335,6 +340,12 @@ class Knowledge:
             held=(lambda queue: held.get(queue, {})) if new else None,
             pod_defaults=self._added.of(around.namespace.name),
         )
+
+    async def cluster_queue(self, namespace: str, local_queue: str) -> ClusterQueue | None:
+        """The ClusterQueue to which a LocalQueue of Kueue's leads, read now; raises ApiError."""
+        local = await self._read(LOCAL_QUEUES, local_queue, LocalQueue, namespace) if local_queue else None
+        name = local.spec.cluster_queue if local is not None else ""
+        return await self._read(CLUSTER_QUEUES, name, ClusterQueue) if name else None
 
     def _held(self, queue: str) -> Resources:
         """What the pods of a queue hold by Volcano's count; nothing where it has not counted."""

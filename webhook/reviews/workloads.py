@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.admitters import Admitter
 from muster.gangs.intent import find_intent, is_managed
 from muster.model.findings import Finding, Reason, Severity
+from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.resources.quantity import ZERO
 from muster.validation.workload import Verdict, is_judged, judge, name_taken
@@ -139,6 +141,10 @@ async def _verdict(
     origin = await knowledge.origin(kind, decoded)
     intent = await in_review_thread(_intent, kind, decoded, origin, around, defaults)
     context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
+    if new and intent is not None and context.admitter is Admitter.KUEUE:
+        said = (one.labels.get(KUEUE_QUEUE, "") for one in (decoded.metadata, *around.owners))
+        queue = await knowledge.cluster_queue(around.namespace.name, next(filter(None, said), ""))
+        context = replace(context, cluster_queue=queue)
     return await in_review_thread(judge, kind, decoded, context)
 
 

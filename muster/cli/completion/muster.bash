@@ -7,13 +7,13 @@
 
 _shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor migrate-queues completion version)
 
-_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
+_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
-_shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector --bound)
-_shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector --bound)
-_shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector --bound)
-_shtab_muster_audit_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --validation --validation-reason --excluded-namespace --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --gate --namespace-selector)
+_shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --gate --namespace-selector --bound)
+_shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --gate --namespace-selector --bound)
+_shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --gate --namespace-selector --bound)
+_shtab_muster_audit_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --validation --validation-reason --excluded-namespace --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --gate --namespace-selector)
 _shtab_muster_doctor_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --held-for --kubeconfig --context --connect-timeout)
 _shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_completion_option_strings=(-h --help)

@@ -51,7 +51,7 @@ function _shtab_muster_using
 end
 
 set -g _shtab_muster_commands plan release withdraw explain queues watch audit doctor migrate-queues completion version
-set -g _shtab_muster_opts_with_value --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --kubeconfig --name --namespace --namespace-selector --output --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --kubeconfig --name --namespace --namespace-selector --output --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -67,6 +67,7 @@ complete -c muster -n '_shtab_muster_using plan' -l patches -d 'also show the pa
 complete -c muster -n '_shtab_muster_using plan' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using plan' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
 complete -c muster -n '_shtab_muster_using plan' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using plan' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using plan' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using plan' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using plan' -l dra -xka "deny warn" -d 'what to do with ResourceClaims; must match the chart value `dra`'
@@ -106,6 +107,7 @@ complete -c muster -n '_shtab_muster_using explain' -l connect-timeout -x -d 'ho
 complete -c muster -n '_shtab_muster_using explain' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using explain' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
 complete -c muster -n '_shtab_muster_using explain' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using explain' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using explain' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using explain' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using explain' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
@@ -120,6 +122,7 @@ complete -c muster -n '_shtab_muster_using queues' -l connect-timeout -x -d 'how
 complete -c muster -n '_shtab_muster_using queues' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using queues' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
 complete -c muster -n '_shtab_muster_using queues' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using queues' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using queues' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using queues' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using queues' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
@@ -133,6 +136,7 @@ complete -c muster -n '_shtab_muster_using watch' -l connect-timeout -x -d 'how 
 complete -c muster -n '_shtab_muster_using watch' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using watch' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
 complete -c muster -n '_shtab_muster_using watch' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using watch' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using watch' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using watch' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using watch' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
@@ -150,6 +154,7 @@ complete -c muster -n '_shtab_muster_using audit' -l connect-timeout -x -d 'how 
 complete -c muster -n '_shtab_muster_using audit' -l default-queue -x -d 'must match the chart value `defaultQueue`'
 complete -c muster -n '_shtab_muster_using audit' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
 complete -c muster -n '_shtab_muster_using audit' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using audit' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using audit' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using audit' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a doctor -d 'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'

@@ -10,6 +10,7 @@ from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,
+    ADMITTER,
     BOUND,
     GANG,
     GANG_SPEC,
@@ -61,7 +62,18 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
     ),
     "marks": (
         "Annotations of a PodGroup that say what muster has decided.",
-        [ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG_SPEC, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT],
+        [
+            ADMITTED,
+            ADMITTED_AT,
+            ADMITTED_FOR,
+            ADMITTER,
+            GANG_SPEC,
+            STATE,
+            MESSAGE,
+            PASSED_SINCE,
+            PASSED_IN,
+            REQUEUED_AT,
+        ],
     ),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -17,6 +17,7 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
+from muster.admitters import Admitter
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
@@ -30,6 +31,7 @@ from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from muster.admitters import KueueWorkload
     from muster.kube.events import Regarding
     from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
@@ -225,9 +227,12 @@ class Harness:
         classes: Iterable[JSON] = (),
         namespaces: Iterable[JSON] = (),
         quotas: Iterable[JSON] = (),
+        kueue: Iterable[JSON] = (),
     ) -> None:
         # By the apiserver's word, whatever the watch shows: owners of PodGroups by UID, and PodGroups of plain pods.
         self.alive: set[str] = set()
+        # The UIDs of Workloads that Kueue has taken back, and of which no watch has told yet.
+        self.revoked: set[str] = set()
         # The names of the Jobs that lack pods, by the label selector that finds them.
         self.short_jobs: dict[str, list[str]] = {}
         # Who controls a Job, by its name.
@@ -244,6 +249,7 @@ class Harness:
             classes=classes,
             namespaces=namespaces,
             quotas=quotas,
+            kueue=kueue,
         )
         self.now = 1000.0
         self.budget = 60.0
@@ -267,10 +273,11 @@ class Harness:
             writer,
             self.cluster,
             self.queue,
-            DEFAULTS,
+            replace(DEFAULTS, admitters=tuple(Admitter)),
             self.announcer,
             alive=self._alive,
             jobs=self._jobs,
+            admitted=self._admitted,
             metrics=Metrics(self.registry),
             clock=lambda: self.now,
             wall=lambda: self.now,
@@ -279,6 +286,9 @@ class Harness:
         return self.reconciler.prime(
             [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
         )
+
+    async def _admitted(self, workload: KueueWorkload) -> bool:
+        return workload.metadata.uid not in self.revoked
 
     async def _alive(self, group: ObjectMeta) -> bool:
         return (group.controller.uid if group.controller else group.name) in self.alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muster.admitters import KueueWorkload
 from muster.model.names import GANG
 from muster.model.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
 from muster.observe.cluster import Cluster
@@ -35,6 +36,7 @@ def filled(
     ranges: Iterable[JSON] = (),
     runtimes: Iterable[JSON] = (),
     quotas: Iterable[JSON] = (),
+    kueue: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects."""
     cluster = Cluster()
@@ -44,6 +46,7 @@ def filled(
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
     fill_added(cluster.added, ranges, runtimes, quotas)
+    cluster.kueue.workloads.replace_all([made(KueueWorkload, item) for item in kueue])
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:

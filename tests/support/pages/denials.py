@@ -9,6 +9,8 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from muster.admitters import Admitter
+from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.intent import Defaults
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
@@ -20,6 +22,7 @@ from muster.validation.queue import faults, left_outside
 from muster.validation.workload import Context, judge, name_taken
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
+from tests.support.manifests.kueue import flavored_queue
 from tests.support.manifests.observed import (
     JSON,
     QUEUE_LABELS,
@@ -61,6 +64,7 @@ there are more, each is cut at 256.
 """
 
 _WIDTH = 120
+_KUEUES = Defaults(admitters=(Admitter.KUEUE,))
 _SMALL = QueueView("q", "Open", amounts(cpu="4", memory="6Gi"))
 _BELOW = QueueView("below", "Open", {}, parent="q")
 _NONE = {"replicas": 0, "template": template()}
@@ -177,7 +181,12 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.OVERHEAD_MISMATCH: lambda: _found(
         _template(runtimeClassName="kata", overhead={"cpu": "1"}), pod_defaults=PodDefaults((), _KATA)
     ),
-    Reason.MANAGED_BY_KUEUE: lambda: _found(_ray(labels={**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"})),
+    Reason.IN_NO_KUEUE_QUEUE: lambda: _found(ray_cluster(), defaults=_KUEUES),
+    Reason.EXCEEDS_KUEUE_QUOTA: lambda: _found(
+        _ray(labels={**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"}),
+        defaults=_KUEUES,
+        cluster_queue=made(ClusterQueue, flavored_queue({"cpu": "2", "memory": "64Gi"})),
+    ),
     Reason.TIME_LIMIT_WHILE_WAITING: lambda: _found(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600)),
     Reason.QUEUE_NEARLY_FULL: lambda: _found(ray_cluster(), held=lambda _: amounts(cpu="3500m", memory="1Gi")),
     Reason.NO_ROOM_TO_UPGRADE: lambda: _found(_service()),

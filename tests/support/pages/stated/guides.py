@@ -229,4 +229,12 @@ _VALUES = (
     ),
 )
 
-ROWS = (*_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
+_KUEUE = (
+    Row(
+        "docs/kueue.md",
+        "(`waitForPodsReady.timeout`, «30 minutes» as shipped)",
+        ("muster.gangs.intent:Defaults.kueues_timeout",),
+    ),
+)
+
+ROWS = (*_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)

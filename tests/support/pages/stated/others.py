@@ -15,6 +15,8 @@ _BUILD = "how long a build takes on such a machine"
 _IMAGE_SIZE = "held by tests/image/test_contents.py"
 
 ELSEWHERE = (
+    Elsewhere("docs/kueue.md", "has all its pods for some «100 ms», and", _OPERATORS),
+    Elsewhere("docs/kueue.md", "outlive their quota by «two seconds»", _OPERATORS),
     Elsewhere("README.md", "takes about «a quarter of an hour» on two cores", _BUILD),
     Elsewhere("README.md", "`make demo` takes under «a minute»", "tests/node, which run the demo"),
     Elsewhere("README.md", "A tour of «60 seconds»", "a heading"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from muster.admitters import Admitter
 from muster.cli.explain import explain
 from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
@@ -127,6 +128,7 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
         namespace_selector=None,
         schedulers=None,
         queue_source="volcano",
+        admitters=(Admitter.LEDGER,),
     )
     picture = Picture.begun(options)
     picture.cluster = filled(queues=[queue(cpu="4")])

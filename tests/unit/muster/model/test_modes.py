@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muster.admitters import Admitter, gate_by
 from muster.model.modes import GateMode, gate_mode, read_gate_mode
 from muster.model.names import GATE_MODE
 from muster.model.objects import Queue
@@ -25,7 +26,8 @@ QUEUE, ASSEMBLE, OFF = GateMode.QUEUE, GateMode.ASSEMBLE, GateMode.OFF
 def test_the_queue_goes_before_the_namespace_and_that_before_the_installation(
     of_queue: GateMode | None, of_namespace: str, default: GateMode, expected: GateMode
 ) -> None:
-    assert gate_mode(of_queue, {GATE_MODE: of_namespace}, default) is expected
+    mode = gate_mode({GATE_MODE: of_namespace}, default)
+    assert gate_by(Admitter.LEDGER, of_queue, mode) is expected
 
 
 @pytest.mark.parametrize("mode", list(GateMode))

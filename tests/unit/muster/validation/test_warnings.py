@@ -219,10 +219,11 @@ def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:
 
 
 @each("Job", "JAXJob")
-def test_a_workload_of_two_masters_is_told_so(family: Family) -> None:
+def test_kueues_label_alone_is_nothing_to_warn_of(family: Family) -> None:
+    """A LocalQueue `default` labels everything."""
     manifest = family.manifest()
     manifest["metadata"]["labels"] = {**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "research"}
-    assert told(manifest, known(replace(SIX, limit={}))) == [Reason.MANAGED_BY_KUEUE]
+    assert told(manifest, known(replace(SIX, limit={}))) == []
 
 
 LIMITED = {"activeDeadlineSeconds": 600}

@@ -1,0 +1,79 @@
+"""Asks Kueue at the moment in which gates are to open: a watch may be behind, and unadmitted pods do exist.
+
+A job that somebody resumes by hand has all of its pods for some 100 ms, and an evicted RayCluster's outlive their quota
+by seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.admitters import KueueWorkload
+from muster.kube.errors import ApiError
+from muster.model.objects import decode
+from muster.model.times import seconds_of
+from muster.observe.kueue import KUEUE_WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from controller.reports import Reporter
+    from muster.kube.client import Client
+    from muster.model.gang_states import GangState
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
+
+__all__ = ["Kueue", "still_admitted"]
+
+_SECONDS = 5.0
+# Seconds in which Kueue may not have looked at a new workload yet.
+_SILENCE = 5.0
+
+
+class Kueue:
+    """What a leader asks of Kueue, and says of it; `look_again` is called with a gang and the seconds until it is due.
+
+    `admitted` is asked whether a Workload is admitted now. `clock` never goes back, `wall` is the time of day.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        look_again: Callable[[GangKey, float], None],
+        *,
+        admitted: Callable[[KueueWorkload], Awaitable[bool]],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._reporter = reporter
+        self._look_again = look_again
+        self._admitted = admitted
+        self._clock = clock
+        self._wall = wall
+
+    async def still_admits(self, view: View) -> bool:
+        """Whether Kueue's yes, where one is needed, holds now; the watch tells of the next one. Raises ApiError."""
+        workload = view.kueue.workload if view.kueue is not None else None
+        return workload is None or await self._admitted(workload)
+
+    def tell(self, view: View, state: GangState, message: str) -> None:
+        """Say why a gang without pods waits, but not before Kueue has looked at it, or has had the time."""
+        created = seconds_of(view.decoded.metadata.creation_timestamp) if view.decoded else None
+        left = (created or 0.0) + _SILENCE - self._wall()
+        if left > 0 and view.kueue is not None and not view.kueue.settled:
+            self._look_again(view.key, left)
+            return
+        self._reporter.tell(view, state, message, self._clock())
+
+
+async def still_admitted(client: Client, workload: KueueWorkload) -> bool:
+    """Whether the Workload is admitted by what the apiserver says now; raises ApiError where it does not say."""
+    meta = workload.metadata
+    try:
+        body = await client.get(KUEUE_WORKLOADS, meta.name, meta.namespace, deadline=_SECONDS)
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    now = decode(body, KueueWorkload)
+    return now.metadata.uid == meta.uid and now.admitted

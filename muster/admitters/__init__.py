@@ -1,0 +1,18 @@
+"""Who admits: the ledger, Kueue, or nobody. Rules alone: they read what they are given."""
+
+from __future__ import annotations
+
+from muster.admitters.kueue import KueueWorkload, Yes, answer_of, newest, reverted
+from muster.admitters.model import Admitter, chosen_admitter, gate_by, listed
+
+__all__ = [
+    "Admitter",
+    "KueueWorkload",
+    "Yes",
+    "answer_of",
+    "chosen_admitter",
+    "gate_by",
+    "listed",
+    "newest",
+    "reverted",
+]

@@ -1,0 +1,193 @@
+"""What Kueue says of a workload, by the Workloads that it makes (kueue.x-k8s.io/v1beta2, seen with Kueue 0.19.2).
+
+A Workload belongs to the topmost object that Kueue manages: the RayJob of a RayJob's cluster. It is found by the UID of
+that, never by its name, which Kueue uses again, nor by an annotation of the pods, which names the first of an elastic
+workload's for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.model.objects import LocalObject, ObjectMeta, PodTemplate
+from muster.model.times import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["JOB_UID", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
+
+JOB_UID = "kueue.x-k8s.io/job-uid"  # label on Workloads: the UID of what they are made of
+# Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.
+_REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+
+
+class _Condition(LocalObject, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class PodSet(LocalObject, frozen=True):
+    """Equal pods, as Kueue counts them."""
+
+    name: str = ""
+    count: int = 0
+    template: PodTemplate = PodTemplate()
+
+
+class _Spec(LocalObject, frozen=True):
+    queue_name: str = ""
+    active: bool = True
+    pod_sets: tuple[PodSet, ...] = ()
+
+
+class _Requeue(LocalObject, frozen=True):
+    count: int = 0
+    requeue_at: str = ""
+
+
+class _Status(LocalObject, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+    requeue_state: _Requeue | None = None
+
+
+class KueueWorkload(LocalObject, frozen=True):
+    """A Workload of Kueue's."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = msgspec.field(default=_Spec())
+    status: _Status = _Status()
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The UIDs of what it is made of."""
+        controller = self.metadata.controller
+        found = (controller.uid if controller else "", self.metadata.labels.get(JOB_UID, ""))
+        return tuple(dict.fromkeys(uid for uid in found if uid))
+
+    def condition(self, type_: str) -> _Condition | None:
+        """The condition of that type, where it has one."""
+        return next((one for one in self.status.conditions if one.type == type_), None)
+
+    def holds(self, type_: str) -> bool:
+        """Whether the condition of that type is True."""
+        found = self.condition(type_)
+        return found is not None and found.status == "True"
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the quota is its own now: in the moment of an eviction Admitted is still True."""
+        return self.holds("Admitted") and not self.holds("Evicted") and not self.metadata.deletion_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Yes:
+    """Kueue's answer: whether the gang is admitted, and in a sentence why not.
+
+    `workload` is the Workload that says so, None where there is none. While pods are awaited, `awaited_until` is when
+    Kueue takes its quota back (seconds of the wall clock): the time runs from its admission on, gates open or not. It
+    is `settled` when Kueue has looked at the workload, and `never` tells that no quota can ever hold it.
+    """
+
+    admitted: bool
+    message: str = ""
+    workload: KueueWorkload | None = None
+    awaited_until: float | None = None
+    settled: bool = True
+    never: bool = False
+
+
+def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
+    """The Workload that counts among those of one object: the newest one that has not finished.
+
+    While the next Workload of an elastic workload waits, the one before it counts: what runs of it may be replaced, and
+    what comes beyond it Kueue holds by a gate of its own.
+    """
+    unfinished = sorted(
+        (one for one in found if not one.holds("Finished")),
+        key=lambda one: (one.metadata.creation_timestamp, one.metadata.name),
+        reverse=True,
+    )
+    for one in unfinished:
+        if one.admitted or not one.metadata.annotations.get(_REPLACES):
+            return one
+    return unfinished[0] if unfinished else None
+
+
+def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float = 0.0) -> Yes:
+    """What Kueue says by this Workload, the newest; `labelled` tells whether the user's object names a LocalQueue.
+
+    `timeout` is its waitForPodsReady.timeout in seconds, 0 where nobody knows it.
+    """
+    if workload is None:
+        if not labelled:
+            return Yes(admitted=False, message=_IN_NO_QUEUE)
+        return Yes(admitted=False, message=_NO_WORKLOAD, settled=False)
+    if workload.admitted:
+        ready = workload.condition("PodsReady")
+        admitted = workload.condition("Admitted")
+        # Without the condition Kueue awaits nothing: it is configured not to.
+        awaits = ready is not None and ready.status != "True" and admitted is not None
+        since = seconds_of(admitted.last_transition_time) if awaits and admitted and timeout else None
+        return Yes(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
+    looked_at = any(one.message for one in workload.status.conditions)
+    return Yes(admitted=False, message=_why_not(workload), workload=workload, settled=looked_at)
+
+
+def reverted(workload: str) -> str:
+    """What Kueue does with an admitted workload that somebody suspends, and what to do instead."""
+    return f'Kueue has admitted it and resumes it: to stop it set spec.active: false in Kueue\'s Workload "{workload}"'
+
+
+_IN_NO_QUEUE = (
+    "Kueue admits the gangs of this namespace, and the workload is in none of its queues: "
+    "label it kueue.x-k8s.io/queue-name"
+)
+_NO_WORKLOAD = "Kueue has made no Workload of it yet; if this lasts, check that Kueue runs and manages its kind"
+
+
+def _why_not(workload: KueueWorkload) -> str:
+    name = workload.metadata.name
+    if workload.metadata.deletion_timestamp:
+        return f'Kueue\'s Workload "{name}" is being deleted'
+    if not workload.spec.active:
+        return f'Kueue keeps it from starting, for spec.active of its Workload "{name}" is false'
+    evicted = workload.condition("Evicted")
+    if evicted is not None and evicted.status == "True":
+        what = _EVICTIONS.get(evicted.reason, f"Kueue has evicted it ({evicted.reason})")
+        return f"{what}: {evicted.message}{_again(workload)}"
+    reserved, admitted = workload.condition("QuotaReserved"), workload.condition("Admitted")
+    if reserved is not None and reserved.status == "True":
+        said = f": {admitted.message}" if admitted and admitted.message else ""
+        return f"Kueue has reserved quota for it, and its admission checks are not done{said}"
+    said = next((one.message for one in (reserved, admitted) if one is not None and one.message), "")
+    if said:
+        return f"Kueue has not admitted it: {said}{_again(workload)}"
+    return (
+        f'Kueue has not said yet why Workload "{name}" waits: it looks at one of several equal ones, and at none while '
+        "its LocalQueue leads nowhere"
+    )
+
+
+_EVICTIONS = {
+    "PodsReadyTimeout": "Kueue has taken its quota back, for its pods were not ready in time",
+    "Preempted": "Kueue has preempted it",
+    "ClusterQueueStopped": "Kueue has stopped its ClusterQueue",
+    "LocalQueueStopped": "Kueue has stopped its LocalQueue",
+    "Deactivated": "Kueue's Workload was deactivated",
+    "AdmissionCheck": "an admission check of Kueue's has failed",
+}
+
+
+def _again(workload: KueueWorkload) -> str:
+    requeue = workload.status.requeue_state
+    if requeue is None or not requeue.requeue_at:
+        return ""
+    times = f", for the {requeue.count}. time" if requeue.count > 1 else ""
+    return f"; it queues again at {requeue.requeue_at}{times}"

@@ -1,0 +1,149 @@
+"""What no ClusterQueue of Kueue's can ever hold, by its flavors' quotas (kueue.x-k8s.io/v1beta2).
+
+Kueue tells a gang that waits for a moment and one that waits for ever in words alone; so it is worked out here. One pod
+set takes one flavor of each resource group. Where a ClusterQueue is in a cohort nobody can say what it may borrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.resources.amounts import Resources, describe, minus, parse_resources, times, total, within
+from muster.resources.pod_requests import pod_requests
+from muster.resources.quantity import ZERO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from muster.admitters.kueue import KueueWorkload
+
+__all__ = ["ClusterQueue", "LocalQueue", "PodSetNeed", "needs_of", "never_fits"]
+
+# How many choices of flavors are tried; where that is too few, the gang may fit.
+_TRIES = 20_000
+
+
+class _QuotaOf(LocalObject, frozen=True):
+    name: str = ""
+    nominal_quota: str | int | float = "0"
+
+
+class _Flavor(LocalObject, frozen=True):
+    name: str = ""
+    resources: tuple[_QuotaOf, ...] = ()
+
+
+class _Group(LocalObject, frozen=True):
+    covered_resources: tuple[str, ...] = ()
+    flavors: tuple[_Flavor, ...] = ()
+
+
+class _ClusterQueueSpec(LocalObject, frozen=True):
+    cohort_name: str = ""
+    resource_groups: tuple[_Group, ...] = ()
+
+
+class ClusterQueue(LocalObject, frozen=True):
+    """A ClusterQueue of Kueue's."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _ClusterQueueSpec = _ClusterQueueSpec()
+
+
+class _LocalQueueSpec(LocalObject, frozen=True):
+    cluster_queue: str = ""
+
+
+class LocalQueue(LocalObject, frozen=True):
+    """A LocalQueue of Kueue's, which leads to a ClusterQueue."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _LocalQueueSpec = _LocalQueueSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetNeed:
+    """Equal pods, and what all of them ask for together."""
+
+    name: str
+    need: Resources
+
+
+def needs_of(workload: KueueWorkload) -> list[PodSetNeed]:
+    """What the pods of a Workload ask for, as Kueue has written it there; raises InvalidObjectError."""
+    return [PodSetNeed(one.name, times(pod_requests(one.template.spec), one.count)) for one in workload.spec.pod_sets]
+
+
+def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:
+    """Why the queue can never hold these pods, in words with numbers; "" where it can, or where nobody can say."""
+    if queue.spec.cohort_name:
+        return ""
+    name = queue.metadata.name
+    needs = total(one.need for one in sets)
+    covered = {resource for group in queue.spec.resource_groups for resource in group.covered_resources}
+    if uncovered := sorted(resource for resource, amount in needs.items() if amount > ZERO and resource not in covered):
+        return (
+            f'ClusterQueue "{name}" has no quota of {", ".join(uncovered)}, of which it needs {_only(needs, uncovered)}'
+        )
+    for group in queue.spec.resource_groups:
+        of_group = [_part(one, group.covered_resources) for one in sets]
+        try:
+            flavors = [_quota(flavor, group.covered_resources) for flavor in group.flavors]
+        except InvalidObjectError:
+            return ""
+        asked = total(one.need for one in of_group)
+        most = total(flavors)
+        if not within(asked, most):
+            short = [resource for resource in asked if asked[resource] > most.get(resource, ZERO)]
+            return f'it needs {_only(asked, short)}, and all flavors of ClusterQueue "{name}" have {_only(most, short)}'
+        for one in of_group:
+            if not any(within(one.need, flavor) for flavor in flavors):
+                return (
+                    f'its pod set "{one.name}" needs {describe(one.need)} of one flavor, and none of ClusterQueue '
+                    f'"{name}" has as much'
+                )
+        if not _placed(of_group, flavors):
+            words = describe(asked)
+            return f'no choice of flavors of ClusterQueue "{name}" holds its pod sets together, which need {words}'
+    return ""
+
+
+def _placed(sets: Sequence[PodSetNeed], flavors: list[Resources]) -> bool:
+    """Whether each set finds a flavor beside the others; True too where that takes too long to find out."""
+    tries = [_TRIES]
+    ordered = sorted((one.need for one in sets if any(one.need.values())), key=_size, reverse=True)
+
+    def place(at: int) -> bool:
+        if at == len(ordered):
+            return True
+        for number, left in enumerate(flavors):
+            tries[0] -= 1
+            if tries[0] < 0:
+                return True
+            if within(ordered[at], left):
+                flavors[number] = minus(left, ordered[at])
+                if place(at + 1):
+                    return True
+                flavors[number] = left
+        return False
+
+    return place(0)
+
+
+def _size(need: Resources) -> int:
+    return sum(amount.nano for amount in need.values())
+
+
+def _part(one: PodSetNeed, resources: Iterable[str]) -> PodSetNeed:
+    return PodSetNeed(one.name, {name: one.need[name] for name in resources if one.need.get(name, ZERO) > ZERO})
+
+
+def _quota(flavor: _Flavor, covered: Iterable[str]) -> Resources:
+    said = {one.name: one.nominal_quota for one in flavor.resources}
+    return parse_resources({name: said.get(name, "0") for name in covered}, path=flavor.name)
+
+
+def _only(amounts: Resources, names: Iterable[str]) -> str:
+    return describe({name: amounts[name] for name in names if name in amounts})

@@ -1,0 +1,134 @@
+"""Who admits a gang, and what Kueue says of it, by the stores."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from muster.admitters import Admitter, KueueWorkload, Yes, answer_of, chosen_admitter, newest, reverted
+from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
+from muster.kube.resource import Resource
+from muster.kube.store import Store
+from muster.model.names import KUEUE_QUEUE
+from muster.model.objects import InvalidObjectError
+from muster.queueing.ledger import GangKey
+from muster.workloads import GANG_KINDS, PLAIN_POD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from muster.gangs.intent import Defaults
+    from muster.kube.store import Change
+    from muster.observe.cluster import Cluster
+    from muster.observe.view import View
+    from muster.workloads import Decoded, Kind
+
+__all__ = [
+    "CLUSTER_QUEUES",
+    "KUEUE_WORKLOADS",
+    "LOCAL_QUEUES",
+    "KueueObjects",
+    "admitter_of",
+    "kueue_told",
+    "with_kueue",
+]
+
+KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
+
+
+class KueueObjects:
+    """What Kueue makes of workloads, and the quotas by which it admits them."""
+
+    def __init__(self) -> None:
+        self.workloads: Store[KueueWorkload] = Store()
+        self.workloads.index("owner", lambda workload: workload.owners)
+        self.local_queues: Store[LocalQueue] = Store()
+        self.cluster_queues: Store[ClusterQueue] = Store()
+
+    def watched(self) -> Iterable[tuple[Resource, type[Any], Store[Any]]]:
+        """What each store holds."""
+        yield KUEUE_WORKLOADS, KueueWorkload, self.workloads
+        yield LOCAL_QUEUES, LocalQueue, self.local_queues
+        yield CLUSTER_QUEUES, ClusterQueue, self.cluster_queues
+
+    def newest_of(self, uid: str) -> KueueWorkload | None:
+        """The Workload that counts of the object with that UID."""
+        return newest(self.workloads.by_index("owner", uid))
+
+    def never_fits(self, workload: KueueWorkload) -> str:
+        """Why its ClusterQueue can never hold the Workload; "" where it can, or nobody can say."""
+        local = self.local_queues.get(workload.metadata.namespace, workload.spec.queue_name)
+        queue = self.cluster_queues.get("", local.spec.cluster_queue) if local is not None else None
+        with suppress(InvalidObjectError):
+            return never_fits(needs_of(workload), queue) if queue is not None else ""
+        return ""
+
+
+def admitter_of(view: View, cluster: Cluster, defaults: Defaults) -> Admitter:
+    """Who admits the gang: who has admitted it, and before that whom its namespace names."""
+    if view.uid and view.marked_for == view.uid:
+        return next((one for one in Admitter if one == view.mark.admitter), Admitter.LEDGER)
+    return chosen_admitter(cluster.namespace(view.key.namespace).annotations, defaults.admitters)
+
+
+def with_kueue(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
+    """The view with what Kueue says, where Kueue admits the gang."""
+    if view.admitter is not Admitter.KUEUE:
+        return view
+    return replace(view, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
+
+
+def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes:
+    chain = [(kind, decoded), *_makers(decoded, cluster)]
+    labelled = any(KUEUE_QUEUE in one.metadata.labels for _, one in chain)
+    if kind is PLAIN_POD:
+        # Kueue holds the pods of its queues by a gate of its own.
+        return Yes(admitted=True) if labelled else answer_of(None, labelled=False)
+    for above, one in reversed(chain[1:]):
+        with suppress(InvalidObjectError):
+            if above.read(above.whole(one, cluster.origin)).suspended and not one.metadata.deletion_timestamp:
+                kept = answer_of(cluster.kueue.newest_of(one.metadata.uid), labelled=labelled)
+                words = _suspended(above, one, kept)
+                return replace(kept, admitted=False, message=words) if kept.admitted else kept
+    found = (cluster.kueue.newest_of(one.metadata.uid) for _, one in reversed(chain))
+    of_topmost = next((one for one in found if one is not None), None)
+    answer = answer_of(of_topmost, labelled=labelled, timeout=timeout)
+    if answer.admitted or of_topmost is None:
+        return answer
+    never = cluster.kueue.never_fits(of_topmost)
+    return replace(answer, never=True, message=f"Kueue can never admit it: {never}") if never else answer
+
+
+def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]]:
+    """The owners with which Kueue admits the workload, by the operator's own word.
+
+    An owner reference alone, which anybody may write, shares nobody's admission.
+    """
+    made = decoded.metadata.name
+    for above, maker in cluster.owners(decoded.metadata):
+        if made not in above.carried_on_by(maker):
+            return
+        yield above, maker
+        made = maker.metadata.name
+
+
+def _suspended(kind: Kind, decoded: Decoded, kept: Yes) -> str:
+    name = kept.workload.metadata.name if kept.workload else ""
+    return f'{kind.kind} "{decoded.metadata.name}" is suspended; {reverted(name)}'
+
+
+def kueue_told(
+    workloads: Mapping[Kind, Store[Decoded]], gang: Callable[[GangKey], None]
+) -> Callable[[Change[KueueWorkload]], None]:
+    """Tells the gang of the workload that Kueue has said something of, and of the workloads that this has made."""
+
+    def changed(change: Change[KueueWorkload]) -> None:
+        for uid in change.object.owners:
+            for kind in GANG_KINDS:
+                for one in (*workloads[kind].by_index("uid", uid), *workloads[kind].by_index("maker", uid)):
+                    gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
+
+    return changed

@@ -1,0 +1,184 @@
+"""Gangs that Kueue admits: held until Kueue says yes and they are whole, and by nothing of the ledger's."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.admitters import KueueWorkload
+from muster.model.names import ADMITTED, ADMITTER, MESSAGE, STATE
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.two_gangs import members
+from tests.support.manifests.kueue import ADMITTED as YES
+from tests.support.manifests.kueue import EVICTED, PENDING, kueue_workload
+from tests.support.manifests.observed import GROUP, JSON, made, namespace, queue, ray_cluster, ray_pod
+
+LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
+KUEUES = namespace(annotations={ADMITTER: "kueue"})
+# Nothing of it would ever fit.
+TINY = queue(cpu="1")
+
+
+def demo(*conditions: JSON, **changes: list[JSON]) -> Harness:
+    """A gang of 3 cpu in a queue of 1, and what Kueue says of it."""
+    return Harness(
+        **{
+            "workloads": [ray_cluster(labels=LABELS)],
+            "pods": members(),
+            "queues": [TINY],
+            "namespaces": [KUEUES],
+            "kueue": [kueue_workload([*conditions])],
+            **changes,
+        }
+    )
+
+
+def says(harness: Harness, *conditions: JSON) -> None:
+    """What Kueue's Workload says from now on, as the watch shows it."""
+    harness.cluster.kueue.workloads.apply("modified", made(KueueWorkload, kueue_workload([*conditions])))
+
+
+def suspended(harness: Harness, *, suspend: bool) -> None:
+    harness.set_workload(ray_cluster(labels=LABELS, suspend=suspend))
+
+
+async def test_a_whole_gang_that_kueue_has_admitted_starts_whatever_its_queue_has() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    assert harness.annotations(GROUP)[ADMITTER] == "kueue"
+    assert ("Normal", "Admitted", "Kueue has admitted it, and all its pods are there") in harness.events()
+    assert harness.annotations(GROUP)[MESSAGE].startswith("cpu 3 and memory 3Gi, admitted by Kueue; Kueue takes its")
+
+
+async def test_a_gang_that_lacks_a_pod_is_held_all_the_same() -> None:
+    harness = demo(*YES, pods=members()[:2])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert ADMITTED not in harness.annotations(GROUP)
+
+
+async def test_pods_that_are_there_before_kueues_yes_wait_for_it() -> None:
+    """Their user has resumed the workload; Kueue suspends it again."""
+    harness = demo(*PENDING)
+    await harness.settle()
+    assert harness.open_pods() == []
+    words = "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"
+    resumed = f"{words}; it was resumed by hand, and Kueue suspends it again"
+    assert (harness.annotations(GROUP)[STATE], harness.annotations(GROUP)[MESSAGE]) == ("WaitingForKueue", resumed)
+    says(harness, *YES)
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_kueue_is_asked_once_more_in_the_moment_of_opening() -> None:
+    """The watch shows the yes of a moment ago."""
+    harness = demo(*YES)
+    harness.revoked.add("uid-workload")
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert ADMITTED not in harness.annotations(GROUP)
+
+
+@pytest.mark.parametrize("conditions", [EVICTED, []], ids=["evicted", "another Workload of the name"])
+async def test_of_an_admitted_gang_nothing_more_is_opened_when_kueue_takes_it_back(conditions: list[JSON]) -> None:
+    """Its quota is gone seconds before its pods are; what comes meanwhile must not start."""
+    harness = demo(*YES)
+    await harness.settle()
+    says(harness, *conditions)
+    del harness.client.pods["demo-w-1"]
+    harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0"]
+
+
+async def test_what_kueue_suspends_says_so_in_kueues_words_and_queues_again() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    says(harness, *EVICTED)
+    suspended(harness, suspend=True)
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "WaitingForKueue"
+    assert "for its pods were not ready in time" in harness.annotations(GROUP)[MESSAGE]
+    assert ADMITTED not in harness.annotations(GROUP)
+    harness.client.pods.clear()
+    harness.client.pods |= {pod["metadata"]["name"]: pod for pod in members()}
+    harness.watch()
+    suspended(harness, suspend=False)
+    says(harness, *YES)
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
+async def test_a_suspension_that_kueue_reverts_says_how_to_stop_it() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    suspended(harness, suspend=True)
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "Suspended"
+    assert 'set spec.active: false in Kueue\'s Workload "raycluster-demo-4e95f"' in harness.annotations(GROUP)[MESSAGE]
+
+
+async def test_what_is_suspended_from_the_beginning_says_why_on_itself_alone() -> None:
+    harness = demo(*PENDING, pods=[], workloads=[ray_cluster(labels=LABELS, suspend=True)])
+    await harness.settle()
+    assert harness.client.groups == {}
+    words = "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"
+    assert harness.events() == [("Normal", "WaitingForKueue", words)]
+
+
+async def test_a_gang_in_no_queue_of_kueues_is_told_so_and_waits() -> None:
+    harness = demo(workloads=[ray_cluster()], kueue=[])
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert "label it kueue.x-k8s.io/queue-name" in harness.annotations(GROUP)[MESSAGE]
+
+
+async def test_kueues_time_is_warned_of_before_it_ends() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    assert not [note for _, reason, note in harness.events() if reason == "DeadlineNear"]
+    # 2026-11-21T10:29:00Z, a minute before the end.
+    harness.now = 1795256940.0
+    harness.reconciler.gang_changed(next(iter(harness.cluster.gangs())))
+    await harness.settle()
+    (warning,) = [note for _, reason, note in harness.events() if reason == "DeadlineNear"]
+    assert warning == "Kueue takes its quota back at 2026-11-21T10:30:00Z if its pods are not ready by then"
+
+
+async def test_an_admitted_gang_keeps_its_admitter_and_one_that_waits_does_not() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    harness.set_namespace(namespace())
+    del harness.client.pods["demo-w-1"]
+    harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
+    waiting = demo(*PENDING)
+    await waiting.settle()
+    waiting.set_namespace(namespace())
+    await waiting.settle()
+    assert waiting.annotations(GROUP)[STATE] == "ExceedsCapability"
+
+
+async def test_a_new_leader_reads_who_has_admitted() -> None:
+    harness = demo(*YES)
+    await harness.settle()
+    harness.set_namespace(namespace())
+    harness.restart()
+    await harness.settle()
+    assert harness.annotations(GROUP)[ADMITTER] == "kueue"
+    assert ", admitted by Kueue" in harness.annotations(GROUP)[MESSAGE]
+
+
+async def test_what_kueue_has_admitted_counts_in_its_schedulers_queue_for_the_gangs_of_the_ledger() -> None:
+    """Volcano counts it there, too."""
+    harness = demo(*YES, queues=[queue(cpu="4", memory="9Gi")])
+    await harness.settle()
+    harness.set_namespace(namespace())
+    harness.set_workload(ray_cluster(name="other", uid="uid-other"))
+    harness.client.pods |= {pod["metadata"]["name"]: pod for pod in members("other")}
+    harness.watch()
+    await harness.settle()
+    assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"

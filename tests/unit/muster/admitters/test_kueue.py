@@ -1,0 +1,139 @@
+"""What Kueue says by its Workloads; the states were seen with Kueue 0.19.2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.admitters import KueueWorkload, answer_of, newest
+from muster.model.times import seconds_of
+from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload
+from tests.support.manifests.observed import JSON, made
+
+if TYPE_CHECKING:
+    from muster.admitters import Yes
+
+OLD, NEW = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"
+SLICE = {"kueue.x-k8s.io/workload-slice-replacement-for": "ns/old"}
+
+
+def workload(conditions: list[JSON], **fields: object) -> KueueWorkload:
+    return made(KueueWorkload, kueue_workload(conditions, **fields))  # type: ignore[arg-type]
+
+
+def said(conditions: list[JSON], **fields: object) -> Yes:
+    return answer_of(workload(conditions, **fields), labelled=True)
+
+
+def test_admitted_is_admitted() -> None:
+    answer = said(ADMITTED)
+    assert (answer.admitted, answer.message) == (True, "")
+
+
+def test_kueue_counts_its_timeout_from_the_admission_while_pods_are_not_ready() -> None:
+    found = workload(ADMITTED)
+    start = seconds_of(OLD)
+    assert start is not None
+    assert answer_of(found, labelled=True, timeout=60).awaited_until == start + 60
+    assert answer_of(found, labelled=True).awaited_until is None
+    ready = [one for one in ADMITTED if one["type"] != "PodsReady"]
+    assert answer_of(workload(ready), labelled=True, timeout=60).awaited_until is None
+    ready.append({"type": "PodsReady", "status": "True"})
+    assert answer_of(workload(ready), labelled=True, timeout=60).awaited_until is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fields", "words"),
+    [
+        pytest.param(
+            PENDING,
+            {},
+            "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed",
+            id="no quota is free",
+        ),
+        pytest.param(
+            RESERVED,
+            {},
+            "Kueue has reserved quota for it, and its admission checks are not done",
+            id="admission checks",
+        ),
+        pytest.param(
+            EVICTED,
+            {"requeueState": {"count": 2, "requeueAt": NEW}},
+            "Kueue has taken its quota back, for its pods were not ready in time: Exceeded the PodsReady timeout ns/w; "
+            f"it queues again at {NEW}, for the 2. time",
+            id="evicted while Admitted is still True",
+        ),
+        pytest.param(
+            [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "to accommodate a"}],
+            {},
+            "Kueue has preempted it: to accommodate a",
+            id="preempted",
+        ),
+        pytest.param(
+            [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Another", "message": "so it is"}],
+            {},
+            "Kueue has evicted it (Another): so it is",
+            id="evicted for a reason of another version",
+        ),
+        pytest.param(
+            [],
+            {},
+            'Kueue has not said yet why Workload "raycluster-demo-4e95f" waits: it looks at one of several equal ones, '
+            "and at none while its LocalQueue leads nowhere",
+            id="no condition yet",
+        ),
+        pytest.param(
+            ADMITTED[:1],
+            {"active": False},
+            'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
+            id="deactivated",
+        ),
+    ],
+)
+def test_what_is_not_admitted_says_why(conditions: list[JSON], fields: dict[str, object], words: str) -> None:
+    answer = said(conditions, **fields)
+    assert (answer.admitted, answer.message) == (False, words)
+
+
+def test_a_workload_that_is_being_deleted_admits_nothing() -> None:
+    manifest = kueue_workload(ADMITTED)
+    manifest["metadata"]["deletionTimestamp"] = NEW
+    answer = answer_of(made(KueueWorkload, manifest), labelled=True)
+    assert (answer.admitted, answer.message) == (
+        False,
+        'Kueue\'s Workload "raycluster-demo-4e95f" is being deleted',
+    )
+
+
+def test_without_a_workload_the_label_tells_whether_one_may_come() -> None:
+    assert "in none of its queues: label it kueue.x-k8s.io/queue-name" in answer_of(None, labelled=False).message
+    waiting = answer_of(None, labelled=True)
+    assert (waiting.admitted, waiting.settled) == (False, False)
+    assert "has made no Workload of it yet" in waiting.message
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param([(ADMITTED, OLD, {}), (PENDING, NEW, {})], NEW, id="the newest, though an older one is admitted"),
+        pytest.param([(PENDING, OLD, {}), (FINISHED, NEW, {})], OLD, id="none that has finished"),
+        pytest.param([(ADMITTED, OLD, {}), (PENDING, NEW, SLICE)], OLD, id="the slice before one that waits"),
+        pytest.param([(FINISHED, OLD, {}), (ADMITTED, NEW, SLICE)], NEW, id="the slice that took its place"),
+        pytest.param([(PENDING, NEW, SLICE)], NEW, id="the only one"),
+    ],
+)
+def test_the_newest_unfinished_workload_counts(
+    found: list[tuple[list[JSON], str, dict[str, str]]], expected: str
+) -> None:
+    chosen = newest(
+        workload(conditions, created=created, uid=created, annotations=annotations)
+        for conditions, created, annotations in found
+    )
+    assert chosen is not None
+    assert chosen.metadata.uid == expected
+
+
+def test_of_finished_workloads_none_counts() -> None:
+    assert newest([workload(FINISHED)]) is None

@@ -1,0 +1,91 @@
+"""What a ClusterQueue can never hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.admitters import KueueWorkload
+from muster.admitters.kueue_quota import ClusterQueue, needs_of, never_fits
+from tests.support.manifests.kueue import PENDING, flavored_queue, kueue_workload, pod_set
+from tests.support.manifests.observed import JSON, made
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def never(sets: list[JSON], *flavors: Mapping[str, str], cohort: str = "") -> str:
+    needs = needs_of(made(KueueWorkload, kueue_workload(PENDING, *sets)))
+    return never_fits(needs, made(ClusterQueue, flavored_queue(*flavors, cohort=cohort)))
+
+
+HEAD, WORKERS = pod_set("head", 1, cpu="1"), pod_set("worker", 2, cpu="1")
+
+
+@pytest.mark.parametrize(
+    ("sets", "flavors", "words"),
+    [
+        pytest.param([HEAD, WORKERS], [{"cpu": "3"}], "", id="just enough"),
+        pytest.param(
+            [HEAD, WORKERS],
+            [{"cpu": "2"}],
+            'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 2',
+            id="more than all flavors have",
+        ),
+        pytest.param(
+            [pod_set("worker", 3, cpu="1")],
+            [{"cpu": "2"}, {"cpu": "2"}],
+            'its pod set "worker" needs cpu 3 of one flavor, and none of ClusterQueue "cq" has as much',
+            id="a pod set larger than every flavor",
+        ),
+        pytest.param([HEAD, WORKERS], [{"cpu": "2"}, {"cpu": "1"}], "", id="each in a flavor of its own"),
+        pytest.param(
+            [pod_set("a", 1, cpu="2"), pod_set("b", 1, cpu="2"), pod_set("c", 1, cpu="2")],
+            [{"cpu": "3"}, {"cpu": "3"}],
+            'no choice of flavors of ClusterQueue "cq" holds its pod sets together, which need cpu 6',
+            id="a remainder in each flavor that holds nobody",
+        ),
+        pytest.param(
+            [pod_set("worker", 2, **{"cpu": "1", "nvidia.com/gpu": "1"})],
+            [{"cpu": "9"}],
+            'ClusterQueue "cq" has no quota of nvidia.com/gpu, of which it needs nvidia.com/gpu 2',
+            id="a resource that is not covered",
+        ),
+        pytest.param([pod_set("worker", 2, cpu="0")], [{"memory": "1Gi"}], "", id="nothing of it is asked for"),
+    ],
+)
+def test_what_never_fits_is_told_with_numbers(sets: list[JSON], flavors: list[dict[str, str]], words: str) -> None:
+    assert never(sets, *flavors) == words
+
+
+def test_in_a_cohort_nobody_can_say() -> None:
+    assert never([HEAD, WORKERS], {"cpu": "1"}, cohort="all") == ""
+
+
+def test_a_quota_that_is_no_quantity_says_nothing() -> None:
+    assert never([HEAD], {"cpu": "many"}) == ""
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    st.lists(st.integers(0, 8), min_size=1, max_size=3),
+)
+@settings(max_examples=200)
+def test_it_never_says_so_of_what_some_choice_of_flavors_holds(asked: list[int], quotas: list[int]) -> None:
+    """Against all choices, one by one."""
+
+    def holds(left: tuple[int, ...], rest: tuple[int, ...]) -> bool:
+        if not rest:
+            return True
+        return any(
+            holds((*left[:at], room - rest[0], *left[at + 1 :]), rest[1:])
+            for at, room in enumerate(left)
+            if rest[0] <= room
+        )
+
+    sets = [pod_set(f"s{number}", 1, cpu=str(cpu)) for number, cpu in enumerate(asked)]
+    said = never(sets, *({"cpu": str(most)} for most in quotas))
+    assert bool(said) is not holds(tuple(quotas), tuple(asked))

@@ -1,0 +1,105 @@
+"""Which of Kueue's Workloads speaks for a gang."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from muster.admitters import Admitter, KueueWorkload, Yes
+from muster.model.names import ADMITTER
+from muster.observe.observing import observe
+from muster.queueing.ledger import GangKey
+from tests.support.controller.stores import filled
+from tests.support.manifests.kueue import ADMITTED, PENDING, kueue_workload
+from tests.support.manifests.observed import DEFAULTS, JSON, KEY, NAMESPACE, made, namespace, ray_cluster, ray_pod
+from tests.support.manifests.owner_chains import owned
+
+KUEUES = replace(DEFAULTS, admitters=(Admitter.LEDGER, Admitter.KUEUE))
+LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
+
+
+def ray_job(*, suspend: bool = False) -> JSON:
+    meta = {"name": "mine", "namespace": NAMESPACE, "uid": "uid-mine", "labels": LABELS}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": meta,
+        "spec": {"suspend": suspend, "rayClusterSpec": ray_cluster()["spec"]},
+        "status": {"rayClusterName": "demo"},
+    }
+
+
+def seen(*workloads: JSON, kueue: list[JSON], key: GangKey = KEY, pods: list[JSON] | None = None) -> Yes:
+    there = pods if pods is not None else [ray_pod("head", "headgroup")]
+    world = filled(
+        workloads=workloads, pods=there, kueue=kueue, namespaces=[namespace(annotations={ADMITTER: "kueue"})]
+    )
+    found = observe(key, world, KUEUES).kueue
+    assert found is not None
+    return found
+
+
+def test_the_cluster_of_a_ray_job_is_admitted_with_the_job() -> None:
+    job = ray_job()
+    made_of_it = owned(ray_cluster(labels=LABELS), job)
+    of_job = kueue_workload(ADMITTED, owner_uid="uid-mine")
+    assert seen(made_of_it, job, kueue=[of_job]).admitted
+    # One that somebody made for the cluster itself says nothing.
+    of_cluster = kueue_workload(ADMITTED, name="another", uid="uid-another", owner_uid="uid-demo")
+    waiting = kueue_workload(PENDING, owner_uid="uid-mine")
+    assert not seen(made_of_it, job, kueue=[waiting, of_cluster]).admitted
+
+
+def test_an_owner_reference_alone_shares_no_admission() -> None:
+    """Anybody may write one: to a RayJob that has another cluster."""
+    job = ray_job()
+    forged = owned(ray_cluster(name="forged", uid="uid-forged", labels=LABELS), job)
+    of_job = kueue_workload(ADMITTED, owner_uid="uid-mine")
+    head = ray_pod("head", "headgroup", cluster="forged", owner_uid="uid-forged")
+    key = GangKey(NAMESPACE, "ray-forged-pg")
+    assert not seen(forged, job, kueue=[of_job], key=key, pods=[head]).admitted
+
+
+def test_a_suspended_ray_job_opens_nothing_of_its_cluster() -> None:
+    job = ray_job(suspend=True)
+    answer = seen(owned(ray_cluster(labels=LABELS), job), job, kueue=[kueue_workload(ADMITTED, owner_uid="uid-mine")])
+    assert not answer.admitted
+    assert answer.message.startswith('RayJob "mine" is suspended; Kueue has admitted it and resumes it')
+
+
+def test_a_workload_is_found_by_its_owner_or_its_label() -> None:
+    unowned = kueue_workload(ADMITTED)
+    del unowned["metadata"]["ownerReferences"]
+    unlabelled = kueue_workload(ADMITTED)
+    del unlabelled["metadata"]["labels"]
+    for one in (unowned, unlabelled):
+        assert seen(ray_cluster(labels=LABELS), kueue=[one]).admitted
+    of_a_former_life = kueue_workload(ADMITTED, owner_uid="uid-before")
+    assert not seen(ray_cluster(labels=LABELS), kueue=[of_a_former_life]).admitted
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["in a queue of Kueue's", "in none"])
+def test_of_plain_pods_kueue_holds_its_own(labelled: bool) -> None:  # noqa: FBT001 - a parameter of pytest's
+    """By a gate of its own; its Workloads of pod groups are many pods'."""
+    labels = {"muster.dev/gang": "plain", **({"kueue.x-k8s.io/queue-name": "team"} if labelled else {})}
+    pod = ray_pod("p-0")
+    pod["metadata"] |= {"ownerReferences": [], "labels": labels}
+    pod["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "plain"}
+    answer = seen(kueue=[], key=GangKey(NAMESPACE, "plain"), pods=[pod])
+    assert answer.admitted is labelled
+
+
+def test_where_the_ledger_admits_kueue_is_not_asked() -> None:
+    world = filled(workloads=[ray_cluster(labels=LABELS)], pods=[ray_pod("head", "headgroup")])
+    view = observe(KEY, world, KUEUES)
+    assert (view.admitter, view.kueue) == (Admitter.LEDGER, None)
+
+
+def test_a_change_of_a_workload_is_told_to_the_gangs_that_it_is_about() -> None:
+    job = ray_job()
+    world = filled(workloads=[owned(ray_cluster(labels=LABELS), job), job, ray_cluster(name="other", uid="uid-other")])
+    told: list[GangKey] = []
+    world.subscribe(gang=told.append, queue=lambda _: None)
+    world.kueue.workloads.apply("added", made(KueueWorkload, kueue_workload(PENDING, owner_uid="uid-mine")))
+    assert set(told) == {KEY}
