@@ -11,6 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from muster.admitters import Admitter
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.explained import print_explained
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, parse_names
@@ -146,6 +147,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     if intent is not None and gang is not None:
         entry["scheduling"] = {
             "scheduler": intent.scheduler,
+            "admitter": str(view.admitter),
             "queue": _queue(view, intent),
             "priorityClassName": intent.priority_class,
             "from": dict(intent.said),
@@ -247,18 +249,20 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
 def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
     """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
     ledger, key = snapshot.ledger, view.key
+    by_queue = view.admitter is Admitter.LEDGER
     held = ledger.holds(key)
     position = ledger.position(key, snapshot.now)
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
         need = candidate(view, picture.cluster.priorities(), Mark()).need
-    place = ledger.tree.place(queue, view.namespace)
+    # Where another one admits, what is free in a queue says nothing of the gang.
+    place = ledger.tree.place(queue, view.namespace) if by_queue else None
     levels = place.levels if place else ()
     shared = {level.queue for level in levels}
     holders = [
         (other, name, claim)
         for name in {view.name for view in ledger.tree} | {queue}
-        if not shared.isdisjoint(ledger.tree.path(name))
+        if by_queue and not shared.isdisjoint(ledger.tree.path(name))
         for other, claim in ledger.claims(name).items()
         if other != key
     ]

@@ -99,6 +99,8 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
         for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
             where = scheduling["from"].get(field, "default")
             yield f"  {title:<10} {scheduling[field] or '-'}" + (f"  ({where})" if scheduling[field] else "")
+        if scheduling["admitter"] != "ledger":
+            yield f"  {'admitter':<10} {scheduling['admitter']}"
     if position is not None:
         yield f"  {'position':<10} {position['position']} of {position['waiting']} waiting"
     if entry["needs"] is not None:

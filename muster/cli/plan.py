@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
+    from muster.admitters import Admitter
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
     from muster.workloads import Decoded, RoleSpec, Workload
@@ -214,7 +215,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
         why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
         _note(f'{document.source}: queue "{queue}" {why}')
     if verdict.workload and verdict.intent and verdict.gang:
-        entry["intent"] = _intent(verdict.intent)
+        entry["intent"] = _intent(verdict.intent, context.admitter)
         entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, verdict.intent)
         entry["roles"] = _roles(verdict.workload, verdict.gang, verdict.intent, context)
     return entry
@@ -327,9 +328,10 @@ def _named(document: Document, namespace: str, name: str) -> dict[str, str]:
     return {"apiVersion": document.api_version, "kind": document.kind, "namespace": namespace, "name": name}
 
 
-def _intent(intent: Intent) -> dict[str, Any]:
+def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:
     return {
         "scheduler": intent.scheduler,
+        "admitter": str(admitter),
         "queue": intent.queue,
         "priorityClassName": intent.priority_class,
         "from": dict(intent.said),

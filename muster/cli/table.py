@@ -61,6 +61,8 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
         said = intent["from"].get(field, "default")
         yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({said})" if intent[field] else "")
+    if intent["admitter"] != "ledger":
+        yield 13, f"  {'admitter':<10} {intent['admitter']}"
     spec = group["spec"]
     needs = f"minMember {spec['minMember']}, minResources {amounts(spec['minResources'])}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"

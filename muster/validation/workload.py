@@ -23,7 +23,7 @@ from muster.gangs.intent import (
 )
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import KUEUE_QUEUE, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.names import ADMITTER, KUEUE_QUEUE, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.amounts import times
@@ -156,6 +156,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     findings = [
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
+        *_unknown_admitter(context),
         *misspelled(kind, decoded),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults)),
     ]
@@ -325,6 +326,16 @@ def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) ->
     known = ", ".join(sorted(defaults.schedulers))
     message = f'{foreign[0]}: muster is not configured for scheduler "{foreign[1]}" ({known}); it leaves this alone'
     return (Finding(Reason.UNKNOWN_SCHEDULER, foreign[0], message),)
+
+
+def _unknown_admitter(context: Context) -> Iterator[Finding]:
+    """An admitter that the namespace names, and that muster is not configured for."""
+    named = context.around.namespace.annotations.get(ADMITTER, "")
+    if named and named not in context.defaults.admitters:
+        path = f"namespace: metadata.annotations[{ADMITTER}]"
+        known = ", ".join(context.defaults.admitters)
+        rest = f'"{named[:80]}" is none of the admitters ({known}); it is ignored, and {context.admitter} admits'
+        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
 def _ignored(decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:

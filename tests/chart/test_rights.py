@@ -137,3 +137,16 @@ def test_the_role_for_tenants_reads_and_is_there_only_where_it_is_asked_for(rend
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     groups = {group for rule in role["rules"] for group in rule["apiGroups"]}
     assert groups == {"scheduling.volcano.sh", *(kind.group for kind in GANG_KINDS if kind.owns_pod_group)}
+
+
+def test_rights_on_kueues_objects_come_with_kueue_alone(render: Render) -> None:
+    def of_kueue(rendered: Rendered, process: str) -> list[tuple[str, ...]]:
+        rules = rendered.rules("ClusterRole", f"muster-{process}")
+        return [(plural, *verbs) for group, plural, _, verbs in rules if group == "kueue.x-k8s.io"]
+
+    kueues, ledgers = render("admitters={ledger,kueue}"), render("admitters={none}")
+    reads = [(plural, *READ) for plural in ("clusterqueues", "localqueues", "workloads")]
+    assert of_kueue(kueues, "controller") == reads
+    assert of_kueue(kueues, "webhook") == [("clusterqueues", "get"), ("localqueues", "get")]
+    assert not of_kueue(ledgers, "controller")
+    assert not of_kueue(ledgers, "webhook")

@@ -51,8 +51,8 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
         waiting = [one.name for one in gangs[namespace, name] if not one.placed]
         yield problem(
             Check.GATES,
-            f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; Volcano cannot "
-            f"place them ({listed(waiting, 3)})",
+            f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; their "
+            f"scheduler cannot place them ({listed(waiting, 3)})",
             "if the controller runs, see its log; if muster is uninstalled, delete the pods: their operators recreate "
             "them",
         )

@@ -10,8 +10,9 @@ from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.objects import flag
 from muster.model.findings import Reason, Severity
 from muster.model.strictness import read_validation
+from muster.model.times import duration_of
 from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import PRODUCTS
+from muster.schedulers import PRODUCTS, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,9 +86,26 @@ class Installation:
     @property
     def schedulers(self) -> tuple[type[GangScheduler], ...]:
         """Its gang schedulers."""
+        return tuple(dict.fromkeys(map(type, self.gang_schedulers.values())))
+
+    @property
+    def gang_schedulers(self) -> dict[str, GangScheduler]:
+        """The same by the schedulerName of their pods; a newer muster's are left out."""
         chosen = (self._told(self.controller, "schedulers") or "volcano").split(",")
-        products = (PRODUCTS.get(text.partition("=")[0]) for text in chosen)
-        return tuple(dict.fromkeys(product for product in products if product is not None))
+        try:
+            return named(*(text for text in chosen if text.partition("=")[0] in PRODUCTS))
+        except ValueError:
+            return {}
+
+    @property
+    def admitters(self) -> tuple[str, ...]:
+        """Who may admit gangs."""
+        return tuple((self._told(self.controller, "admitters") or "ledger").split(","))
+
+    @property
+    def kueues_timeout(self) -> float | None:
+        """What it was told of Kueue's waitForPodsReady.timeout, in seconds; None where it was told nothing."""
+        return duration_of(self._told(self.controller, "kueue-timeout") or "")
 
     @property
     def pod_groups(self) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ import yaml
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
 from muster.cli.doctor.objects import flag
 from muster.cli.words import listed
+from muster.model.times import duration_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Deployment
     from muster.cli.doctor.sight import Sight
 
@@ -101,7 +103,7 @@ def is_kueue(deployment: Deployment) -> bool:
 
 
 def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
-    """Kueue manages workloads without its label only when it is configured to."""
+    """Kueue manages workloads without its label only when it is configured to, and muster knows its patience."""
     if not any(map(is_kueue, deployments)):
         return
     if isinstance(sight.kueue, Unseen):
@@ -112,7 +114,10 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
             configuration: Any = yaml.safe_load(text)
         except yaml.YAMLError:
             continue
-        if isinstance(configuration, dict) and configuration.get("manageJobsWithoutQueueName") is True:
+        if not isinstance(configuration, dict):
+            continue
+        yield from _patience(sight.installation, name, configuration)
+        if configuration.get("manageJobsWithoutQueueName") is True:
             yield warning(
                 Check.OPERATORS,
                 f"Kueue also manages workloads without its label (manageJobsWithoutQueueName in {name}): a workload "
@@ -120,3 +125,18 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
                 "assign each namespace to one of them: Kueue's managedJobsNamespaceSelector, and muster's label "
                 'muster.dev/managed: "false"',
             )
+
+
+def _patience(installed: Installation | None, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
+    """Where Kueue admits gangs, muster warns before Kueue's time is over."""
+    waits = configuration.get("waitForPodsReady")
+    told = installed.kueues_timeout if installed is not None and "kueue" in installed.admitters else None
+    set_to = waits.get("timeout") if isinstance(waits, dict) else None
+    seconds = duration_of(set_to) if isinstance(set_to, str) else None
+    if told is not None and seconds is not None and seconds != told:
+        yield warning(
+            Check.OPERATORS,
+            f"Kueue takes its quota back from pods that are not ready after {set_to} (waitForPodsReady.timeout in "
+            f"{name}), and muster warns of another time",
+            f"set the chart value kueue.podsReadyTimeout={set_to}",
+        )

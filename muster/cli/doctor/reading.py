@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.asking import accounts_of, served_kinds, try_out
@@ -24,19 +25,22 @@ from muster.kube.resource import (
     LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
-    POD_GROUPS,
     PODS,
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
+from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
 from muster.model.objects import LocalObject, Namespace, Pod, PodGroup, decode
 from muster.model.times import seconds_of
-from muster.observe.resources import queues_of
+from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import gang_name, named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from muster.kube.client import Client
+    from muster.schedulers import GangScheduler
 
 __all__ = ["look"]
 
@@ -64,6 +68,7 @@ async def look(client: Client, namespace: str) -> Sight:
         labels = await _labels(client, namespace)
         left_out = set() if _selected(installed, mutating.result(), labels) else {namespace}
     source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
+    schedulers = installed.gang_schedulers if installed is not None else named("volcano")
     async with asyncio.TaskGroup() as tasks:
         secret = tasks.create_task(_secret(client, installed))
         lease = tasks.create_task(_lease(client, installed))
@@ -72,8 +77,8 @@ async def look(client: Client, namespace: str) -> Sight:
         accounts = tasks.create_task(accounts_of(client, installed, deployments))
         served = tasks.create_task(served_kinds(client))
         queues = tasks.create_task(listed(client, queues_of(source), QueueSeen))
-        members = tasks.create_task(_members(client))
-        groups = tasks.create_task(_groups(client))
+        members = tasks.create_task(_members(client, schedulers))
+        groups = tasks.create_task(_groups(client, schedulers))
         pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))
         job = tasks.create_task(try_out(client, JOBS, JOB, namespace, left_out))
         kueue = tasks.create_task(_kueue(client, deployments))
@@ -137,8 +142,8 @@ async def _lease(client: Client, installed: Installation | None) -> Lease | Unse
     return await seen(ask(), "get", thing, None)
 
 
-async def _members(client: Client) -> tuple[GangMember, ...] | Unseen:
-    """The pods of the scheduler, with few fields each: there may be many."""
+async def _members(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[GangMember, ...] | Unseen:
+    """The pods of the gang schedulers, with few fields each: there may be many."""
 
     def read(raw: bytes) -> GangMember:
         pod = decode(raw, Pod)
@@ -153,16 +158,24 @@ async def _members(client: Client) -> tuple[GangMember, ...] | Unseen:
             living=pod.living,
         )
 
-    return await read_all(client, PODS, read, field_selector="spec.schedulerName=volcano")
+    found: list[GangMember] = []
+    for name, scheduler in schedulers.items():
+        # Another scheduler may have all pods of the cluster, of which gangs are few.
+        labels = "" if scheduler.keeps_room else GANG
+        of_one = await read_all(client, PODS, read, field_selector=f"spec.schedulerName={name}", label_selector=labels)
+        if isinstance(of_one, Unseen):
+            return of_one
+        found += of_one
+    return tuple(found)
 
 
-async def _groups(client: Client) -> tuple[Group, ...] | Unseen:
-    def read(raw: bytes) -> Group:
-        group = decode(raw, PodGroup)
+async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[Group, ...] | Unseen:
+    def read(type_: type[PodGroup], raw: bytes) -> Group:
+        group = decode(raw, type_)
         meta = group.metadata
         return Group(
             namespace=meta.namespace,
-            name=meta.name,
+            name=gang_name(group),
             created=seconds_of(meta.creation_timestamp) or 0.0,
             owned=bool(meta.owner_references),
             ours=meta.labels.get(MANAGED_BY) == MUSTER,
@@ -171,7 +184,13 @@ async def _groups(client: Client) -> tuple[Group, ...] | Unseen:
             message=meta.annotations.get(MESSAGE, ""),
         )
 
-    return await read_all(client, POD_GROUPS, read)
+    found: list[Group] = []
+    for scheduler in schedulers.values():
+        of_one = await read_all(client, pod_groups_of(scheduler), partial(read, scheduler.pod_groups))
+        if isinstance(of_one, Unseen):
+            return of_one
+        found += of_one
+    return tuple(found)
 
 
 async def _kueue(client: Client, deployments: tuple[Deployment, ...] | Unseen) -> dict[str, str] | Unseen:

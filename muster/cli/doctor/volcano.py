@@ -32,6 +32,7 @@ _CRDS = {
     "scheduling.x-k8s.io/v1alpha1": "install the CRDs of scheduler-plugins",
     "scheduling.k8s.io/v1beta1": "run Kubernetes 1.37 or newer, the apiserver with feature gate GenericWorkload and "
     "--runtime-config=scheduling.k8s.io/v1beta1=true",
+    "kueue.x-k8s.io/v1beta2": "install Kueue 0.19 or newer, or take kueue out of the chart value admitters",
     "muster.dev/v1alpha1": "run helm upgrade: the chart of muster has the CRD",
 }
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
@@ -63,7 +64,7 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def _needed(installed: Installation | None) -> dict[str, list[str]]:
-    """The kinds that gangs need: the PodGroups of their schedulers, and their queues."""
+    """The kinds that gangs need: the PodGroups of their schedulers, their queues, and what Kueue makes of them."""
     schedulers = installed.schedulers if installed is not None else (PRODUCTS["volcano"],)
     source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
     needed: dict[str, list[str]] = {}
@@ -72,6 +73,8 @@ def _needed(installed: Installation | None) -> dict[str, list[str]]:
         (source.group, source.version, source.plural),
     ):
         needed.setdefault(f"{group}/{version}", []).append(plural)
+    if installed is not None and "kueue" in installed.admitters:
+        needed["kueue.x-k8s.io/v1beta2"] = ["clusterqueues", "localqueues", "workloads"]
     return needed
 
 

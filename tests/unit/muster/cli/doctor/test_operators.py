@@ -7,7 +7,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import flag
 from muster.cli.doctor.operators import operators
-from tests.support.cli.doctor_snapshots import deployment, found, levels, messages
+from tests.support.cli.doctor_snapshots import deployment, found, levels, messages, ours
 
 KUBERAY = "quay.io/kuberay/operator:v1.6.1"
 
@@ -74,3 +74,21 @@ def test_kueues_settings_that_may_not_be_read_are_said() -> None:
     assert "could not check which workloads Kueue manages: you may not get configmaps c in namespace k" in messages(
         said
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        pytest.param(("--admitters=ledger,kueue", "--kueue-timeout=30m"), Severity.WARNING, id="another time"),
+        pytest.param(("--admitters=ledger,kueue", "--kueue-timeout=10m"), Severity.OK, id="the same time"),
+        pytest.param(("--kueue-timeout=30m",), Severity.OK, id="where Kueue admits nothing"),
+    ],
+)
+def test_muster_knows_the_time_after_which_kueue_takes_back(told: tuple[str, ...], level: Severity) -> None:
+    kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
+    said = found(
+        operators,
+        deployments=(kueue, ours("webhook", *told), ours("controller", *told)),
+        kueue={"ConfigMap k/c": "waitForPodsReady: {timeout: 10m0s}"},
+    )
+    assert levels(said) == {level}

@@ -126,3 +126,11 @@ def test_there_the_other_schedulers_kinds_are_missed() -> None:
 def test_there_the_default_queue_is_missed() -> None:
     said = without_volcano(queues=())
     assert "warning: the default queue default does not exist: workloads that name no queue are refused" in said
+
+
+def test_where_kueue_admits_its_kinds_are_needed() -> None:
+    told = ("--admitters=ledger,kueue",)
+    said = messages(found(kinds, deployments=(ours("webhook", *told), ours("controller", *told))))
+    assert said == [
+        "kueue.x-k8s.io/v1beta2 is not served: no clusterqueues, localqueues, workloads; no gang can be created"
+    ]

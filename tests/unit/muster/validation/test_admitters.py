@@ -1,0 +1,93 @@
+"""What is found in workloads where another one than the ledger admits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from muster.admitters import Admitter
+from muster.admitters.kueue_quota import ClusterQueue
+from muster.gangs.intent import Defaults, Surroundings
+from muster.model.findings import Reason
+from muster.model.names import ADMITTER
+from muster.model.objects import ObjectMeta
+from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.schedulers import named
+from muster.validation.workload import Context, Verdict
+from tests.support.manifests.families import judged
+from tests.support.manifests.kueue import flavored_queue
+from tests.support.manifests.observed import JSON, amounts, made, ray_cluster
+
+LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
+DEFAULTS = Defaults(admitters=tuple(Admitter))
+TINY, CLOSED = QueueView("q", "Open", amounts(cpu="1")), QueueView("q", "Closed", {})
+
+
+def verdict(
+    manifest: JSON,
+    queue: QueueView = TINY,
+    *,
+    admitter: str = "kueue",
+    quota: JSON | None = None,
+    defaults: Defaults = DEFAULTS,
+) -> Verdict:
+    """What is said of a workload of 3 cpu, in a namespace whose annotation names the admitter."""
+    around = Surroundings(namespace=ObjectMeta(name="ns", annotations={ADMITTER: admitter}))
+    cluster_queue = made(ClusterQueue, quota) if quota else None
+    context = Context(QueueTree([queue]).place, {"": 0}, defaults, around, cluster_queue=cluster_queue)
+    return judged(manifest, context)
+
+
+def reasons(found: Verdict) -> tuple[list[Reason], list[Reason]]:
+    return [one.reason for one in found.refusals], [one.reason for one in found.warnings]
+
+
+@pytest.mark.parametrize("admitter", ["kueue", "none"])
+def test_the_capability_of_a_queue_refuses_nothing_that_the_ledger_does_not_admit(admitter: str) -> None:
+    assert reasons(verdict(ray_cluster(labels=LABELS), admitter=admitter)) == ([], [])
+    assert reasons(verdict(ray_cluster(labels=LABELS), admitter="ledger"))[0] == [Reason.EXCEEDS_CAPABILITY]
+
+
+def test_a_queue_that_its_scheduler_places_nothing_in_refuses_all_the_same() -> None:
+    assert reasons(verdict(ray_cluster(labels=LABELS), CLOSED))[0] == [Reason.QUEUE_CLOSED]
+    elsewhere = replace(DEFAULTS, schedulers=named("coscheduling"))
+    assert reasons(verdict(ray_cluster(labels=LABELS), CLOSED, defaults=elsewhere)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [
+        pytest.param(flavored_queue({"cpu": "3", "memory": "3Gi"}), [], id="just enough"),
+        pytest.param(flavored_queue({"cpu": "2", "memory": "3Gi"}), [Reason.EXCEEDS_KUEUE_QUOTA], id="too little"),
+        pytest.param(flavored_queue({"cpu": "2", "memory": "3Gi"}, cohort="all"), [], id="what it may borrow"),
+        pytest.param(None, [], id="nobody knows the queue"),
+    ],
+)
+def test_what_no_quota_of_kueues_can_hold_is_warned_of(quota: JSON | None, expected: list[Reason]) -> None:
+    assert reasons(verdict(ray_cluster(labels=LABELS), quota=quota)) == ([], expected)
+
+
+def test_the_submitter_of_a_ray_job_counts_with_kueue() -> None:
+    """It asks for 500m, and is no member of the gang."""
+    job = ray_cluster(labels=LABELS)
+    job |= {"kind": "RayJob", "spec": {"rayClusterSpec": job["spec"], "entrypoint": "x"}}
+    assert reasons(verdict(job, quota=flavored_queue({"cpu": "3500m", "memory": "4Gi"})))[1] == []
+    (found,) = verdict(job, quota=flavored_queue({"cpu": "3", "memory": "4Gi"})).warnings
+    assert "it needs cpu 3500m, and all flavors of ClusterQueue" in found.message
+    job["spec"]["submissionMode"] = "HTTPMode"
+    assert reasons(verdict(job, quota=flavored_queue({"cpu": "3", "memory": "4Gi"})))[1] == []
+
+
+def test_a_workload_in_no_queue_of_kueues_is_warned_of() -> None:
+    assert reasons(verdict(ray_cluster())) == ([], [Reason.IN_NO_KUEUE_QUEUE])
+
+
+def test_an_admitter_that_is_not_configured_is_ignored_and_said() -> None:
+    known = replace(DEFAULTS, admitters=(Admitter.LEDGER,))
+    large = QueueView("q", "Open", amounts(cpu="9", memory="9Gi"))
+    (found,) = verdict(ray_cluster(labels=LABELS), large, defaults=known).warnings
+    assert found.message == (
+        'namespace: metadata.annotations[muster.dev/admitter]: "kueue" is none of the admitters (ledger); '
+        "it is ignored, and ledger admits"
+    )
