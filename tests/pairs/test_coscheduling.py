@@ -15,6 +15,7 @@ from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.objects import convert
 from muster.schedulers import named
 from tests.e2e.conftest import VALUES
+from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
 from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
@@ -116,16 +117,16 @@ def test_a_lost_worker_is_replaced_at_once(scene: PairScene) -> None:
     scene.await_running("ray-demo-pg", 3)
 
 
-def test_a_closed_queue_takes_nothing_new_until_it_is_opened(scene: PairScene) -> None:
-    queue = scene.gang_queue(capability={"cpu": "8"})
-    scene.apply(pytorch_job("runs").policy(queue=queue))
-    scene.await_running("runs", 1)
-    scene.set_queue(queue, closed=True)
-    assert "is Closed and takes no new work" in scene.try_apply(pytorch_job("late").policy(queue=queue))
-    assert [pod["metadata"]["name"] for pod in scene.pods("runs") if alive(pod)] == ["runs-master-0"]
-    scene.set_queue(queue, closed=False)
-    scene.apply(pytorch_job("late").policy(queue=queue))
-    scene.await_running("late", 1)
+def test_priority_overtakes_age(scene: PairScene) -> None:
+    pair_stories.priority_overtakes_age(scene)
+
+
+def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> None:
+    pair_stories.crash_under_load(scene)
+
+
+def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:
+    pair_stories.closed_queue(scene)
 
 
 def test_a_scheduler_that_muster_is_not_configured_for_is_left_alone(scene: PairScene) -> None:

@@ -12,8 +12,9 @@ from hack.testbed.muster import install
 from muster.kube.resource import PODS, PRIORITY_CLASSES
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
+from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
-from tests.support.cluster.objects import gates, message, state
+from tests.support.cluster.objects import gates, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import open_scene
@@ -43,15 +44,11 @@ def scene(pair: Testbed, request: pytest.FixtureRequest) -> Iterator[PairScene]:
         yield scene
 
 
-def _runs(scene: PairScene, gang: str, pods: int) -> None:
-    scene.wait(f"{gang} to run", lambda: scene.placed(gang) == pods and state(scene.pod_group(gang)) == "Running")
-
-
 def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     """Its PodGroup has the UID of its owner in its name, and each pod names it from its creation on."""
     queue = scene.gang_queue(capability={"cpu": "4"})
     scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(2))
-    _runs(scene, "ray-demo-pg", 3)
+    scene.await_placed("ray-demo-pg", 3)
     group = scene.pod_group("ray-demo-pg")
     owner = scene.recorder.get(RAY_CLUSTERS, "demo")
     assert owner is not None
@@ -67,15 +64,15 @@ def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
 def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "4"})
     scene.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
-    _runs(scene, "ray-first-pg", 3)
+    scene.await_placed("ray-first-pg", 3)
     scene.apply(pytorch_job("second").policy(queue=queue).workers(1))
     group = scene.await_state("second", "WaitingForQuota")
     assert f'queue "{queue}"' in message(group)
     assert all(gates(pod) == [GATE] for pod in scene.pods("second"))
     scene.apply(pytorch_job("small").policy(queue=queue))
-    _runs(scene, "small", 1)
+    scene.await_placed("small", 1)
     scene.delete(RAY_CLUSTERS, "first")
-    _runs(scene, "second", 2)
+    scene.await_placed("second", 2)
     scene.assert_started_together("second", 2)
     scene.assert_never_placed_above({"cpu": "4"}, queue)
 
@@ -94,7 +91,7 @@ def test_a_lost_pod_is_replaced_also_when_another_has_finished(scene: PairScene)
     """A pod that has succeeded counts no more for the scheduler: minCount follows."""
     queue = scene.gang_queue(capability={"cpu": "3"})
     scene.apply(pytorch_job("demo").policy(queue=queue).workers(2))
-    _runs(scene, "demo", 3)
+    scene.await_placed("demo", 3)
     scene.finish("demo-worker-0")
     scene.wait(
         "minCount to follow",
@@ -110,12 +107,24 @@ def test_a_new_workload_of_the_name_has_a_new_group(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "3"})
     job = pytorch_job("again").policy(queue=queue)
     scene.apply(job)
-    _runs(scene, "again", 1)
+    scene.await_placed("again", 1)
     before = scene.pod_group("again")["metadata"]["name"]
     scene.delete(PYTORCH_JOBS, "again")
     scene.apply(job.workers(1))
     scene.wait("the new gang to run", lambda: scene.placed("again") == 2)
     assert scene.pod_group("again")["metadata"]["name"] != before
+
+
+def test_priority_overtakes_age(scene: PairScene) -> None:
+    pair_stories.priority_overtakes_age(scene)
+
+
+def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> None:
+    pair_stories.crash_under_load(scene)
+
+
+def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:
+    pair_stories.closed_queue(scene)
 
 
 def test_what_it_cannot_do_is_refused(scene: PairScene) -> None:
@@ -152,7 +161,7 @@ def test_a_gated_member_that_vanishes_leaves_no_group_stuck(scene: PairScene) ->
     scene.wait("the replacement to be opened by muster", second)
     assert scene.placed("held") == 0
     scene.api.asked("PATCH", scene.path(PODS, second()[0]), {"spec": {"schedulingGates": None}}, patch="merge")
-    _runs(scene, "held", 2)
+    scene.await_placed("held", 2)
 
 
 @pytest.mark.parametrize(

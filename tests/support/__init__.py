@@ -34,6 +34,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - backends: Clusters with other schedulers, or with Kueue: what a testbed is asked for, and the objects that their
   users write.
 - background: What goes on in threads of its own as long as a block lasts.
+- chaos: Chaos: a plan's steps are taken in a cluster, and in the end nothing is half started, lost or stuck.
 - chaos_plan: What happens in the chaos test, and in which order: decided by a seed alone, before anything happens.
 - creations: Objects that are created all the time while something happens to muster, and what became of each call.
 - desk: One test's namespace at a bare apiserver: the test itself plays the operators and makes the pods.
@@ -66,6 +67,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
   the pods.
 - rbac: Rights of ServiceAccounts: as roles in manifests grant them, and as docs/security.md lists them.
 - pair_scene: A scene in a cluster without Volcano: PodGroups of another scheduler, and GangQueues.
+- pair_stories: Stories of docs/seeds.md as each scheduler beside Volcano must tell them, in muster's own queues.
 - recorder: Records every state of a namespace's objects from the apiserver's own watches, so that order can be
   proved.
 - reviews: How many reviews the webhook has answered, by its own metrics.

@@ -11,7 +11,7 @@ from muster.model.objects import PodGroup, convert
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
-from tests.support.cluster.objects import alive, node_of
+from tests.support.cluster.objects import alive, node_of, state
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests import applied
@@ -77,6 +77,17 @@ class PairScene(Scene):
         """Return how many living pods of the gang have a node."""
         return sum(bool(node_of(pod)) for pod in self.pods(gang) if alive(pod))
 
+    def await_placed(self, gang: str, pods: int) -> None:
+        """Wait until so many living pods of the gang have nodes, and muster says that it runs.
+
+        Kubernetes' own PodGroups have no phase.
+        """
+        self.wait(f"{gang} to run", lambda: self.placed(gang) == pods and state(self.pod_group(gang)) == "Running")
+
+    def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
+        """At no moment did pods with nodes ask for more: these schedulers bound no queue, so that muster alone did."""
+        self.assert_never_placed_above(capability, queue)
+
     def close(self) -> None:
         """Delete the namespace and the queues."""
         super().close()
@@ -86,12 +97,16 @@ class PairScene(Scene):
 
 @contextmanager
 def open_pair_scene(
-    testbed: Testbed, name: str, product: str = "coscheduling", queues: str = "muster"
+    testbed: Testbed,
+    name: str,
+    product: str = "coscheduling",
+    queues: str = "muster",
+    patience: float | None = None,
 ) -> Iterator[PairScene]:
-    """Make a namespace with this name in a cluster whose gangs this scheduler places."""
+    """Make a namespace with this name in a cluster whose gangs this scheduler places; `patience` as of Recorder."""
     (scheduler,) = named(product).values()
     kinds = (RAY_CLUSTERS, PYTORCH_JOBS, pod_groups_of(scheduler))
-    with open_scene(testbed, name, kinds, made=PairScene) as scene:
+    with open_scene(testbed, name, kinds, patience, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
         if queues == "muster":

@@ -10,6 +10,7 @@ BEGIN, END = "<!-- stories -->\n", "<!-- end -->\n"
 COLUMNS = ("Volcano", "coscheduling", "Kubernetes 1.37")
 _PAIRS = "pairs/test_coscheduling.py::test_"
 _STORY_D = "e2e/test_story_d_raycluster.py::test_"
+_CHAOS = "pairs/test_chaos_elsewhere.py::test_nothing_is_half_started_lost_or_stuck"
 _NATIVE = "pairs/test_kubernetes.py::test_"
 
 
@@ -82,25 +83,33 @@ ROWS = (
         "A closed queue keeps what runs and starts nothing",
         (
             "e2e/test_queueing.py::test_a_closed_queue_keeps_what_runs_starts_nothing_and_an_opened_one_goes_on",
-            f"{_PAIRS}a_closed_queue_takes_nothing_new_until_it_is_opened",
-            "no test yet",
+            f"{_PAIRS}a_closed_queue_keeps_what_runs_and_starts_nothing",
+            f"{_NATIVE}a_closed_queue_keeps_what_runs_and_starts_nothing",
         ),
     ),
     Row(
         "One urgent gang overtakes all that wait (A1)",
-        ("e2e/test_story_a_pytorchjob.py::test_a1_priority_overtakes_age", "no test yet", "no test yet"),
+        (
+            "e2e/test_story_a_pytorchjob.py::test_a1_priority_overtakes_age",
+            f"{_PAIRS}priority_overtakes_age",
+            f"{_NATIVE}priority_overtakes_age",
+        ),
     ),
     Row(
         "A replaced worker starts in a capped queue, and the other gang waits on (C5)",
         (
             "e2e/test_story_c_kubeflow_jobs.py::test_c5_in_a_capped_queue_the_replacement_starts_and_the_other_waits_on",
-            "no test yet",
-            "no test yet",
+            f"{_PAIRS}a_replacement_starts_and_the_other_gang_waits_on",
+            f"{_NATIVE}a_replacement_starts_and_the_other_gang_waits_on",
         ),
     ),
     Row(
-        "Both processes are killed at any moment, through 200 gangs",
-        ("e2e/test_chaos.py::test_nothing_is_half_started_lost_or_stuck", "no test yet", "no test yet"),
+        "muster, the operators and the scheduler are killed at any moment, and no gang starts in part or is lost",
+        (
+            "e2e/test_chaos.py::test_nothing_is_half_started_lost_or_stuck",
+            f"{_CHAOS}[coscheduling]",
+            f"{_CHAOS}[kubernetes]",
+        ),
     ),
 )
 
