@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,24 +11,33 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import NAMESPACES, PODS, Resource
+from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import (
     CLUSTER_QUEUES,
     KUEUE_QUEUE,
+    RESOURCE_FLAVORS,
     WORKLOADS,
     bound,
     cluster,
-    cluster_queue,
-    local_queue,
     member,
     resource_flavor,
+)
+from tests.support.cluster.kueue_scene import (
+    FLAVOR,
+    TEAM,
+    admitted_workloads,
+    cluster_of,
+    evicted,
+    in_team,
+    open_kueue_scene,
+    placed_of_each,
 )
 from tests.support.cluster.objects import alive, gang_of, gates, has_condition, message
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
-from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
+from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +46,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
 SECONDS = 40
 PAIR = {"admitters": "{ledger,kueue}", "kueue.podsReadyTimeout": f"{SECONDS}s"}
-TEAM = "team"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def pair() -> Iterator[Testbed]:
     asked = cluster("volcano", kueue=True)
     with Testbed.start(**asked, nodes=Nodes(count=4, cpu="8", gpu=0), progress=print) as testbed:
         _impatient(testbed)
-        testbed.api().create("/apis/kueue.x-k8s.io/v1beta2/resourceflavors", resource_flavor("plain"))
+        testbed.api().create(RESOURCE_FLAVORS.path(), resource_flavor(FLAVOR))
         installed = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
         installed.wait_ready()
         yield testbed
@@ -66,31 +71,11 @@ def _impatient(testbed: Testbed) -> None:
     testbed.restart_part("kueue")
 
 
-@contextmanager
-def kueues(testbed: Testbed, name: str, **quota: str) -> Iterator[Scene]:
-    """A namespace whose gangs Kueue admits, by a LocalQueue and a ClusterQueue of its own."""
-    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, RAY_JOBS, WORKLOADS)
-    with open_scene(testbed, name, kinds) as scene:
-        admitter = {"metadata": {"annotations": {"muster.dev/admitter": "kueue"}}}
-        scene.api.merge(NAMESPACES.path(name=scene.namespace), admitter)
-        scene.create(cluster_queue(scene.namespace, "plain", **quota))
-        scene.create(local_queue(TEAM, scene.namespace))
-        try:
-            yield scene
-        finally:
-            scene.delete(CLUSTER_QUEUES, scene.namespace, wait=False)
-
-
 @pytest.fixture
 def scene(pair: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
     name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
-    with kueues(pair, name, cpu="4", memory="64Gi") as scene:
+    with open_kueue_scene(pair, name, cpu="4", memory="64Gi") as scene:
         yield scene
-
-
-def ray(name: str, workers: int = 2) -> RayCluster:
-    """A RayCluster for Volcano in the LocalQueue."""
-    return ray_cluster(name).label(KUEUE_QUEUE, TEAM).label(SCHEDULER_LABEL, "volcano").workers(workers)
 
 
 def admitted_at(scene: Scene, owner: str) -> int:
@@ -107,24 +92,6 @@ def _said(scene: Scene, workload: str, words: str) -> bool:
     return any(words in note for note in scene.events(workload, "WaitingForKueue"))
 
 
-def _admitted(scene: Scene) -> int:
-    return sum(has_condition(one, "Admitted") for one in scene.recorder.now(WORKLOADS))
-
-
-def _evicted(scene: Scene) -> set[str]:
-    """The Workloads that Kueue has evicted at any time."""
-    return {seen.name for seen in scene.recorder.history(WORKLOADS) if has_condition(seen.object, "Evicted")}
-
-
-def _cluster_of(pod: Manifest) -> str:
-    return str(pod["metadata"]["labels"]["ray.io/cluster"])
-
-
-def _placed(scene: Scene) -> list[int]:
-    """Of each RayCluster that has a pod with a node how many have one, sorted."""
-    return sorted(Counter(_cluster_of(pod) for pod in scene.pods() if alive(pod) and bound([pod])).values())
-
-
 def _scale(scene: Scene, workers: int) -> None:
     """As an autoscaler does, which leaves alone what Kueue has put into the templates."""
     (rays,) = scene.recorder.now(RAY_CLUSTERS)
@@ -139,13 +106,13 @@ def _suspended_again(scene: Scene, seen: int) -> bool:
 
 
 def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_words(scene: Scene) -> None:
-    scene.apply(ray("first"))
+    scene.apply(in_team("first"))
     members = scene.await_running("ray-first-pg", 3)
     assert {pod["spec"]["schedulerName"] for pod in members} == {"volcano"}
     scene.assert_started_together("ray-first-pg", 3)
     assert admitted_at(scene, "first") < scene.last_ungated("ray-first-pg", 1)
     assert "admitted by Kueue" in message(scene.pod_group("ray-first-pg"))
-    scene.apply(ray("second", 3))
+    scene.apply(in_team("second", 3))
     assert "insufficient unused quota for cpu" in scene.await_event("second", "WaitingForKueue")
     assert scene.pods("ray-second-pg") == []
     scene.delete(RAY_CLUSTERS, "first")
@@ -156,7 +123,7 @@ def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_wo
 
 def test_pods_that_come_before_kueues_yes_are_never_opened(scene: Scene) -> None:
     """A queued PyTorchJob that its user resumes has all of its pods for some 100 ms."""
-    scene.apply(ray("first"))
+    scene.apply(in_team("first"))
     scene.await_running("ray-first-pg", 3)
     scene.apply(pytorch_job("job").label(KUEUE_QUEUE, TEAM).label(SCHEDULER_LABEL, "volcano").workers(2))
     scene.await_event("job", "WaitingForKueue")
@@ -176,11 +143,11 @@ def test_a_team_on_the_ledger_beside_it(scene: Scene) -> None:
     """Each waits for its own admitter alone, with one scheduler for both."""
     with open_scene(scene.testbed, f"{scene.namespace[:30]}-other") as other:
         queue = other.queue(cpu="3")
-        scene.apply(ray("first"))
+        scene.apply(in_team("first"))
         other.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
         scene.await_running("ray-first-pg", 3)
         other.await_running("ray-first-pg", 3)
-        scene.apply(ray("second"))
+        scene.apply(in_team("second"))
         other.apply(ray_cluster("second").label(QUEUE_LABEL, queue).workers(2))
         scene.await_event("second", "WaitingForKueue")
         other.await_event("second", "WaitingForQuota")
@@ -190,7 +157,7 @@ def test_a_team_on_the_ledger_beside_it(scene: Scene) -> None:
 
 def test_a_ray_job_is_admitted_and_its_cluster_starts_as_a_gang(scene: Scene) -> None:
     """Kueue's Workload is the RayJob's, and the gang is the RayCluster's."""
-    rays = ray("").workers(2).manifest()["spec"]
+    rays = in_team("").workers(2).manifest()["spec"]
     labels = {KUEUE_QUEUE: TEAM, SCHEDULER_LABEL: "volcano"}
     spec = {"rayClusterSpec": rays, "entrypoint": "x", "shutdownAfterJobFinishes": True}
     manifest = {
@@ -211,9 +178,9 @@ def test_what_kueue_preempts_says_so_and_comes_again_as_a_gang(scene: Scene) -> 
     scene.patch(CLUSTER_QUEUES, scene.namespace, {"spec": {"preemption": {"withinClusterQueue": "LowerPriority"}}})
     urgent = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}}
     scene.api.create("/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses", {**urgent, "value": 1000})
-    scene.apply(ray("victim"))
+    scene.apply(in_team("victim"))
     scene.await_running("ray-victim-pg", 3)
-    scene.apply(ray("urgent", 3).label("kueue.x-k8s.io/priority-class", "urgent"))
+    scene.apply(in_team("urgent", 3).label("kueue.x-k8s.io/priority-class", "urgent"))
     scene.wait(
         "the victim to be told", lambda: _said(scene, "victim", "Kueue has preempted it: Preempted to accommodate")
     )
@@ -224,7 +191,7 @@ def test_what_kueue_preempts_says_so_and_comes_again_as_a_gang(scene: Scene) -> 
 
 
 def test_a_suspension_that_kueue_reverts_says_what_stops_it(scene: Scene) -> None:
-    scene.apply(ray("demo"))
+    scene.apply(in_team("demo"))
     before = {pod["metadata"]["name"] for pod in scene.await_running("ray-demo-pg", 3)}
     scene.patch(RAY_CLUSTERS, "demo", {"spec": {"suspend": True}})
     assert "Kueue has admitted it and resumes it" in scene.await_event("demo", "Suspended")
@@ -238,7 +205,7 @@ def test_a_suspension_that_kueue_reverts_says_what_stops_it(scene: Scene) -> Non
 
 def test_an_elastic_cluster_grows_without_a_restart(scene: Scene) -> None:
     """Two gates stand on its pods, and each opens by itself; of its Workloads the newest counts."""
-    scene.apply(ray("demo", 1).annotate("kueue.x-k8s.io/elastic-job", "true"))
+    scene.apply(in_team("demo", 1).annotate("kueue.x-k8s.io/elastic-job", "true"))
     before = {pod["metadata"]["uid"] for pod in scene.await_running("ray-demo-pg", 2)}
     _scale(scene, 3)
     after = {pod["metadata"]["uid"] for pod in scene.await_running("ray-demo-pg", 4)}
@@ -252,7 +219,7 @@ def test_an_elastic_cluster_grows_without_a_restart(scene: Scene) -> None:
 
 
 def test_what_no_quota_can_hold_is_told_when_it_is_applied_and_while_it_waits(scene: Scene) -> None:
-    answer = scene.kubectl("apply", "--filename=-", text=json.dumps(ray("demo", 5).manifest()))
+    answer = scene.kubectl("apply", "--filename=-", text=json.dumps(in_team("demo", 5).manifest()))
     words = f'it needs cpu 6, and all flavors of ClusterQueue "{scene.namespace}" have cpu 4'
     assert words in answer.stderr
     assert words in scene.await_event("demo", "ExceedsKueueQuota")
@@ -277,8 +244,8 @@ def test_pod_groups_of_kueues_are_left_alone(scene: Scene) -> None:
 
 
 def test_kueue_takes_back_what_the_scheduler_cannot_place_and_both_say_so(pair: Testbed) -> None:
-    with kueues(pair, "takes-back", cpu="1000", memory="1000Gi") as scene:
-        scene.apply(ray("large").workers(2, cpu="20"))
+    with open_kueue_scene(pair, "takes-back", cpu="1000", memory="1000Gi") as scene:
+        scene.apply(in_team("large").workers(2, cpu="20"))
         assert "Kueue takes its quota back at" in scene.await_event("large", "DeadlineNear")
         said = "Kueue has taken its quota back, for its pods were not ready in time"
         scene.wait("its eviction", lambda: _said(scene, "large", said))
@@ -287,15 +254,15 @@ def test_kueue_takes_back_what_the_scheduler_cannot_place_and_both_say_so(pair: 
 
 def test_of_three_admitted_clusters_one_is_placed_whole_and_without_muster_a_part_of_another(pair: Testbed) -> None:
     """Kueue's quota is larger than the nodes; four nodes hold a pod of 5 cpu each."""
-    with kueues(pair, "all-or-nothing", cpu="1000", memory="1000Gi") as scene:
+    with open_kueue_scene(pair, "all-or-nothing", cpu="1000", memory="1000Gi") as scene:
         for name in ("a", "b", "c"):
-            scene.apply(ray(name).head(cpu="5").workers(2, cpu="5"))
-        scene.wait("all to be admitted", lambda: _admitted(scene) == 3)
-        scene.wait("one to be placed", lambda: _placed(scene) == [3])
-        scene.wait("the others to be taken back", lambda: len(_evicted(scene)) == 2)
-        ever = {_cluster_of(seen.object) for seen in scene.recorder.history(PODS) if bound([seen.object])}
+            scene.apply(in_team(name).head(cpu="5").workers(2, cpu="5"))
+        scene.wait("all to be admitted", lambda: admitted_workloads(scene) == 3)
+        scene.wait("one to be placed", lambda: placed_of_each(scene) == [3])
+        scene.wait("the others to be taken back", lambda: len(evicted(scene)) == 2)
+        ever = {cluster_of(seen.object) for seen in scene.recorder.history(PODS) if bound([seen.object])}
         assert len(ever) == 1
-    with kueues(pair, "without", cpu="1000", memory="1000Gi") as scene:
+    with open_kueue_scene(pair, "without", cpu="1000", memory="1000Gi") as scene:
         for name in ("a", "b"):
             scene.apply(ray_cluster(name).label(KUEUE_QUEUE, TEAM).head(cpu="5").workers(2, cpu="5"))
-        scene.wait("one and a part to be placed", lambda: _placed(scene) == [1, 3])
+        scene.wait("one and a part to be placed", lambda: placed_of_each(scene) == [1, 3])

@@ -48,6 +48,8 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
   would.
 - kernel_connections: Who really speaks with whom: the connections that the kernel sees around a real node, noted with
   nftables.
+- kueue_scene: A scene whose gangs Kueue admits: a namespace that says so, with a LocalQueue and a ClusterQueue of its
+  own.
 - neighbours: Two versions of the webhook beside each other: a rollout that stands still, and what each replica
   answers.
 - nudges: How soon a workload has its pods again after an outage of the webhook, counted in the controller's own

@@ -11,6 +11,8 @@ COLUMNS = ("Volcano", "coscheduling", "Kubernetes 1.37")
 _PAIRS = "pairs/test_coscheduling.py::test_"
 _STORY_D = "e2e/test_story_d_raycluster.py::test_"
 _CHAOS = "pairs/test_chaos_elsewhere.py::test_nothing_is_half_started_lost_or_stuck"
+_KUEUE_VOLCANO = "pairs/test_kueue.py::test_"
+_KUEUE = "pairs/test_kueue_elsewhere.py::test_"
 _NATIVE = "pairs/test_kubernetes.py::test_"
 
 
@@ -110,6 +112,26 @@ ROWS = (
             f"{_CHAOS}[coscheduling]",
             f"{_CHAOS}[kubernetes]",
         ),
+    ),
+    Row(
+        "With Kueue: what it admits runs as a gang, and what it does not waits with its words",
+        (
+            f"{_KUEUE_VOLCANO}what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_words",
+            f"{_KUEUE}what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits[coscheduling]",
+            f"{_KUEUE}what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits[kubernetes]",
+        ),
+    ),
+    Row(
+        "With Kueue: of three admitted clusters and nodes for one, one is placed whole and the others not at all",
+        (
+            f"{_KUEUE_VOLCANO}of_three_admitted_clusters_one_is_placed_whole_and_without_muster_a_part_of_another",
+            f"{_KUEUE}of_three_admitted_clusters_with_room_for_one_no_part_of_the_others_is_placed[coscheduling]",
+            f"{_KUEUE}of_three_admitted_clusters_with_room_for_one_no_part_of_the_others_is_placed[kubernetes]",
+        ),
+    ),
+    Row(
+        "The cluster moves to another scheduler, then to Kueue: what was there stays with its scheduler",
+        ("pairs/test_moving.py::test_gangs_finish_where_they_began", "the same test", "no test"),
     ),
 )
 
