@@ -269,13 +269,13 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="check muster and its dependencies, and suggest fixes",
         description="Check a cluster: muster's pods, webhooks, certificates, permissions and lease, Volcano, gangs "
         "that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A "
-        "pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 "
-        "when there is none but some checks could not run.",
+        "pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a "
+        "problem, and 2 when there is none but some checks could not run.",
     )
     parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
     _scope(
         parser,
-        "namespace of the dry runs; default: the namespace of the kubeconfig context",
+        "namespace of the dry runs and the probe; default: the namespace of the kubeconfig context",
         "read all namespaces; always done",
     )
     parser.add_argument(
@@ -284,6 +284,16 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="DURATION",
         help="report gangs that are held for longer than this; default: 1h",
     )
+    parser.add_argument(
+        "--probe",
+        nargs="?",
+        const="all",
+        choices=["all", "only"],
+        help="also test whether kube-scheduler holds gangs together, with a PodGroup and three small pods that are "
+        "deleted afterwards; only: make no other check",
+    )
+    parser.add_argument("--image", default="", help="image of the pods of --probe; default: muster's own")
+    _chosen_schedulers(parser, "with --probe=only: the chart value `schedulers`; default: kubernetes")
     _connection(parser)
 
 
@@ -346,12 +356,15 @@ def _installed(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _chosen_schedulers(parser: argparse.ArgumentParser) -> None:
+def _chosen_schedulers(
+    parser: argparse.ArgumentParser,
+    text: str = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
+) -> None:
     parser.add_argument(
         "--schedulers",
         type=_schedulers,
         metavar="LIST",
-        help="must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
+        help=text,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.image.machine import PYTHON
+from muster.cli import parser
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +60,46 @@ def test_who_is_not_reached_is_named(chart: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("https://muster.svc:1 (127.0.0.1) is not reached: ")
+
+
+_NATIVE = ("schedulers={volcano,kubernetes=kube}",)
+
+
+def test_where_kube_scheduler_places_gangs_it_is_probed(render: Render) -> None:
+    """With the image of muster, and under the name that the pods of gangs have."""
+    pod = render(*_NATIVE, release="gangs").one("Pod", "gangs-muster-probe")
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (container,) = pod["spec"]["containers"]
+    assert container["command"] == ["muster"]
+    assert container["args"] == [
+        "doctor",
+        "--probe=only",
+        "--namespace=muster-system",
+        "--schedulers=volcano,kubernetes=kube",
+        f"--image={container['image']}",
+    ]
+    arguments = parser().parse_args(container["args"])
+    assert [(name, one.product) for name, one in arguments.schedulers.items()] == [
+        ("volcano", "volcano"),
+        ("kube", "kubernetes"),
+    ]
+
+
+def test_its_account_is_there_for_the_test_alone(render: Render) -> None:
+    """It comes before the pod, and goes with it."""
+    rendered = render(*_NATIVE, release="gangs")
+    weights = {}
+    for kind in ("ServiceAccount", "Role", "RoleBinding", "Pod"):
+        annotations = rendered.one(kind, "gangs-muster-probe")["metadata"]["annotations"]
+        assert annotations["helm.sh/hook"] == "test"
+        assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+        weights[kind] = int(annotations["helm.sh/hook-weight"])
+    assert weights.pop("Pod") > max(weights.values())
+
+
+def test_elsewhere_nothing_is_probed(render: Render) -> None:
+    names = render("schedulers={volcano,coscheduling=default-scheduler}").names()
+    assert not [name for name in names if "probe" in name]
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from tests.support.chart.rendered import Render, Rendered
 
 READ = ["get", "list", "watch"]
+_NATIVE = ("schedulers={kubernetes}", "queues.source=muster")
 # Two versions of MPIJob are one resource.
 OWNERS = {(kind.group, kind.plural) for kind in GANG_KINDS}
 SPEAKERS = {(read.group, read.plural) for reads in (WATCHED_KINDS, SOURCES) for read in reads} - OWNERS
 
 
-@pytest.mark.parametrize("process", ["muster-webhook", "muster-controller", "muster-uninstall"])
-def test_the_page_lists_what_the_chart_grants(render: Render, process: str) -> None:
+@pytest.mark.parametrize(
+    ("process", "values"),
+    [("muster-webhook", ()), ("muster-controller", ()), ("muster-uninstall", ()), ("muster-probe", _NATIVE)],
+)
+def test_the_page_lists_what_the_chart_grants(render: Render, process: str, values: tuple[str, ...]) -> None:
     """Read by people, and neither more nor less than the roles."""
-    rights = granted(render().documents, process)
+    rights = granted(render(*values).documents, process)
     assert rights
     assert sorted(listed(PAGE, process, "muster-system")) == sorted(rights)
 
@@ -41,6 +45,18 @@ def test_nobody_else_is_bound_to_anything(render: Render) -> None:
     }
     accounts = {item["metadata"]["name"] for item in documents if item["kind"] == "ServiceAccount"}
     assert accounts == {subject["name"] for subject in subjects}
+
+
+def test_the_account_of_the_probe_makes_its_objects_and_no_others(render: Render) -> None:
+    """In its own namespace, and only where kube-scheduler places gangs."""
+    rendered = render(*_NATIVE)
+    assert rendered.rules("Role", "muster-probe") == [
+        ("", "pods", (), ("get", "create", "delete")),
+        ("scheduling.k8s.io", "podgroups", (), ("create", "delete")),
+    ]
+    rights = granted(rendered.documents, "muster-probe")
+    assert {right.namespace for right in rights} == {"muster-system"}
+    assert not granted(render().documents, "muster-probe")
 
 
 @pytest.mark.parametrize("values", ["certManager.enabled=true", "webhook.existingSecret=mine"])

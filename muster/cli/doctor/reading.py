@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.schedulers import GangScheduler
 
-__all__ = ["look"]
+__all__ = ["look", "server_version"]
 
 # Seconds within which a reachable apiserver returns its version.
 _FIRST = 5.0
@@ -54,7 +54,7 @@ class _Version(LocalObject, frozen=True):
 
 async def look(client: Client, namespace: str) -> Sight:
     """Read everything; the dry runs go to `namespace`. Raises ApiError when the cluster does not return its version."""
-    version = decode(await client.get_path("/version", deadline=_FIRST), _Version)
+    version = await server_version(client)
     async with asyncio.TaskGroup() as first:
         deploying = first.create_task(listed(client, DEPLOYMENTS, Deployment))
         mutating = first.create_task(listed(client, MUTATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS))
@@ -84,7 +84,7 @@ async def look(client: Client, namespace: str) -> Sight:
         kueue = tasks.create_task(_kueue(client, deployments))
     return Sight(
         now=client.now().timestamp(),
-        kubernetes=version.git_version,
+        kubernetes=version,
         namespace=namespace,
         installations=found,
         deployments=deployments,
@@ -103,6 +103,11 @@ async def look(client: Client, namespace: str) -> Sight:
         job_answer=job.result(),
         kueue=kueue.result(),
     )
+
+
+async def server_version(client: Client) -> str:
+    """The version of Kubernetes. Raises ApiError when the cluster does not return it."""
+    return decode(await client.get_path("/version", deadline=_FIRST), _Version).git_version
 
 
 async def _labels(client: Client, namespace: str) -> dict[str, str]:

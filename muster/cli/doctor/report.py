@@ -9,6 +9,7 @@ from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
 from muster.cli.doctor.gangs import LONG, gates, pod_groups
 from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
+from muster.cli.doctor.probed import kubernetes
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
 from muster.cli.output import print_data
@@ -19,6 +20,7 @@ from muster.model.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.sight import Sight
 
 __all__ = ["diagnose", "print_report", "report"]
@@ -43,6 +45,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
         rights,
         kinds,
         volcano,
+        kubernetes,
         pod_groups,
         operators,
     )
@@ -51,15 +54,14 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
     return sorted(found, key=lambda one: (_PLACE[one.check], _GRAVEST.index(one.level)))
 
 
-def report(sight: Sight, found: Iterable[Diagnosis]) -> dict[str, Any]:
-    """The diagnoses as data for programs."""
+def report(version: str, installed: Installation | None, found: Iterable[Diagnosis]) -> dict[str, Any]:
+    """The diagnoses as data for programs, with the version of Kubernetes."""
     entries = [
         {"check": str(one.check), "level": str(one.level), "message": one.message, "cure": one.cure} for one in found
     ]
     counts = {level: sum(entry["level"] == level for entry in entries) for level in Severity}
-    installed = sight.installation
     return {
-        "kubernetes": sight.kubernetes,
+        "kubernetes": version,
         "release": installed.release if installed is not None else None,
         "namespace": installed.namespace if installed is not None else None,
         "problems": counts[Severity.PROBLEM],

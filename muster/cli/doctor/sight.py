@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
     from muster.cli.doctor.rights import Right
 
-__all__ = ["Account", "GangMember", "Group", "ProbeAnswer", "Sight"]
+__all__ = ["Account", "GangMember", "GangProbe", "Group", "ProbeAnswer", "Sight"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,30 @@ class ProbeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class GangProbe:
+    """What became of a gang of two pods, one of them gated, and of a plain pod that was created after them.
+
+    `served` and `kept` are about the apiserver: whether it has the PodGroups, and keeps the group of a pod. The reasons
+    are the scheduler's, `left` what the probe could not delete.
+    """
+
+    scheduler: str
+    namespace: str
+    served: bool = True
+    kept: bool = True
+    open_placed: bool = False
+    plain_placed: bool = False
+    open_reason: str = ""
+    plain_reason: str = ""
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
     """The cluster at one moment, `now` in seconds since 1970 by the apiserver's clock.
 
     An `Unseen` replaces what the caller may not read; what does not exist is None, or absent from a tuple or mapping.
+    `probes` is None unless the caller asks for them: they create objects.
     """
 
     now: float
@@ -94,6 +114,7 @@ class Sight:
     pod_answer: ProbeAnswer | Unseen
     job_answer: ProbeAnswer | Unseen
     kueue: Mapping[str, str] | Unseen = field(default_factory=dict)
+    probes: tuple[GangProbe | Unseen, ...] | None = None
 
     @property
     def installation(self) -> Installation | None:
