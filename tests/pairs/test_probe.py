@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed
+from hack.testbed import Nodes, Testbed, wait_for
 from hack.testbed.hooks import probe_of_helm_test
 from hack.testbed.muster import install
 from muster.cli.doctor.probing import LABEL
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, RESOURCE_QUOTAS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene
@@ -19,6 +23,7 @@ from tests.support.cluster.scene import open_scene
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.cluster.scene import Scene
     from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -80,17 +85,58 @@ def test_without_being_asked_it_makes_nothing(native: Testbed, capsys: pytest.Ca
     assert (level, message.partition(":")[0]) == ("ok", "not tested without --probe")
 
 
+@contextmanager
+def _without_room(testbed: Testbed) -> Iterator[None]:
+    """No node takes a pod."""
+    testbed.kubectl("cordon", "--selector=kubernetes.io/os=linux")
+    try:
+        yield
+    finally:
+        testbed.kubectl("uncordon", "--selector=kubernetes.io/os=linux")
+
+
 def test_without_room_it_says_that_it_could_not_look(native: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
     """A scheduler that places nothing holds every gang; that is no proof."""
-    native.kubectl("cordon", "--selector=kubernetes.io/os=linux")
-    try:
+    with _without_room(native):
         code, out, _ = Doctor(native, capsys).run(*_ALONE)
-    finally:
-        native.kubectl("uncordon", "--selector=kubernetes.io/os=linux")
     (one,) = json.loads(out)["diagnoses"]
     assert (code, one["level"]) == (2, "unknown")
     assert "nodes are available" in one["message"]
     assert _left(native) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: signal.Signals(number).name)
+def test_whoever_stops_it_finds_nothing_left(native: Testbed, number: signal.Signals) -> None:
+    with _without_room(native):
+        argv = [sys.executable, "-m", "muster.cli", "doctor", *_ALONE, f"--kubeconfig={native.kubeconfig}"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("all of its objects", lambda: len(_left(native)) == 4, 60)
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (2, "", "muster doctor: stopped by a signal\n")
+    assert _left(native) == []
+
+
+def test_what_it_may_not_make_leaves_nothing(native: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
+    """A quota lets one pod in, and refuses the second."""
+    with open_scene(native, "quota", []) as scene:
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "one"},
+            "spec": {"hard": {"pods": "1"}},
+        }
+        scene.create(quota)
+        scene.wait("the quota to count", lambda: _hard(scene))
+        code, out, _ = Doctor(native, capsys).run(*_ALONE, f"--namespace={scene.namespace}")
+        (one,) = json.loads(out)["diagnoses"]
+        assert (code, one["level"]) == (2, "unknown")
+        assert "exceeded quota: one" in one["message"]
+        assert _left(native) == []
+
+
+def _hard(scene: Scene) -> bool:
+    return bool(scene.api.get(RESOURCE_QUOTAS.path(scene.namespace, "one")).get("status", {}).get("hard"))
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ function _shtab_muster_using
 end
 
 set -g _shtab_muster_commands plan release withdraw explain queues watch audit doctor migrate-queues completion version
-set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --kubeconfig --name --namespace --namespace-selector --output --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -157,12 +157,15 @@ complete -c muster -n '_shtab_muster_using audit' -l queue-source -xka "volcano 
 complete -c muster -n '_shtab_muster_using audit' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
 complete -c muster -n '_shtab_muster_using audit' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using audit' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
-complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a doctor -d 'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a doctor -d 'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
 complete -c muster -n '_shtab_muster_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using doctor' -s o -l output -xka "table yaml json" -d output
-complete -c muster -n '_shtab_muster_using doctor' -s n -l namespace -x -d 'namespace of the dry runs; default: the namespace of the kubeconfig context'
+complete -c muster -n '_shtab_muster_using doctor' -s n -l namespace -x -d 'namespace of the dry runs and the probe; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using doctor' -s A -l all-namespaces -d 'read all namespaces; always done'
 complete -c muster -n '_shtab_muster_using doctor' -l held-for -x -d 'report gangs that are held for longer than this; default: 1h'
+complete -c muster -n '_shtab_muster_using doctor' -l probe -xka "all only" -d 'also test whether kube-scheduler holds gangs together, with a PodGroup and three small pods that are deleted afterwards; only: make no other check'
+complete -c muster -n '_shtab_muster_using doctor' -l image -x -d 'image of the pods of --probe; default: muster'"'"'s own'
+complete -c muster -n '_shtab_muster_using doctor' -l schedulers -x -d 'with --probe=only: the chart value `schedulers`; default: kubernetes'
 complete -c muster -n '_shtab_muster_using doctor' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
 complete -c muster -n '_shtab_muster_using doctor' -l context -x -d 'kubeconfig context to use; default: the current context'
 complete -c muster -n '_shtab_muster_using doctor' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'

@@ -12,7 +12,7 @@ _shtab_muster_commands() {
   local _commands=(
     audit:'Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. It changes nothing, and running workloads keep running.'
     completion:'Print the completion script of a shell. For bash: source <(muster completion bash)'
-    doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
+    doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
     explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
@@ -66,9 +66,12 @@ _shtab_muster_completion_defaults_added=0
 _shtab_muster_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[output]:output:(table yaml json)"
-  {-n,--namespace}"[namespace of the dry runs\; default\: the namespace of the kubeconfig context]:namespace:"
+  {-n,--namespace}"[namespace of the dry runs and the probe\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[read all namespaces\; always done]"
   "--held-for[report gangs that are held for longer than this\; default\: 1h]:DURATION:"
+  "--probe[also test whether kube-scheduler holds gangs together, with a PodGroup and three small pods that are deleted afterwards\; only\: make no other check]:probe:(all only)"
+  "--image[image of the pods of --probe\; default\: muster\'s own]:image:"
+  "--schedulers[with --probe\=only\: the chart value \`schedulers\`\; default\: kubernetes]:LIST:"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
