@@ -118,6 +118,10 @@ class Store(Generic[T]):
         """
         self._handlers.append(handler)
 
+    def unsubscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call a handler no more."""
+        self._handlers.remove(handler)
+
     def replace_all(self, objects: Iterable[T]) -> None:
         """Take a whole list as the new state; handlers hear the difference, deletions first. Sets `synced`."""
         relist = self.relist()

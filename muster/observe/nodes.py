@@ -25,21 +25,38 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.kube.store import Change
     from muster.observe.cluster import Cluster
+    from muster.resources.quantity import Quantity
 
 __all__ = ["NodeRoom", "NodeWatch"]
 
 logger = logging.getLogger(__name__)
 
+# Nodes that are counted before others get their turn: a few milliseconds.
+_AT_ONCE = 100
+
 
 class NodeRoom:
-    """Nodes, our pods on them (both of `cluster`), and other schedulers' pods; kept up to date from outside."""
+    """Nodes, our pods on them (both of `cluster`), and other schedulers' pods; kept up to date from outside.
+
+    The sum follows what changes: a node is counted again only when it, or another scheduler's pod on it, has changed.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.nodes: Store[Node] = cluster.nodes
         self.others: Store[Pod] = Store()
         self._held: dict[str, dict[str, Resources]] = {}
+        self._changed = {node.metadata.name for node in self.nodes}
+        # Of nodes that take pods what each can give, and the sum; the others take none now.
+        self._given: dict[str, Resources] = {}
+        self._sum: dict[str, Quantity] = {}
+        self._away: set[str] = set()
+        self.nodes.subscribe(self._node_changed)
         self.others.subscribe(self._pod_changed)
+
+    def close(self) -> None:
+        """Hear of nodes no more."""
+        self.nodes.unsubscribe(self._node_changed)
 
     @property
     def synced(self) -> bool:
@@ -48,7 +65,30 @@ class NodeRoom:
 
     def free(self) -> Resources:
         """What all gangs together may hold; a resource that no node has is unlimited, for an autoscaler may add it."""
-        return total(self._free(node) if node.takes_pods else self._ours(node) for node in self.nodes)
+        while self.count():
+            pass
+        away = (self.nodes.get("", name) for name in self._away)
+        return total([self._sum, *(self._ours(node) for node in away if node is not None)])
+
+    def count(self, most: int = _AT_ONCE) -> bool:
+        """Count so many of the nodes that have changed; whether some are left."""
+        for _ in range(min(most, len(self._changed))):
+            self._count(self._changed.pop())
+        return bool(self._changed)
+
+    def _count(self, name: str) -> None:
+        """Bring a node's part of the sum up to date."""
+        for resource, amount in self._given.pop(name, {}).items():
+            self._sum[resource] -= amount
+            if not self._sum[resource] and not any(resource in other for other in self._given.values()):
+                del self._sum[resource]
+        self._away.discard(name)
+        node = self.nodes.get("", name)
+        if node is not None and node.takes_pods:
+            self._given[name] = self._free(node)
+            self._sum = total([self._sum, self._given[name]])
+        elif node is not None:
+            self._away.add(name)
 
     def _ours(self, node: Node) -> Resources:
         """What gangs claim of all nodes and use on nodes that take no new pods."""
@@ -67,7 +107,11 @@ class NodeRoom:
             return {}
         return minus(has, total(self._held.get(node.metadata.name, {}).values()))
 
+    def _node_changed(self, change: Change[Node]) -> None:
+        self._changed.update(node.metadata.name for node in (change.old, change.new) if node is not None)
+
     def _pod_changed(self, change: Change[Pod]) -> None:
+        self._changed.update(pod.spec.node_name for pod in (change.old, change.new) if pod is not None)
         for pod in (change.old, change.new):
             if pod is not None and (there := self._held.get(pod.spec.node_name)) is not None:
                 there.pop(pod.metadata.uid, None)
@@ -104,6 +148,8 @@ class NodeWatch:
             self._tasks = [asyncio.create_task(reflector.run())]
         while not self._room.synced:  # noqa: ASYNC110 - two stores, once
             await asyncio.sleep(0.05)
+        while self._room.count():  # noqa: ASYNC110 - it gives others their turn
+            await asyncio.sleep(0)
         return self._room.free()
 
     async def stop(self) -> None:
@@ -111,4 +157,6 @@ class NodeWatch:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._room is not None:
+            self._room.close()
         self._tasks, self._room = [], None

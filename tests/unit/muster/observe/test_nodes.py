@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,8 @@ from tests.support.manifests.observed import amounts, made, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from muster.kube.store import ChangeKind
 
 
 def node(name: str = "n", *, ready: str = "True", unschedulable: bool = False, **allocatable: str) -> Node:
@@ -77,6 +80,36 @@ def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
 def test_a_crowded_node_takes_nothing_from_another() -> None:
     """What is used beyond a node's allocatable is not missing elsewhere."""
     assert free(room(node(), node("m"), others=(other("a", "9"),)))["cpu"] == "4"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sum_follows_whatever_changes(seed: int) -> None:
+    """After any changes it is what somebody counts who sees nodes and pods for the first time."""
+    chance = random.Random(seed)  # noqa: S311 - the same history for the same seed
+    kept = room()
+    for _ in range(60):
+        name = f"n{chance.randrange(4)}"
+        kind: ChangeKind = "added" if chance.random() < 0.5 else "deleted"
+        if chance.random() < 0.5:
+            extra = {"gpu": str(chance.randrange(3))} if chance.random() < 0.3 else {}
+            has = {"cpu": str(chance.randrange(1, 9)), **extra}
+            kept.nodes.apply(kind, node(name, unschedulable=chance.random() < 0.3, **has))
+        else:
+            on = chance.choice([name, ""])
+            phase = chance.choice(["Running", "Succeeded"])
+            kept.others.apply(
+                kind, other(f"p{chance.randrange(6)}", f"{chance.randrange(500, 3000)}m", on=on, phase=phase)
+            )
+        fresh = NodeRoom(kept._cluster)
+        fresh.others.replace_all(kept.others)
+        assert kept.free() == fresh.free()
+        fresh.close()
+
+
+def test_many_nodes_are_counted_in_parts() -> None:
+    kept = room(*(node(f"n{number}", cpu="1") for number in range(5)))
+    assert [kept.count(2) for _ in range(3)] == [True, True, False]
+    assert free(kept)["cpu"] == "5"
 
 
 async def test_pods_of_others_are_watched_only_while_somebody_asks_for_the_nodes_room() -> None:
