@@ -13,7 +13,10 @@ from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from muster.admitters import Yes
+    from muster.model.objects import Pod
     from muster.observe.ledger_entry import Standing
     from muster.observe.opening import Opening
     from muster.observe.view import View
@@ -129,7 +132,7 @@ def beyond(opening: Opening, stuck: Resources) -> str:
     """
     words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
     if opening.surplus:
-        names = ", ".join(member.pod.metadata.name for member in opening.surplus)
+        names = _named([member.pod for member in opening.surplus])
         more = f"{describe(total(one.requests for one in opening.surplus))} more ({names})"
         words += f"; {more} come when its minimum has nodes" if opening.after_minimum else f"; no room yet for {more}"
     lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
@@ -144,7 +147,7 @@ def aside(view: View) -> str:
     if view.kueue is not None and view.kueue.awaited_until is not None:
         words += f"; {taken_back(view.kueue.awaited_until)}"
     if view.holds and view.unmanaged_pods and not view.left_alone:
-        words += f"; pods that came without muster open nothing ({_named(view)})"
+        words += f"; pods that came without muster open nothing ({_named(view.unmanaged_pods)})"
     return words
 
 
@@ -181,14 +184,14 @@ def _came_without(view: View) -> tuple[GangState, str]:
             GangState.EXTERNAL,
             f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it',
         )
-    return GangState.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {_named(view)}"
+    named = _named(view.unmanaged_pods)
+    return GangState.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}"
 
 
-def _named(view: View) -> str:
-    """The pods that came without muster, the first of them by name."""
-    named = ", ".join(pod.metadata.name for pod in view.unmanaged_pods[:_NAMED])
-    more = f" and {len(view.unmanaged_pods) - _NAMED} more" if len(view.unmanaged_pods) > _NAMED else ""
-    return f"{named}{more}"
+def _named(pods: Sequence[Pod]) -> str:
+    """The first pods by name, and how many more there are."""
+    named = ", ".join(pod.metadata.name for pod in pods[:_NAMED])
+    return named + (f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else "")
 
 
 def to_a_maker(view: View, message: str) -> str:

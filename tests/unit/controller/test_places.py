@@ -172,6 +172,17 @@ async def test_a_surplus_member_waits_and_starts_when_there_is_room() -> None:
     assert "demo-w-2" in harness.open_pods()
 
 
+async def test_of_many_surplus_members_three_are_named() -> None:
+    """Each that comes is a write of the message: with all names the bytes would grow with their square."""
+    harness = demo(queues=[queue(cpu="3", memory="6Gi")])
+    await harness.settle()
+    harness.client.pods |= {f"demo-w-{number}": ray_pod(f"demo-w-{number}") for number in range(2, 8)}
+    harness.watch()
+    await harness.settle()
+    said = harness.annotations(GROUP)[MESSAGE]
+    assert said.endswith("no room yet for cpu 6 and memory 6Gi more (demo-w-2, demo-w-3, demo-w-4 and 3 more)")
+
+
 async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it() -> None:
     """Suspended, another gang took the room, resumed: all that before the watch shows that the mark went."""
     harness = two()
