@@ -170,10 +170,10 @@ class Reporter:
         meta, group = view.decoded.metadata, view.pod_group
         said = self._said.get(meta.uid)
         if said is None:
-            # After a restart the annotations remember what was said before.
+            # After a restart the annotations remember what was said before; the same state with other numbers waits.
             before = group.metadata.annotations if group is not None else {}
-            known = (before.get(STATE), before.get(MESSAGE)) == (str(state), message)
-            said = self._said[meta.uid] = _Said(str(state), message, now) if known else _Said()
+            known = before.get(STATE) == str(state)
+            said = self._said[meta.uid] = _Said(str(state), before.get(MESSAGE, ""), now) if known else _Said()
         if said.worth_saying(state, message, now):
             self.remark(view, state, message)
 

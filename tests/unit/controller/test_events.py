@@ -182,6 +182,21 @@ async def test_a_new_leader_does_not_repeat_what_was_said() -> None:
     assert await harness.settle() == []
 
 
+async def test_a_new_leader_does_not_repeat_a_state_for_other_numbers() -> None:
+    """Of thousands that wait each would be an event more when a leader ends."""
+    harness = too_large()
+    await harness.settle()
+    harness.restart()
+    harness.set_queue(queue(cpu="1"))
+    await harness.settle()
+    assert harness.annotations(GROUP)[MESSAGE] == 'needs cpu 3, queue "q" has capability cpu 1'
+    assert [note for _, _, note in harness.events()] == ['needs cpu 3, queue "q" has capability cpu 2']
+    harness.now += 31
+    harness.set_queue(queue(cpu="2500m"))
+    await harness.settle()
+    assert len(harness.events()) == 2
+
+
 async def test_an_event_names_this_process() -> None:
     harness = demo()
     await harness.settle()
