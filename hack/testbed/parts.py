@@ -14,11 +14,11 @@ from hack.testbed.part import Part
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ADDONS", "DEFAULT_ADDONS", "PARTS", "select"]
+__all__ = ["ADDONS", "DEFAULT_ADDONS", "OF_THE_CHOSEN_VERSION", "PARTS", "select"]
 
 _KUBERNETES = KUBERNETES[DEFAULT_KUBERNETES].ldflags
-# The parts whose version a testbed can choose; all others of Kubernetes are those of the default version.
-_OF_THE_CHOSEN_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+OF_THE_CHOSEN_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""The parts whose version a testbed can choose; all others of Kubernetes are those of the default version."""
 
 _TABLE = (
     Part(
@@ -300,7 +300,7 @@ def _of_version(part: Part, kubernetes: str) -> Part:
     version = KUBERNETES.get(kubernetes)
     if version is None:
         raise TestbedError(f"there is no Kubernetes {kubernetes} here: choose from {', '.join(KUBERNETES)}")
-    if part.name not in _OF_THE_CHOSEN_VERSION or kubernetes == DEFAULT_KUBERNETES:
+    if part.name not in OF_THE_CHOSEN_VERSION or kubernetes == DEFAULT_KUBERNETES:
         return part
     # KUBEBUILDER_ASSETS has programs of one version, whichever that is.
     return replace(part, family=version.family, ldflags=version.ldflags, asset=False)

@@ -8,16 +8,18 @@ import pytest
 import yaml
 
 from hack.testbed.modules import module_dir
+from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.installed import Installation, installations
 from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 from muster.cli.doctor.rights import VOLCANO, needed
 from muster.cli.doctor.volcano import program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
+from tests.support.cli.doctor_snapshots import found, ours
 from tests.support.cluster.rbac import granted, of_rules
 
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import Render, Rendered
+    from tests.support.chart.rendered import Program, Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
 _WITHOUT_VOLCANO = ("schedulers={coscheduling}", "queues.source=muster")
@@ -109,3 +111,16 @@ def test_the_rights_that_volcano_needs_are_among_those_that_its_installer_gives(
                 )
                 assert set(VOLCANO[program]) <= set(of_rules(role["rules"]))
     assert programs == set(VOLCANO)
+
+
+def test_the_programs_of_scheduler_plugins_are_known_as_its_own_chart_installs_them(helm: Program) -> None:
+    """Both, and nothing else of it."""
+    installer = module_dir("sigs.k8s.io/scheduler-plugins") / "manifests/install/charts/as-a-second-scheduler"
+    manifests = yaml.load_all(helm("template", "sp", str(installer)).stdout, yaml.CSafeLoader)
+    deployments = [convert(one, Deployment) for one in manifests if one and one["kind"] == "Deployment"]
+    told = ("--schedulers=coscheduling", "--queue-source=muster")
+    said = found(coscheduling, deployments=(ours("webhook", *told), ours("controller", *told), *deployments))
+    assert sorted(one.message.partition("(")[2].partition(",")[0] for one in said) == [
+        "controller of scheduler-plugins",
+        "scheduler of scheduler-plugins",
+    ]

@@ -30,6 +30,7 @@ class Check(StrEnum):
     RIGHTS = "rights"
     KINDS = "kinds"
     VOLCANO = "volcano"
+    COSCHEDULING = "coscheduling"
     KUBERNETES = "kubernetes"
     GATES = "gates"
     POD_GROUPS = "podgroups"

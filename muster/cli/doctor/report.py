@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.doctor.certificates import certificates
+from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
 from muster.cli.doctor.gangs import LONG, gates, pod_groups
 from muster.cli.doctor.installation import installation, lease, policies, rights
@@ -45,6 +46,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
         rights,
         kinds,
         volcano,
+        coscheduling,
         kubernetes,
         pod_groups,
         operators,

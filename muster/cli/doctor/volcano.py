@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.rights import VOLCANO
 from muster.cli.words import lasting, listed
 from muster.model.times import seconds_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.objects import Container, Deployment, QueueSeen
     from muster.cli.doctor.sight import Sight
 
-__all__ = ["kinds", "program_of", "version_of", "volcano"]
+__all__ = ["kinds", "program_of", "readiness", "version_of", "volcano"]
 
 _OLDEST_KUBERNETES = (1, 30)
 _OLDEST_VOLCANO = (1, 11)
@@ -129,20 +129,26 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
         tag = container.image.partition("@")[0].rpartition(":")[2]
         version = version_of(tag)
         title = f"{deployment.title} ({program} {tag if version else 'of unknown version'})"
-        ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
-        look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
         if version is not None and version < _OLDEST_VOLCANO:
             yield problem(
                 Check.VOLCANO,
                 f"{title} is too old: it does not support scheduling gates",
                 "upgrade Volcano to 1.11 or newer",
             )
-        elif ready == 0:
-            yield problem(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready: {_DUTY[program]}", look)
-        elif ready < wanted:
-            yield warning(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready", look)
         else:
-            yield fine(Check.VOLCANO, f"{title}: {ready} of {wanted} pods Ready")
+            yield readiness(Check.VOLCANO, deployment, title, _DUTY[program])
+
+
+def readiness(
+    check: Check, deployment: Deployment, title: str, duty: str, without: Severity = Severity.PROBLEM
+) -> Diagnosis:
+    """How many pods of a program are Ready; without any `duty` is not done, which is as grave as `without`."""
+    ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
+    look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
+    counted = f"{title}: {ready} of {wanted} pods Ready"
+    if ready == 0:
+        return Diagnosis(check, without, f"{counted}: {duty}", look)
+    return warning(check, counted, look) if ready < wanted else fine(check, counted)
 
 
 def _queues(sight: Sight) -> Iterator[Diagnosis]:

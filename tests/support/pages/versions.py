@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 
 from hack.testbed.build import DEBIAN
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
 from hack.testbed.modules import family_dir
-from hack.testbed.parts import PARTS
+from hack.testbed.parts import OF_THE_CHOSEN_VERSION, PARTS
 
 __all__ = ["BEGIN", "END", "table"]
 
 BEGIN = "<!-- versions: written by MUSTER_REWRITE=1 pytest tests/docs/test_operations.py -->\n"
 END = "<!-- end of versions -->\n"
 
-# The testbed runs them; muster does not work with them yet.
-_WITHOUT_MUSTER = ("kueue",)
 # What stands for each part's own name, where that says too little.
 _NAMES = {
     "etcd": "etcd",
     "kwok": "kwok (nodes that run nothing)",
     "volcano": "Volcano: scheduler, controllers, webhooks",
     "coscheduling": "scheduler-plugins: scheduler, controller",
+    "kueue": "Kueue",
     "kuberay": "KubeRay operator",
     "training": "Training operator",
     "mpi": "MPI operator",
@@ -34,7 +34,7 @@ def table() -> str:
     """A row for each project whose programs the testbed runs with muster; build tools are left out."""
     rows: dict[str, str] = {}
     for part in PARTS.values():
-        if part.family in (DEBIAN, *_WITHOUT_MUSTER) or (part.launch is None and part.name != "helm"):
+        if part.family == DEBIAN or (part.launch is None and part.name != "helm"):
             continue
         module, version = _module(part.family, part.package)
         if module == "k8s.io/kubernetes":
@@ -42,7 +42,17 @@ def table() -> str:
         else:
             name = _NAMES[part.name if part.name in _NAMES else part.family]
         rows.setdefault(name, f"| {name} | {version} | `{module}` |")
+        if part.name in OF_THE_CHOSEN_VERSION:
+            rows |= _other_versions(module, part.package)
     return "\n".join(["| what | version | Go module |", "|---|---|---|", *rows.values()]) + "\n"
+
+
+def _other_versions(module: str, package: str) -> dict[str, str]:
+    """The rows of each further Kubernetes that a testbed can have."""
+    families = dict.fromkeys(one.family for name, one in KUBERNETES.items() if name != DEFAULT_KUBERNETES)
+    versions = [_module(family, package)[1] for family in families]
+    name = "Kubernetes with its own PodGroups: apiserver, controllers, scheduler"
+    return {f"{name} {version}": f"| {name} | {version} | `{module}` |" for version in versions}
 
 
 def _module(family: str, package: str) -> tuple[str, str]:

@@ -69,6 +69,7 @@ _COMMANDS = (
     Row(_CLI, "the «20» that are held longest", ("muster.cli.doctor.gangs:MOST",)),
     Row(_CLI, "and pods older than «a minute» whose PodGroup", ("muster.cli.doctor.gangs:GROUP_DELAY",)),
     Row(_CLI, "Ready, from «1.11» on;", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
+    Row(_CLI, "a scheduler before «0.34», which counts", ("muster.cli.doctor.coscheduling:_GATED_APART",)),
     Row(_CLI, "queues older than «a minute» that have no state", ("muster.cli.doctor.volcano:_QUEUE_AGE",)),
     Row(_CLI, "the last renewal of its lease («30 seconds» are", ("muster.cli.doctor.installation:_SKEW",)),
     Row(_CLI, "Every request has a deadline, of «15 seconds» at most", ("muster.cli.reading:PATIENCE",)),

@@ -34,7 +34,7 @@ def test_a_cluster_in_order_is_told_check_by_check() -> None:
     said = reported(healthy())
     assert (said["problems"], said["warnings"], said["unknown"]) == (0, 0, 0)
     assert (said["release"], said["namespace"], said["kubernetes"]) == ("muster", "muster-system", "v1.36.3")
-    others = {Check.KUBERNETES}  # Volcano places the gangs of this cluster
+    others = {Check.COSCHEDULING, Check.KUBERNETES}  # Volcano places the gangs of this cluster
     assert list(dict.fromkeys(one["check"] for one in said["diagnoses"])) == [
         str(one) for one in Check if one not in others
     ]

@@ -1,0 +1,122 @@
+"""The programs of scheduler-plugins, where coscheduling places gangs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.cli.doctor.coscheduling import coscheduling
+from muster.cli.doctor.diagnosis import Unseen
+from tests.support.cli.doctor_snapshots import deployment, found, ours
+
+if TYPE_CHECKING:
+    from muster.cli.doctor.objects import Deployment
+
+_ROOM = "scheduler-plugins"
+
+
+def scheduler(tag: str = "v0.34.7", **more: int) -> Deployment:
+    """As its chart has it."""
+    return deployment(
+        "scheduler-plugins-scheduler", f"r/scheduler-plugins/kube-scheduler:{tag}", namespace=_ROOM, **more
+    )
+
+
+def controller(**more: int) -> Deployment:
+    """As its chart has it."""
+    return deployment("scheduler-plugins-controller", "r/scheduler-plugins/controller:v0.34.7", namespace=_ROOM, **more)
+
+
+def said(*deployments: Deployment, schedulers: str = "coscheduling") -> list[str]:
+    """What is said of these, beside muster."""
+    told = (f"--schedulers={schedulers}", "--queue-source=muster")
+    all_of_them = (ours("webhook", *told), ours("controller", *told), *deployments)
+    return [f"{one.level}: {one.message}" for one in found(coscheduling, deployments=all_of_them)]
+
+
+def test_both_programs_run() -> None:
+    assert said(scheduler(), controller()) == [
+        (
+            "ok: Deployment scheduler-plugins/scheduler-plugins-scheduler (scheduler of scheduler-plugins, v0.34.7): "
+            "1 of 1 pods Ready"
+        ),
+        (
+            "ok: Deployment scheduler-plugins/scheduler-plugins-controller (controller of scheduler-plugins, v0.34.7): "
+            "1 of 1 pods Ready"
+        ),
+    ]
+
+
+def test_without_its_scheduler_no_gang_is_placed() -> None:
+    (line, _) = said(scheduler(ready=0), controller())
+    assert line.startswith("problem: ")
+    assert line.endswith("0 of 1 pods Ready: no gang is placed")
+
+
+def test_without_its_controller_gangs_are_placed_all_the_same() -> None:
+    (_, line) = said(scheduler(), controller(ready=0))
+    assert line.startswith("warning: ")
+    assert line.endswith(": PodGroups and ElasticQuotas get no status; gangs are placed without it")
+
+
+def test_a_replica_that_is_not_ready_is_a_warning() -> None:
+    (line, _) = said(scheduler(replicas=2), controller())
+    assert line.startswith("warning: ")
+    assert line.endswith("1 of 2 pods Ready")
+
+
+def test_what_is_not_seen_may_run_elsewhere() -> None:
+    assert said() == [
+        (
+            "warning: no Deployment runs the scheduler of scheduler-plugins for scheduler-plugins-scheduler; unless it "
+            "runs elsewhere, no gang is placed"
+        ),
+        (
+            "warning: no Deployment runs the controller of scheduler-plugins; unless it runs elsewhere, PodGroups and "
+            "ElasticQuotas get no status; gangs are placed without it"
+        ),
+    ]
+
+
+def test_in_the_place_of_kube_scheduler_it_is_no_deployment() -> None:
+    first, _ = said(controller(), schedulers="coscheduling=default-scheduler")
+    assert first.startswith("ok: no Deployment runs the scheduler of scheduler-plugins: default-scheduler is a static")
+
+
+@pytest.mark.parametrize(("tag", "old"), [("v0.33.5", True), ("v0.34.7", False), ("v1.0.0", False), ("latest", False)])
+def test_a_scheduler_that_counts_gated_pods_is_named(tag: str, old: bool) -> None:  # noqa: FBT001
+    lines = said(scheduler(tag), controller())
+    assert any("counts gated pods as members" in line for line in lines) is old
+    assert len(lines) == 2 + old
+
+
+def test_they_are_known_under_other_peoples_names() -> None:
+    """An image from a mirror, by its Deployment; a Deployment of another name, by its image."""
+    lines = said(
+        deployment("scheduler-plugins-scheduler", "mirror/scheduler:v0.34.7"),
+        deployment("batch-podgroups", "mirror/scheduler-plugins/controller@sha256:00"),
+    )
+    assert [line.partition(" (")[2].partition(")")[0] for line in lines] == [
+        "scheduler of scheduler-plugins, v0.34.7",
+        "controller of scheduler-plugins, of unknown version",
+    ]
+
+
+def test_others_are_none_of_them() -> None:
+    """kube-scheduler itself, and any controller."""
+    lines = said(deployment("kube-scheduler", "r/kube-scheduler:v1.36.3"), deployment("c", "r/controller:v1"))
+    assert [line.partition(" of ")[0] for line in lines] == [
+        "warning: no Deployment runs the scheduler",
+        "warning: no Deployment runs the controller",
+    ]
+
+
+def test_where_another_scheduler_places_gangs_nobody_looks() -> None:
+    assert said(scheduler(ready=0), schedulers="volcano") == []
+    assert list(found(coscheduling, installations=())) == []
+
+
+def test_what_cannot_be_listed_is_said() -> None:
+    """The installation is known by its webhooks then, and its schedulers are not."""
+    assert list(found(coscheduling, deployments=Unseen("you cannot list deployments.apps"))) == []
