@@ -17,9 +17,10 @@ from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hack.testbed import Testbed
+    from muster.kube.resource import Resource
     from tests.support.cluster.recorder import Manifest, Recorder
     from tests.support.cluster.steps import Meter
 
@@ -102,11 +103,15 @@ def open_pair_scene(
     product: str = "coscheduling",
     queues: str = "muster",
     patience: float | None = None,
+    *,
+    kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
 ) -> Iterator[PairScene]:
-    """Make a namespace with this name in a cluster whose gangs this scheduler places; `patience` as of Recorder."""
+    """Make a namespace with this name in a cluster whose gangs this scheduler places.
+
+    `kinds` are on record; `patience` as of Recorder.
+    """
     (scheduler,) = named(product).values()
-    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, pod_groups_of(scheduler))
-    with open_scene(testbed, name, kinds, patience, made=PairScene) as scene:
+    with open_scene(testbed, name, (*kinds, pod_groups_of(scheduler)), patience, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
         if queues == "muster":

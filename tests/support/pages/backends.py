@@ -106,6 +106,14 @@ ROWS = (
         ),
     ),
     Row(
+        "An operator that makes gangs by its own flag keeps them: muster stands back, and says so",
+        (
+            "e2e/test_brownfield.py::test_an_operators_own_gang_while_muster_comes_and_its_flag_goes",
+            "pairs/test_coscheduling_flag.py::test_the_operators_own_gangs_are_left_to_it",
+            "no operator has a flag for its PodGroups",
+        ),
+    ),
+    Row(
         "muster, the operators and the scheduler are killed at any moment, and no gang starts in part or is lost",
         (
             "e2e/test_chaos.py::test_nothing_is_half_started_lost_or_stuck",
