@@ -12,7 +12,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.queueing.queue_state import Full
+from muster.queueing.queue_state import Stage
 from muster.queueing.reservations import Bars
 from muster.queueing.unplaced_claims import softened, take_hard_parts
 from muster.queueing.usage import amounts_of
@@ -20,9 +20,11 @@ from muster.queueing.usage import amounts_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.queueing.queue_state import Candidate, ClassKey, EquivalenceClass, GangKey, Order, QueueState
+    from muster.queueing.bypassed import Bypassed
+    from muster.queueing.queue_state import Candidate, GangKey, LineKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts, Usage
+    from muster.queueing.waiting_line import WaitingLine
 
 __all__ = ["AdmissionPass", "run_admission_pass"]
 
@@ -32,10 +34,8 @@ class AdmissionPass:
     """What may start, the usage after all of it has started, and the gangs that no other gang may pass.
 
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
-    strict queue, the first gang in order that waits there. `exhausted` are amounts for which a queue has no quota left,
-    so that other gangs with the same need there need no visit. `told` tells whether the result has been read. In a
-    `humble` queue gangs that have not been passed hold up no other gang. `soft` are the gangs whose soft claims do not
-    count.
+    strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `soft` are
+    the gangs whose soft claims do not count.
     """
 
     tree: QueueTree
@@ -46,10 +46,14 @@ class AdmissionPass:
     fits: dict[GangKey, Amounts] = field(default_factory=dict)
     barriers: dict[str, Order] = field(default_factory=dict)
     until: float = float("inf")
-    exhausted: set[tuple[str, Amounts]] = field(default_factory=set)
     told: bool = False
-    humble: set[str] = field(default_factory=set)
     soft: set[GangKey] = field(default_factory=set)
+    bypassed: dict[tuple[str, tuple[str, ...]], Bypassed] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> int:
+        """Grows with everything that is taken or reserved in the pass."""
+        return len(self.fits) + len(self.bars.by_queue) + len(self.barriers)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
@@ -95,13 +99,7 @@ class AdmissionPass:
         view = self.tree.get(candidate.queue)
         if view is None or not view.preempts:
             return ()
-        left_out: dict[str, int] = {}
-        for claim in self.states[candidate.queue].held.values():
-            if claim.order.urgency > -candidate.priority and (claim.lasts or not lasting):
-                spared = dict(claim.soft_amounts)
-                for name, amount in claim.amounts:
-                    left_out[name] = left_out.get(name, 0) + amount - spared.get(name, 0)
-        return tuple(left_out.items())
+        return tuple(self.states[candidate.queue].less_urgent(candidate.priority, lasting=lasting).items())
 
 
 def run_admission_pass(
@@ -113,48 +111,115 @@ def run_admission_pass(
     """
     outcome = AdmissionPass(tree, states, usage.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
-    heads: list[tuple[Order, int, str, ClassKey]] = []
-    lacking: dict[tuple[str, Amounts], bool] = {}
+    heads: list[tuple[Order, int, _Visitor]] = []
     for queue, state in states.items():
+        outcome.until = min(outcome.until, state.advance(now))
         view = tree.get(queue)
-        outcome.until = min(outcome.until, state.next_moment(now))
-        if view is None or not view.open or not tree.leaf(queue):
-            continue
-        path = tree.path(queue)
-        if not view.preempts and not any(_strict(tree, one) for one in path):
-            outcome.humble.add(queue)
-        for key, peers in state.classes.items():
-            # Without preemption or strict order, the gangs of a class can only wait where quota is lacking.
-            full = _humble(outcome, queue, key) and _full(path, peers, usage, lacking)
-            if not full and not usage.beyond(queue, peers.amounts):
-                heads.append((peers.orders[0], 0, queue, key))
+        if view is not None and view.open and tree.leaf(queue):
+            for key, line in state.lines.items():
+                heads.append((line.first, len(heads), _Visitor(outcome, queue, key, line)))
     heapq.heapify(heads)
     while heads:
-        _, index, queue, key = heads[0]
-        peers = states[queue].classes[key]
-        following = _visit(outcome, queue, peers, index, humble=_humble(outcome, queue, key))
-        if following is None or following == len(peers.orders):
+        order, number, visitor = heads[0]
+        if visitor.is_current():
+            _visit(outcome, visitor.queue, order)
+            visitor.last = order
+        following = visitor.next()
+        if following is None:
             heapq.heappop(heads)
         else:
-            heapq.heapreplace(heads, (peers.orders[following], following, queue, key))
+            heapq.heapreplace(heads, (following, number, visitor))
     return outcome
 
 
-def _full(
-    path: tuple[str, ...], peers: EquivalenceClass, usage: Usage, lacking: dict[tuple[str, Amounts], bool]
-) -> bool:
-    """Whether no gang of this class fits beside current claims; `lacking` is a cache of lookups."""
-    if peers.full is not None and peers.full.still(usage):
-        return True
-    # From the root down: other queues have looked up the same queues above.
-    for one in reversed(path):
-        lacks = lacking.get((one, peers.amounts))
-        if lacks is None:
-            lacks = lacking[one, peers.amounts] = usage.lacks(one, peers.amounts)
-        if lacks:
-            peers.full = Full(usage, one, usage.times_given_back(one))
-            return True
-    return False
+@dataclass(slots=True)
+class _Visitor:
+    """Finds those of a line who can change anything when they are visited; what they may need only shrinks in a pass.
+
+    That are those who may fit, and those whose patience is over where a reservation may help them. In a strict queue
+    it is everybody, until one has to wait. `last` was visited last.
+    """
+
+    outcome: AdmissionPass
+    queue: str
+    key: LineKey
+    line: WaitingLine
+    last: Order | None = None
+    _found_at: int = -1
+
+    def is_current(self) -> bool:
+        """Whether the next one was found, and nothing has been taken or reserved since."""
+        return self._found_at == self.outcome.changes
+
+    def next(self) -> Order | None:
+        """The next of them."""
+        self._found_at = self.outcome.changes
+        most = self._most()
+        found = None if most is None else self.line.next_within(self.last, most)
+        return None if found is None else found[0]
+
+    def _most(self) -> dict[str, int] | None:
+        """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
+        outcome, tree = self.outcome, self.outcome.tree
+        path = tree.path(self.queue)
+        strict = any(_strict(tree, one) for one in path)
+        behind = strict and outcome.behind(self.queue) is not None
+        if behind and not self.key.begun:
+            return None
+        # Who can never start is never visited.
+        most: dict[str, int] = {}
+        spared = self._spared(lasting=False)
+        # From the root down: many a queue has nobody who fits what is free for all.
+        for one in reversed(path):
+            limit = tree.ceiling(one)
+            if not limit:
+                continue
+            _lower(most, limit)
+            if self.key.stage is not Stage.OVER and (behind or not strict):
+                _lower(most, self._free(one, spared))
+            if any(name in most and amount > most[name] for name, amount in self.line.least):
+                return None
+        if self.key.stage is Stage.OVER and (behind or not strict):
+            self._lower_to_what_helps(most, spared)
+        return most
+
+    def _lower_to_what_helps(self, most: dict[str, int], spared: Mapping[str, int]) -> None:
+        """What would be free after all had ended that end by themselves; and where others have a reservation, now.
+
+        For one reservation stands in a queue at most: that of the first who lacks quota there, and not in those below.
+        """
+        tree, bars = self.outcome.tree, self.outcome.bars
+        in_the_end = self._spared(lasting=True)
+        reserved = True
+        for one in tree.path(self.queue):
+            limit = tree.ceiling(one)
+            if limit:
+                taken = bars.lasting.taken(one)
+                _lower(most, {name: up - taken.get(name, 0) + in_the_end.get(name, 0) for name, up in limit.items()})
+                reserved = reserved and one in bars.by_queue
+                if reserved:
+                    _lower(most, self._free(one, spared))
+
+    def _free(self, queue: str, spared: Mapping[str, int]) -> dict[str, int]:
+        taken = self.outcome.usage.taken(queue)
+        kept = {} if self.key.begun else self.outcome.bars.kept.get(queue, {})
+        return {
+            name: limit - taken.get(name, 0) - kept.get(name, 0) + spared.get(name, 0)
+            for name, limit in self.outcome.tree.ceiling(queue).items()
+        }
+
+    def _spared(self, *, lasting: bool) -> Mapping[str, int]:
+        """What those hold whom Volcano preempts for this line; a line has one priority then."""
+        view = self.outcome.tree.get(self.queue)
+        if view is None or not view.preempts:
+            return {}
+        return self.outcome.states[self.queue].less_urgent(-self.key.urgency, lasting=lasting)
+
+
+def _lower(most: dict[str, int], other: Mapping[str, int]) -> None:
+    for name, amount in other.items():
+        if name not in most or amount < most[name]:
+            most[name] = amount
 
 
 def _strict(tree: QueueTree, queue: str) -> bool:
@@ -162,53 +227,32 @@ def _strict(tree: QueueTree, queue: str) -> bool:
     return view is not None and view.strict
 
 
-def _humble(outcome: AdmissionPass, queue: str, key: ClassKey) -> bool:
-    _, passed, begun = key
-    return queue in outcome.humble and not passed and not begun
-
-
-def _visit(outcome: AdmissionPass, queue: str, peers: EquivalenceClass, index: int, *, humble: bool) -> int | None:
-    """Decide one gang of a class; returns the index of the next one to visit, None where the others need no visit."""
-    order, amounts = peers.orders[index], peers.amounts
+def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
+    """Decide one gang."""
     candidate = outcome.states[queue].waits(order.key)
     if candidate.deadline is not None and candidate.deadline <= outcome.now:
-        return index + 1
-    path = outcome.tree.path(queue)
-    if humble and any((one, amounts) in outcome.exhausted for one in path):
-        return None
+        return
     if outcome.behind(queue, order) is not None and not candidate.begun:
-        return None
+        return
+    amounts = amounts_of(candidate.need)
     lacking = outcome.lacking_behind(candidate, amounts)
     if not lacking:
         outcome.fits[order.key] = amounts
         outcome.usage.take(queue, amounts)
         if candidate.lasts:
             outcome.bars.lasting.take(queue, amounts)
-        return index + 1
-    if not candidate.begun:
-        outcome.exhausted.update((one, amounts) for one in lacking)
-    if candidate.follows:
-        # Other gangs of this class may hold up the gangs behind them.
-        return index + 1
-    return _wait(outcome, candidate, peers, index, lacking)
+    elif not candidate.follows:
+        _wait(outcome, candidate, amounts, lacking)
 
 
-def _wait(
-    outcome: AdmissionPass, candidate: Candidate, peers: EquivalenceClass, index: int, lacking: dict[str, list[str]]
-) -> int | None:
-    """Reserve quota for a gang that lacks it, where its patience is over; returns the next index as `_visit` does."""
+def _wait(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]]) -> None:
+    """Reserve quota for a gang that lacks it, where its patience is over."""
     for one in outcome.tree.path(candidate.queue):
         if _strict(outcome.tree, one):
             outcome.barriers.setdefault(one, candidate.order)
-    over = _patience_is_over(outcome, candidate)
-    if over:
-        could_fit = outcome.could_fit(candidate, peers.amounts)
-        outcome.bars.add(candidate, peers.amounts, lacking, outcome.usage, could_fit=could_fit)
-    if over or candidate.passed_since is None:
-        return None
-    # No gang behind it fits either, but the patience of another one may be over.
-    waiting = (outcome.states[candidate.queue].waits(other.key) for other in peers.orders[index + 1 :])
-    return next((index + 1 + i for i, other in enumerate(waiting) if _patience_is_over(outcome, other)), None)
+    if _patience_is_over(outcome, candidate):
+        could_fit = outcome.could_fit(candidate, amounts)
+        outcome.bars.add(candidate, amounts, lacking, outcome.usage, could_fit=could_fit)
 
 
 def _patience_is_over(outcome: AdmissionPass, candidate: Candidate) -> bool:

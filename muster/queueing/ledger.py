@@ -11,12 +11,14 @@ settled once and kept until something in it changes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
-from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState
+from muster.queueing.bypassed import Bypassed, pass_first
+from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Stage, Terms
 from muster.queueing.queue_tree import ROOT, QueueTree
 from muster.queueing.unplaced_claims import soft_in, softened
 from muster.queueing.usage import Usage, amounts_of
@@ -79,8 +81,6 @@ class Ledger:
         if before == (self._tree.counts_nodes, True):
             # All gangs compete with all others, before and after; only what fits changes.
             self._outcome.clear()
-            for state in self._states.values():
-                state.forget_what_is_full()
         else:
             self._replanted()
         return True
@@ -92,7 +92,7 @@ class Ledger:
         self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
         for queue, state in self._states.items():
             self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
-            state.set_moments(self._patience(queue))
+            state.set_terms(self._terms(queue))
             for claim in state.held.values():
                 self._take(queue, claim)
 
@@ -114,9 +114,9 @@ class Ledger:
         view = self._tree.get(queue)
         return view is not None and view.strict
 
-    def _patience(self, queue: str) -> float:
+    def _terms(self, queue: str) -> Terms:
         view = self._tree.get(queue)
-        return view.patience if view is not None else 0.0
+        return Terms(view.patience, view.preempts) if view is not None else Terms()
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -157,10 +157,20 @@ class Ledger:
     def wait(self, candidate: Candidate) -> bool:
         """Record a gang that wants to start; True when anything changed for other gangs."""
         key, queue = candidate.key, candidate.queue
-        if self._candidate(key) == candidate:
+        known = self._candidate(key)
+        if known == candidate:
             return False
+        outcome = self._outcome.get(self._subtree(queue))
+        passed = known is not None and known.passed_since is None and candidate.passed_since is not None
+        if known and passed and outcome and replace(known, passed_since=candidate.passed_since) == candidate:
+            moment = self._states[queue].has_been_passed(candidate)
+            if moment > outcome.now:
+                outcome.until = min(outcome.until, moment)
+            else:
+                del self._outcome[self._subtree(queue)]
+            return True
         self.forget(key)
-        self._state_of(queue).line_up(candidate, self._patience(queue))
+        self._state_of(queue).line_up(candidate)
         self._queue_of[key] = queue
         self._outcome.pop(self._subtree(queue), None)
         return True
@@ -176,7 +186,6 @@ class Ledger:
             state.leave(key)
         else:
             self._take(queue, claim, -1)
-            self._usage.has_given_back(queue)
         subtree = self._subtree(queue)
         self._outcome.pop(subtree, None)
         if not state:
@@ -187,7 +196,7 @@ class Ledger:
     def _state_of(self, queue: str) -> QueueState:
         state = self._states.get(queue)
         if state is None:
-            state = self._states[queue] = QueueState()
+            state = self._states[queue] = QueueState(self._terms(queue))
             self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
         return state
 
@@ -291,7 +300,7 @@ class Ledger:
         return refused(candidate, self._tree.place(candidate.queue), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
-        """The gangs that this gang passes for the first time: they are before it, and wait for quota that it takes.
+        """The gangs that this gang passes first: the first before it that wait for quota which it takes.
 
         Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
         """
@@ -301,25 +310,35 @@ class Ledger:
         claim, candidate = self._claim(key), self._candidate(key)
         own = claim.order if claim else candidate.order if candidate else None
         amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
-        takes = {(level, name) for level in self._tree.path(queue) for name, _ in amounts}
-        subtree = self._subtree(queue)
-        outcome = self._pass(subtree, now)
-        passed = []
-        for other in self._queues_of_subtree[subtree]:
-            state, place = self._states[other], self._tree.place(other)
-            for (asked, before, _), peers in state.classes.items():
-                # In a class the gangs that fit come before the others: all of them lack the same amounts.
-                if own is None or before or not (growth or peers.orders[0] < own):
-                    continue
-                lacking = outcome.usage.lacking(self._tree.path(other), asked)
-                if not any((level, name) in takes for level, names in lacking.items() for name in names):
-                    continue
-                passed += [
-                    order.key
-                    for order in peers.orders[: None if growth else peers.before(own)]
-                    if order.key not in outcome.fits and refused(state.waits(order.key), place, now) is None
-                ]
-        return passed
+        if own is None:
+            return []
+        outcome = self._pass(self._subtree(queue), now)
+        takes = tuple(name for name, _ in amounts)
+        return pass_first(
+            [self._bypassed(outcome, level, takes) for level in self._tree.path(queue)], None if growth else own
+        )
+
+    def _bypassed(self, outcome: AdmissionPass, level: str, takes: tuple[str, ...]) -> Bypassed:
+        """Those whom nobody has passed and who lack at this queue what gangs take there."""
+        known = outcome.bypassed.get((level, takes))
+        if known is None:
+            fresh = (
+                line
+                for queue, state in outcome.states.items()
+                if level in self._tree.path(queue)
+                for where, line in state.lines.items()
+                if where.stage is Stage.FRESH
+            )
+            free = outcome.usage.free(level, takes)
+            known = Bypassed(fresh, free, lambda key: self._may_be_passed(key, outcome))
+            outcome.bypassed[level, takes] = known
+        return known
+
+    def _may_be_passed(self, key: GangKey, outcome: AdmissionPass) -> bool:
+        waits = self._candidate(key)
+        if waits is None or waits.passed_since is not None or key in outcome.fits:
+            return False
+        return refused(waits, self._tree.place(waits.queue), outcome.now) is None
 
     def fits_more(
         self,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, insort
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.usage import Amounts, amounts_of
+from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.queueing.usage import Usage
     from muster.resources.amounts import Resources
 
-__all__ = ["Candidate", "Claim", "ClassKey", "EquivalenceClass", "Full", "GangKey", "Order", "QueueState"]
+__all__ = ["Candidate", "Claim", "GangKey", "LineKey", "Order", "QueueState", "Stage", "Terms"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -102,55 +102,56 @@ class Claim:
     """Whether it does not end by itself."""
 
 
-ClassKey = tuple[Amounts, bool, bool]
-"""The class of a candidate: what it needs, whether it has been passed, and whether its gang has begun."""
+class Stage(IntEnum):
+    """How far a gang's patience is."""
+
+    FRESH = 0
+    """No gang has passed it."""
+    PASSED = 1
+    """A smaller gang has passed it."""
+    OVER = 2
+    """Its patience may be over: there is a moment at which it was."""
 
 
-class Full(NamedTuple):
-    """A queue that lacked quota beside current claims, and how often quota had been given back there by then."""
+class LineKey(NamedTuple):
+    """What gangs have in common that stand in one line of a queue.
 
-    usage: Usage
-    queue: str
-    times: int
-
-    def still(self, usage: Usage) -> bool:
-        """Whether nothing has been given back since."""
-        return self.usage is usage and usage.times_given_back(self.queue) == self.times
-
-
-@dataclass(slots=True)
-class EquivalenceClass:
-    """The gangs that wait in one queue for the same amounts, in order: where one does not fit, none behind it does.
-
-    Gangs that have been passed are a class of their own, for their patience may end. `full` is the queue that lacked
-    quota for one of them at the last look.
+    Where gangs of lower priority are preempted, each priority (`urgency` is its negative) has lines of its own.
     """
 
-    amounts: Amounts
-    orders: list[Order] = field(default_factory=list)
-    full: Full | None = None
+    urgency: int
+    begun: bool
+    stage: Stage
 
-    def before(self, order: Order) -> int:
-        """How many stand before that place."""
-        return bisect_left(self.orders, order)
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a queue's own settings mean for those who wait there: its patience in seconds, and whether it preempts."""
+
+    patience: float = 0.0
+    preempts: bool = False
 
 
 class QueueState:
     """The claims and the waiting gangs of one queue; `soft` are the claims that have a soft part.
 
-    `moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first; among
-    them are some of candidates that have changed since.
+    `_moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first;
+    among them are some of candidates that have changed since.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms) -> None:
         self.held: dict[GangKey, Claim] = {}
         self.soft: dict[GangKey, Claim] = {}
-        self.classes: dict[ClassKey, EquivalenceClass] = {}
-        self.moments: list[float] = []
+        self.lines: dict[LineKey, WaitingLine] = {}
+        self._terms = terms
+        self._moments: list[tuple[float, GangKey]] = []
         self._candidates: dict[GangKey, Candidate] = {}
+        self._lines_of: dict[GangKey, LineKey] = {}
+        # What is held by urgency, of those that last and of the others, without what is soft.
+        self._sums: dict[tuple[int, bool], dict[str, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.held or self.classes)
+        return bool(self.held or self._candidates)
 
     @property
     def waiting(self) -> int:
@@ -159,16 +160,38 @@ class QueueState:
 
     def hold(self, key: GangKey, claim: Claim) -> None:
         """Write down a claim, in the place of another one of the gang."""
+        self.let_go(key)
         self.held[key] = claim
         if claim.soft_amounts:
             self.soft[key] = claim
-        else:
-            self.soft.pop(key, None)
+        self._sum(claim)
 
     def let_go(self, key: GangKey) -> Claim | None:
         """Take a claim out, where there is one."""
         self.soft.pop(key, None)
-        return self.held.pop(key, None)
+        claim = self.held.pop(key, None)
+        if claim is not None:
+            self._sum(claim, -1)
+        return claim
+
+    def _sum(self, claim: Claim, sign: int = 1) -> None:
+        if self._terms.preempts:
+            sums = self._sums.setdefault((claim.order.urgency, claim.lasts), {})
+            for amounts, factor in ((claim.amounts, sign), (claim.soft_amounts, -sign)):
+                for name, amount in amounts:
+                    sums[name] = sums.get(name, 0) + factor * amount
+
+    def less_urgent(self, priority: int, *, lasting: bool = False) -> dict[str, int]:
+        """What claims of lower priority hold, those alone that last or all, without what is soft of them.
+
+        It is known where gangs of lower priority are preempted.
+        """
+        held: dict[str, int] = {}
+        for (urgency, lasts), sums in self._sums.items():
+            if urgency > -priority and (lasts or not lasting):
+                for name, amount in sums.items():
+                    held[name] = held.get(name, 0) + amount
+        return held
 
     def candidate(self, key: GangKey) -> Candidate | None:
         """The gang as one that waits here."""
@@ -180,56 +203,75 @@ class QueueState:
 
     def in_order(self) -> Iterator[Order]:
         """All who wait, first in order first."""
-        return heapq.merge(*(peers.orders for peers in self.classes.values()))
+        return heapq.merge(*self.lines.values())
 
     def before(self, order: Order) -> int:
         """How many wait before that place."""
-        return sum(peers.before(order) for peers in self.classes.values())
+        return sum(line.before(order) for line in self.lines.values())
 
-    def line_up(self, candidate: Candidate, patience: float) -> None:
-        """Put a gang that is not here at its place in its line; `patience` is the queue's, in seconds."""
-        where = _line_of(candidate)
-        peers = self.classes.setdefault(where, EquivalenceClass(where[0]))
-        insort(peers.orders, candidate.order)
+    def line_up(self, candidate: Candidate) -> None:
+        """Put a gang that is not here at its place in its line."""
         self._candidates[candidate.key] = candidate
-        for moment in _moments(candidate, patience):
-            heapq.heappush(self.moments, moment)
-        if len(self.moments) > _STALE + 2 * self.waiting:
-            self.set_moments(patience)
+        self._stand(candidate, Stage.FRESH if candidate.passed_since is None else Stage.PASSED)
+        for moment in self._moments_of(candidate):
+            heapq.heappush(self._moments, (moment, candidate.key))
+        if len(self._moments) > _STALE + 2 * self.waiting:
+            self._moments = self._all_moments()
+
+    def has_been_passed(self, candidate: Candidate) -> float:
+        """Note when a gang that waits here was passed, or that it was not; gives the moment when its patience is over.
+
+        Until then that makes no difference to others.
+        """
+        self.leave(candidate.key)
+        self.line_up(candidate)
+        since = candidate.passed_since
+        return float("-inf") if since is None else since + self._terms.patience
 
     def leave(self, key: GangKey) -> None:
         """Take a gang that waits here out of its line."""
-        candidate = self._candidates.pop(key)
-        where = _line_of(candidate)
-        peers = self.classes[where]
-        del peers.orders[peers.before(candidate.order)]
-        if not peers.orders:
-            del self.classes[where]
+        self._step_out(self._candidates.pop(key))
 
-    def forget_what_is_full(self) -> None:
-        """Forget which classes found no room: the limits have changed."""
-        for peers in self.classes.values():
-            peers.full = None
+    def set_terms(self, terms: Terms) -> None:
+        """Have other terms hold."""
+        self._terms = terms
+        self._sums.clear()
+        for claim in self.held.values():
+            self._sum(claim)
+        self.lines.clear()
+        for candidate in self._candidates.values():
+            self._stand(candidate, Stage.FRESH if candidate.passed_since is None else Stage.PASSED)
+        self._moments = self._all_moments()
 
-    def set_moments(self, patience: float) -> None:
-        """Recompute the moments, for a queue of this patience."""
-        self.moments = sorted(
-            moment for candidate in self._candidates.values() for moment in _moments(candidate, patience)
-        )
+    def advance(self, now: float) -> float:
+        """Note whose patience is over now; gives the first moment after `now`, infinity where none is known."""
+        while self._moments and self._moments[0][0] <= now:
+            _, key = heapq.heappop(self._moments)
+            candidate = self._candidates.get(key)
+            if candidate is not None and self._lines_of[key].stage is Stage.PASSED and self._is_over(candidate, now):
+                self._step_out(candidate)
+                self._stand(candidate, Stage.OVER)
+        return self._moments[0][0] if self._moments else float("inf")
 
-    def next_moment(self, now: float) -> float:
-        """The first moment after `now`, infinity where none is known; those that have come are dropped."""
-        while self.moments and self.moments[0] <= now:
-            heapq.heappop(self.moments)
-        return self.moments[0] if self.moments else float("inf")
+    def _is_over(self, candidate: Candidate, now: float) -> bool:
+        return candidate.passed_since is not None and candidate.passed_since + self._terms.patience <= now
 
+    def _stand(self, candidate: Candidate, stage: Stage) -> None:
+        where = LineKey(-candidate.priority if self._terms.preempts else 0, candidate.begun, stage)
+        self._lines_of[candidate.key] = where
+        self.lines.setdefault(where, WaitingLine()).add(candidate.order, amounts_of(candidate.need))
 
-def _line_of(candidate: Candidate) -> ClassKey:
-    return amounts_of(candidate.need), candidate.passed_since is not None, candidate.begun
+    def _step_out(self, candidate: Candidate) -> None:
+        where = self._lines_of.pop(candidate.key)
+        self.lines[where].remove(candidate.order)
+        if not self.lines[where]:
+            del self.lines[where]
 
+    def _all_moments(self) -> list[tuple[float, GangKey]]:
+        return sorted((moment, one.key) for one in self._candidates.values() for moment in self._moments_of(one))
 
-def _moments(candidate: Candidate, patience: float) -> Iterator[float]:
-    if candidate.passed_since is not None:
-        yield candidate.passed_since + patience
-    if candidate.deadline is not None:
-        yield candidate.deadline
+    def _moments_of(self, candidate: Candidate) -> Iterator[float]:
+        if candidate.passed_since is not None:
+            yield candidate.passed_since + self._terms.patience
+        if candidate.deadline is not None:
+            yield candidate.deadline

@@ -34,7 +34,6 @@ class Usage:
     def __init__(self, tree: QueueTree, base: Usage | None = None) -> None:
         self._tree = tree
         self._used: dict[str, dict[str, int]] = {}
-        self._given_back: dict[str, int] = {}
         # A copy shares what it has not changed.
         self._base = base
 
@@ -52,20 +51,6 @@ class Usage:
             used = self._own(one)
             for name, amount in amounts:
                 used[name] = used.get(name, 0) + amount
-
-    def has_given_back(self, queue: str) -> None:
-        """Note that something of what was taken was given back."""
-        for one in self._tree.path(queue):
-            self._given_back[one] = self._given_back.get(one, 0) + 1
-
-    def times_given_back(self, queue: str) -> int:
-        """How often anything was given back there; while that stays, what had no room has none."""
-        return self._given_back.get(queue, 0)
-
-    def lacks(self, queue: str, amounts: Amounts) -> bool:
-        """Whether this very queue has no room for these amounts, whatever those above it have."""
-        limit, used = self._tree.ceiling(queue), self.taken(queue)
-        return any(name in limit and used.get(name, 0) + amount > limit[name] for name, amount in amounts)
 
     def short(self, queue: str, amounts: Amounts, left_out: Amounts = ()) -> list[str]:
         """The queues, of this one and those above it, that have no room for these amounts; `left_out` counts as free.
@@ -98,13 +83,10 @@ class Usage:
                     lacking[one] = names
         return lacking
 
-    def beyond(self, queue: str, amounts: Amounts) -> bool:
-        """Whether these amounts are more than the queue, or one above it, can ever give."""
-        for one in self._tree.path(queue):
-            limit = self._tree.ceiling(one)
-            if limit and any(name in limit and amount > limit[name] for name, amount in amounts):
-                return True
-        return False
+    def free(self, queue: str, names: Iterable[str]) -> dict[str, int]:
+        """What a queue has free of these resources, as far as it limits them."""
+        limit, used = self._tree.ceiling(queue), self.taken(queue)
+        return {name: limit[name] - used.get(name, 0) for name in names if name in limit}
 
     def taken(self, queue: str) -> Mapping[str, int]:
         """What is taken of a queue, in billionths."""
