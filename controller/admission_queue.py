@@ -142,8 +142,8 @@ class AdmissionQueue:
                 self._look_at(gang)
 
     def wake_all(self) -> None:
-        """As `wake`, for all queues: the tree may have changed, and with it the competitors of each gang."""
-        for queue in self.ledger.subtrees():
+        """As `wake`, wherever something has changed: in the tree, and with it for the competitors of each gang."""
+        for queue in self.ledger.changed_subtrees(self._wall()):
             self.wake(queue)
 
     def tell(self) -> None:

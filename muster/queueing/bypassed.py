@@ -1,7 +1,7 @@
 """Who is passed when a gang starts or grows: those before it, whom nobody has passed yet, that wait for what it takes.
 
-A start passes two of them at most, the first in order. The others are passed by the next ones to start: a reservation
-is made for the first in order alone, and to note thousands at one start would be thousands of writes.
+Of those who lack it in the same queue the first in order is passed, for only the first can have a reservation there.
+The next one is passed by the next start: to note thousands at one would be thousands of writes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import heapq
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from muster.queueing.queue_state import GangKey, Order
     from muster.queueing.waiting_line import WaitingLine
 
-__all__ = ["Bypassed", "pass_first"]
-
-_AT_ONCE = 2
+__all__ = ["Bypassed"]
 
 
 class Bypassed:
@@ -52,21 +50,3 @@ class Bypassed:
             heapq.heappop(self._heads)
         else:
             heapq.heapreplace(self._heads, (following, number, True))
-
-    def drop_first(self) -> None:
-        """Leave out the first, which `first` has given."""
-        self._advance()
-
-
-def pass_first(at_levels: Sequence[Bypassed], own: Order | None) -> list[GangKey]:
-    """Those that a gang at this place passes (None: one behind all), of those who lack something at its levels."""
-    passed: list[GangKey] = []
-    while len(passed) < _AT_ONCE:
-        firsts = [(first, at) for at, level in enumerate(at_levels) if (first := level.first(own)) is not None]
-        if not firsts:
-            break
-        order, at = min(firsts)
-        at_levels[at].drop_first()
-        if order.key not in passed:
-            passed.append(order.key)
-    return passed

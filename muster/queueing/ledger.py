@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
-from muster.queueing.bypassed import Bypassed, pass_first
+from muster.queueing.bypassed import Bypassed
 from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Stage, Terms
 from muster.queueing.queue_tree import ROOT, QueueTree
 from muster.queueing.unplaced_claims import soft_in, softened
@@ -61,10 +61,17 @@ class Ledger:
 
     def set_queue(self, view: QueueView) -> bool:
         """Add or update a queue; True when anything changed."""
-        changed = self._tree.set(view)
-        if changed:
+        old = self._tree.get(view.name)
+        if not self._tree.set(view):
+            return False
+        if old is not None and _role(old) == _role(view):
+            # Who competes with whom, and what is held where, is as before.
+            self._outcome.pop(self._subtree(view.name), None)
+            if view.name in self._states:
+                self._states[view.name].set_terms(self._terms(view.name))
+        else:
             self._replanted()
-        return changed
+        return True
 
     def drop_queue(self, name: str) -> bool:
         """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
@@ -260,9 +267,13 @@ class Ledger:
         """The queues of the same subtree in which any gang holds or waits."""
         return set(self._queues_of_subtree.get(self._subtree(queue), ()))
 
-    def subtrees(self) -> list[str]:
-        """The roots of all subtrees in which any gang holds or waits."""
-        return [next(iter(queues)) for queues in self._queues_of_subtree.values() if queues]
+    def changed_subtrees(self, now: float) -> list[str]:
+        """One queue of each subtree in which any gang holds or waits, where something has changed for who may start."""
+        return [
+            next(iter(queues))
+            for subtree, queues in self._queues_of_subtree.items()
+            if queues and not ((known := self._outcome.get(subtree)) and known.told and known.until > now)
+        ]
 
     def startable(self, queue: str, now: float) -> list[GangKey]:
         """All gangs of the queue's subtree that may start now."""
@@ -300,7 +311,7 @@ class Ledger:
         return refused(candidate, self._tree.place(candidate.queue), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
-        """The gangs that this gang passes first: the first before it that wait for quota which it takes.
+        """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 
         Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
         """
@@ -314,9 +325,9 @@ class Ledger:
             return []
         outcome = self._pass(self._subtree(queue), now)
         takes = tuple(name for name, _ in amounts)
-        return pass_first(
-            [self._bypassed(outcome, level, takes) for level in self._tree.path(queue)], None if growth else own
-        )
+        behind = None if growth else own
+        firsts = (self._bypassed(outcome, level, takes).first(behind) for level in self._tree.path(queue))
+        return list(dict.fromkeys(first.key for first in firsts if first is not None))
 
     def _bypassed(self, outcome: AdmissionPass, level: str, takes: tuple[str, ...]) -> Bypassed:
         """Those whom nobody has passed and who lack at this queue what gangs take there."""
@@ -401,6 +412,11 @@ def _as_expected(outcome: AdmissionPass, candidate: Candidate | None, new: Claim
         and (candidate.order, candidate.lasts) == (new.order, new.lasts)
         and outcome.comes_to_pass(candidate, new.amounts)
     )
+
+
+def _role(view: QueueView) -> tuple[str, bool, bool]:
+    """What of a queue decides who competes with whom."""
+    return view.parent, bool(view.limit), view.strict
 
 
 def _signed(amounts: Amounts, sign: int) -> Amounts:

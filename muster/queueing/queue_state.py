@@ -233,7 +233,9 @@ class QueueState:
         self._step_out(self._candidates.pop(key))
 
     def set_terms(self, terms: Terms) -> None:
-        """Have other terms hold."""
+        """Have these terms hold from now on."""
+        if terms == self._terms:
+            return
         self._terms = terms
         self._sums.clear()
         for claim in self.held.values():
