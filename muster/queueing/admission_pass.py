@@ -72,7 +72,9 @@ class AdmissionPass:
         """
         view = self.tree.get(candidate.queue)
         preempts = view is not None and view.preempts
-        return not preempts and not candidate.begun and self.bars.stay_beside(candidate, amounts)
+        if preempts and self.bars.watched:
+            return False
+        return not candidate.begun and self.bars.stay_beside(candidate, amounts)
 
     def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """The resources that a candidate lacks beside current claims, by queue: its own and those above it."""

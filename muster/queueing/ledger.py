@@ -164,7 +164,7 @@ class Ledger:
     def wait(self, candidate: Candidate) -> bool:
         """Record a gang that wants to start; True when anything changed for other gangs."""
         key, queue = candidate.key, candidate.queue
-        known = self._candidate(key)
+        known = self.candidate(key)
         if known == candidate:
             return False
         outcome = self._outcome.get(self._subtree(queue))
@@ -207,15 +207,16 @@ class Ledger:
             self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
         return state
 
-    def _candidate(self, key: GangKey) -> Candidate | None:
-        queue = self._queue_of.get(key)
-        return None if queue is None else self._states[queue].candidate(key)
-
     # --- questions --------------------------------------------------------------------------------------------------
 
     def queue_of(self, key: GangKey) -> str | None:
         """The queue in which the gang holds or waits."""
         return self._queue_of.get(key)
+
+    def candidate(self, key: GangKey) -> Candidate | None:
+        """The gang as one that waits, or None."""
+        queue = self._queue_of.get(key)
+        return None if queue is None else self._states[queue].candidate(key)
 
     def holds(self, key: GangKey) -> Resources | None:
         """The claim of an admitted gang, or None."""
@@ -236,7 +237,7 @@ class Ledger:
 
         Those before it who may start now are as good as gone.
         """
-        candidate = self._candidate(key)
+        candidate = self.candidate(key)
         if candidate is None:
             return None
         return self._position(candidate, self._pass(self._subtree(candidate.queue), now))
@@ -292,7 +293,7 @@ class Ledger:
 
     def decide(self, key: GangKey, now: float) -> Decision | None:
         """The decision on a waiting gang, given all gangs that wait with it; None when it does not wait."""
-        candidate = self._candidate(key)
+        candidate = self.candidate(key)
         if candidate is None:
             return None
         place = self._tree.place(candidate.queue)
@@ -318,7 +319,7 @@ class Ledger:
         queue = self._queue_of.get(key)
         if queue is None:
             return []
-        claim, candidate = self._claim(key), self._candidate(key)
+        claim, candidate = self._claim(key), self.candidate(key)
         own = claim.order if claim else candidate.order if candidate else None
         amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
         if own is None:
@@ -346,7 +347,7 @@ class Ledger:
         return known
 
     def _may_be_passed(self, key: GangKey, outcome: AdmissionPass) -> bool:
-        waits = self._candidate(key)
+        waits = self.candidate(key)
         if waits is None or waits.passed_since is not None or key in outcome.fits:
             return False
         return refused(waits, self._tree.place(waits.queue), outcome.now) is None

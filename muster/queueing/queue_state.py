@@ -146,7 +146,7 @@ class QueueState:
         self._terms = terms
         self._moments: list[tuple[float, GangKey]] = []
         self._candidates: dict[GangKey, Candidate] = {}
-        self._lines_of: dict[GangKey, LineKey] = {}
+        self._over: set[GangKey] = set()
         # What is held by urgency, of those that last and of the others, without what is soft.
         self._sums: dict[tuple[int, bool], dict[str, int]] = {}
 
@@ -212,7 +212,7 @@ class QueueState:
     def line_up(self, candidate: Candidate) -> None:
         """Put a gang that is not here at its place in its line."""
         self._candidates[candidate.key] = candidate
-        self._stand(candidate, Stage.FRESH if candidate.passed_since is None else Stage.PASSED)
+        self._stand(candidate)
         for moment in self._moments_of(candidate):
             heapq.heappush(self._moments, (moment, candidate.key))
         if len(self._moments) > _STALE + 2 * self.waiting:
@@ -241,8 +241,9 @@ class QueueState:
         for claim in self.held.values():
             self._sum(claim)
         self.lines.clear()
+        self._over.clear()
         for candidate in self._candidates.values():
-            self._stand(candidate, Stage.FRESH if candidate.passed_since is None else Stage.PASSED)
+            self._stand(candidate)
         self._moments = self._all_moments()
 
     def advance(self, now: float) -> float:
@@ -250,24 +251,30 @@ class QueueState:
         while self._moments and self._moments[0][0] <= now:
             _, key = heapq.heappop(self._moments)
             candidate = self._candidates.get(key)
-            if candidate is not None and self._lines_of[key].stage is Stage.PASSED and self._is_over(candidate, now):
+            if candidate is not None and key not in self._over and self._is_over(candidate, now):
                 self._step_out(candidate)
-                self._stand(candidate, Stage.OVER)
+                self._over.add(key)
+                self._stand(candidate)
         return self._moments[0][0] if self._moments else float("inf")
 
     def _is_over(self, candidate: Candidate, now: float) -> bool:
         return candidate.passed_since is not None and candidate.passed_since + self._terms.patience <= now
 
-    def _stand(self, candidate: Candidate, stage: Stage) -> None:
-        where = LineKey(-candidate.priority if self._terms.preempts else 0, candidate.begun, stage)
-        self._lines_of[candidate.key] = where
-        self.lines.setdefault(where, WaitingLine()).add(candidate.order, amounts_of(candidate.need))
+    def _line_of(self, candidate: Candidate) -> LineKey:
+        stage = Stage.FRESH if candidate.passed_since is None else Stage.PASSED
+        if candidate.key in self._over:
+            stage = Stage.OVER
+        return LineKey(-candidate.priority if self._terms.preempts else 0, candidate.begun, stage)
+
+    def _stand(self, candidate: Candidate) -> None:
+        self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, amounts_of(candidate.need))
 
     def _step_out(self, candidate: Candidate) -> None:
-        where = self._lines_of.pop(candidate.key)
+        where = self._line_of(candidate)
         self.lines[where].remove(candidate.order)
         if not self.lines[where]:
             del self.lines[where]
+        self._over.discard(candidate.key)
 
     def _all_moments(self) -> list[tuple[float, GangKey]]:
         return sorted((moment, one.key) for one in self._candidates.values() for moment in self._moments_of(one))

@@ -85,6 +85,11 @@ class Bars:
                 return bar
         return None
 
+    @property
+    def watched(self) -> bool:
+        """Whether the patience of any gang that waits is over."""
+        return bool(self._watched)
+
     def stay_beside(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether no reservation changes when this gang, which may start and does not preempt, has started."""
         path = self.tree.path(candidate.queue)

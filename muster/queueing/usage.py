@@ -6,6 +6,7 @@ comparing `Quantity` (hack/bench/ledger.py).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,13 @@ Amounts = tuple[tuple[str, int], ...]
 
 def amounts_of(resources: Resources) -> Amounts:
     """The amounts as integers."""
-    return tuple(sorted((name, amount.nano) for name, amount in resources.items() if amount.nano))
+    return _shared(tuple(sorted((name, amount.nano) for name, amount in resources.items() if amount.nano)))
+
+
+@lru_cache(maxsize=4096)
+def _shared(amounts: Amounts) -> Amounts:
+    """The same, as one object for all gangs that need as much: many do, and there are tens of thousands of them."""
+    return amounts
 
 
 class Usage:

@@ -288,6 +288,7 @@ NOT_RUN = {
     "python -m hack.bench.ledger": "a bench of minutes, for an idle machine",
     "python -m hack.bench.start": "a bench, for an idle machine",
     "python -m hack.bench.takeover": "a bench of minutes, for an idle machine",
+    "python -m hack.bench.waiting": "a bench of minutes, for an idle machine",
     "python -m hack.bench.watch": "a bench of minutes, for an idle machine",
 }
 """Why other commands in sentences are not run."""

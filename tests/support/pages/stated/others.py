@@ -31,7 +31,10 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _SIZING),
     Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _SIZING),
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _BENCH),
-    Elsewhere(_OPERATIONS, "| «45 MB», and «1 ms» for a decision; «0.1 ms» where", _SIZING),
+    Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _SIZING),
+    Elsewhere(
+        _OPERATIONS, "may start does | «0.6 ms» in one queue, «1.6 ms» in 100 queues below one limit; «0.3 ms»", _BENCH
+    ),
     Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _SIZING),
     Elsewhere(_OPERATIONS, "takes over | «19 seconds» of a core before it admits again, at most «35 ms» of it", _BENCH),
     Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),

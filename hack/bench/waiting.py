@@ -1,0 +1,184 @@
+"""What an event costs while n gangs wait: `python -m hack.bench.waiting [--waiting 1000,4000,16000]`.
+
+In each row no two gangs need the same. One gang ends and another comes, then all start that may; after each start it is
+asked whom it passes. Prints milliseconds of CPU for each such event, the median and the worst; then an edit of one
+Queue, and the room of nodes after a pod has come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from muster.model.objects import Node, Pod, convert
+from muster.observe.cluster import Cluster
+from muster.observe.nodes import NodeRoom
+from muster.process.lifecycle import spare_collector
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import ROOT, QueueView
+from muster.resources.amounts import Resources, parse_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EVENTS = 60
+_NOW = 1_000_000.0
+# So many cpu there are for each gang that waits: about as many run.
+_CPU = 8
+_PODS_PER_NODE = 20
+
+
+class _Cluster:
+    """A ledger with as many gangs that run as there is room for, and n that wait."""
+
+    def __init__(self, waiting: int, queues: int, *, preempts: bool = False, passed: bool = False) -> None:
+        self.random = random.Random(1)  # noqa: S311 - the same history in every run
+        self.ledger = Ledger()
+        self.queues = [f"queue-{number}" for number in range(queues)]
+        self.running: list[Candidate] = []
+        self._made = 0
+        self._passed = passed
+        room = _resources(waiting * _CPU * 1000, 1 << 40)
+        if queues > 1:
+            self.ledger.set_queue(QueueView(ROOT, "Open", room, parent=""))
+        for name in self.queues:
+            self.ledger.set_queue(QueueView(name, "Open", {} if queues > 1 else room, preempts=preempts))
+        for one in self._fill(waiting * _CPU):
+            self._hold(one)
+        for _ in range(waiting):
+            self.ledger.wait(self._gang())
+        self.start()
+
+    def _fill(self, cpus: int) -> Iterator[Candidate]:
+        taken = 0.0
+        while True:
+            one = self._gang()
+            taken += one.need["cpu"].nano / 1e9
+            if taken > cpus:
+                return
+            yield one
+
+    def _gang(self) -> Candidate:
+        self._made += 1
+        chance, number = self.random, self._made
+        return Candidate(
+            GangKey("bench", f"gang-{number}"),
+            chance.choice(self.queues),
+            chance.choice([0, 0, 10]),
+            f"2026-11-{1 + number % 28:02}T10:00:{number % 60:02}Z",
+            _resources(chance.randrange(4000, 12000), chance.randrange(1, 500)),
+            passed_since=_NOW - 100 if self._passed else None,
+        )
+
+    def _hold(self, one: Candidate) -> None:
+        self.ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since)
+        self.running.append(one)
+
+    def start(self) -> int:
+        """Let all start that may; returns how many did."""
+        started = 0
+        # All queues compete.
+        for key in self.ledger.startable(self.queues[0], _NOW):
+            if (waits := self.ledger.candidate(key)) is not None:
+                self.ledger.passed_by(key, _NOW)
+                self._hold(waits)
+                started += 1
+        return started
+
+    def event(self) -> int:
+        """One ends, one comes, all start that may; returns how many did."""
+        ending = self.running.pop(self.random.randrange(len(self.running)))
+        self.ledger.forget(ending.key)
+        self.ledger.wait(self._gang())
+        return self.start()
+
+
+def _resources(milli_cpu: int, gigabytes: int) -> Resources:
+    return parse_resources({"cpu": f"{milli_cpu}m", "memory": f"{gigabytes}Gi"}, path="")
+
+
+def _measure(title: str, waiting: int, queues: int = 1, **how: bool) -> None:
+    cluster = _Cluster(waiting, queues, **how)
+    events: list[tuple[float, int]] = []
+    for _ in range(_EVENTS):
+        before = time.process_time()
+        started = cluster.event()
+        events.append(((time.process_time() - before) * 1e3, started))
+    worst, most = max(events)
+    median = statistics.median(took for took, _ in events)
+    print(f"{title:44} {waiting:6} wait: median {median:7.2f} ms, worst {worst:8.2f} ms with {most} starts", flush=True)
+
+
+def _edit(waiting: int) -> None:
+    """A Queue's capability changes, in a tree of ten organisations."""
+    ledger, queues = Ledger(), max(waiting // 50, 10)
+    for number in range(10):
+        ledger.set_queue(QueueView(f"org-{number}", "Open", _resources(200_000 * queues, 1 << 40)))
+    for number in range(queues):
+        ledger.set_queue(QueueView(f"queue-{number}", "Open", _resources(200_000, 1 << 40), f"org-{number % 10}"))
+    for number in range(waiting):
+        need = _resources(150_000 + number, 1)
+        ledger.wait(Candidate(GangKey("bench", f"gang-{number}"), f"queue-{number % queues}", 0, "2026", need))
+    took = []
+    for number in range(10):
+        before = time.process_time()
+        changed = QueueView(f"queue-{number}", "Open", _resources(100_000, 1 << 40), f"org-{number % 10}")
+        ledger.set_queue(changed)
+        for queue in ledger.changed_subtrees(_NOW):
+            ledger.newly_startable(queue, _NOW)
+        took.append((time.process_time() - before) * 1e3)
+    print(f"{'a Queue is edited':44} {waiting:6} wait: median {statistics.median(took[1:]):7.2f} ms", flush=True)
+
+
+def _nodes(count: int) -> None:
+    room = NodeRoom(Cluster())
+    status = {
+        "allocatable": {"cpu": "96", "memory": "700Gi", "nvidia.com/gpu": "8", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    nodes = [{"metadata": {"name": f"n{number}", "uid": f"n{number}"}, "status": status} for number in range(count)]
+    room.nodes.replace_all([convert(node, Node) for node in nodes])
+    room.others.replace_all([_pod(f"n{number % count}", number) for number in range(count * _PODS_PER_NODE)])
+    room.free()
+    took = []
+    for number in range(20):
+        room.others.apply("added", _pod(f"n{number}", count * _PODS_PER_NODE + number))
+        before = time.process_time()
+        room.free()
+        took.append((time.process_time() - before) * 1e3)
+    print(f"{'the room of nodes after a pod has come':44} {count:6} nodes: median {statistics.median(took):6.3f} ms")
+
+
+def _pod(node: str, number: int) -> Pod:
+    requests = {"cpu": "100m", "memory": "200Mi"}
+    spec = {"nodeName": node, "containers": [{"name": "main", "resources": {"requests": requests}}]}
+    meta = {"name": f"pod-{number}", "namespace": "bench", "uid": f"pod-{number}"}
+    return convert({"metadata": meta, "spec": spec, "status": {"phase": "Running"}}, Pod)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--waiting", default="1000,4000,16000", help="how many gangs wait, a list")
+    # As the processes do.
+    spare_collector()
+    sizes = [int(text) for text in parser.parse_args().waiting.split(",")]
+    for size in sizes:
+        _measure("one queue", size)
+    for size in sizes:
+        _measure("one queue, all passed before", size, passed=True)
+    for size in sizes:
+        _measure("one queue that preempts", size, preempts=True)
+    for size in sizes:
+        _measure("100 queues below one limit", size, 100)
+    for size in sizes:
+        _edit(size)
+    for size in sizes:
+        _nodes(min(size, 5000))
+
+
+if __name__ == "__main__":
+    main()
