@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.output import print_data
-from muster.cli.terminal import colours, painted, width, wrapped
+from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.findings import Severity
 from muster.model.texts import printable
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_audit"]
 
-_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
-_WORDS = {Severity.DENY: ("  refused", _RED), Severity.WARN: ("  warning", _YELLOW)}
+_WORDS = {Severity.DENY: ("  refused", RED), Severity.WARN: ("  warning", YELLOW)}
 
 
 def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
@@ -24,7 +23,7 @@ def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
         colour = colours(out)
         for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
             _print_entry(entry, out, colour=colour)
-        paint = _RED if report["refused"] else _YELLOW if report["warned"] else _GREEN
+        paint = RED if report["refused"] else YELLOW if report["warned"] else GREEN
         print(painted(_sum(report), paint, colour=colour), file=out)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
-from muster.cli.terminal import colours, painted, width, wrapped
+from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["print_explained"]
 
-_GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 _PAINTS = {
-    GangState.RUNNING: _GREEN,
-    GangState.ADMITTED: _GREEN,
-    GangState.FINISHED: _GREEN,
-    GangState.INVALID: _RED,
-    GangState.EXCEEDS_CAPABILITY: _RED,
-    GangState.QUEUE_NOT_FOUND: _RED,
-    GangState.FOREIGN_POD_GROUP: _RED,
+    GangState.RUNNING: GREEN,
+    GangState.ADMITTED: GREEN,
+    GangState.FINISHED: GREEN,
+    GangState.INVALID: RED,
+    GangState.EXCEEDS_CAPABILITY: RED,
+    GangState.QUEUE_NOT_FOUND: RED,
+    GangState.FOREIGN_POD_GROUP: RED,
 }
 _HOLDERS = 10
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -39,7 +38,7 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
         workload = entry["workload"]
         print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
         state = entry["state"] or ("unknown" if entry["gang"] else "no gang")
-        paint = _PAINTS.get(entry["state"], _YELLOW)
+        paint = _PAINTS.get(entry["state"], YELLOW)
         first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
         print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)
         for line in (*more, *_details(entry, now, width(out))):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
-from muster.cli.terminal import clears
+from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
+from muster.cli.terminal import clears, draws, width
 from muster.kube.reflector import Reflector
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["gang_entries", "queue_entries", "queue_lines", "run", "watch"]
+__all__ = ["gang_entries", "queue_entries", "run", "tree_lines", "watch"]
 
 _CANNOT_ASK = 2
 # Seconds between two redraws; a faster screen cannot be read.
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     with as_long_as_read():
         if print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
             return 0
-        print("\n".join(queue_lines(entries)))
+        print("\n".join(tree_lines(entries, sys.stdout)))
     problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
     for said in (*problems, *picture.missing):
         print(f"muster queues: {printable(said)}", file=sys.stderr)
@@ -102,25 +103,9 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
     }
 
 
-def queue_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The table of queues."""
-    rows = [
-        [
-            "  " * entry["depth"] + entry["name"],
-            entry["state"] or "-",
-            _room(entry["used"], entry["limit"]),
-            str(entry["gangs"]),
-            str(entry["waiting"]),
-        ]
-        for entry in entries
-    ]
-    return aligned(["QUEUE", "STATE", "USED / LIMIT", "GANGS", "WAITING"], rows, right=(3, 4))
-
-
-def _room(used: Mapping[str, str] | None, limit: Mapping[str, str]) -> str:
-    names = dict.fromkeys([*limit, *(used or {})])
-    known = ("?" if used is None else used.get(name, "0") for name in names)
-    return ", ".join(f"{name} {has} / {limit.get(name, '-')}" for name, has in zip(names, known, strict=True)) or "-"
+def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO) -> list[str]:
+    """The tree of the queues in the characters and the width of `out`."""
+    return queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out))
 
 
 def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
@@ -209,7 +194,7 @@ def screen(picture: Picture, now: float) -> list[str]:
         [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
         for entry in gang_entries(snapshot)
     ]
-    lines = queue_lines(queue_entries(snapshot, whole=picture.whole))
+    lines = tree_lines(queue_entries(snapshot, whole=picture.whole), sys.stdout)
     if rows:
         lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
     return [*lines, *(f"({missing})" for missing in picture.missing)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
-from muster.cli.terminal import colours, painted
+from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted
 from muster.cli.words import counted
 from muster.model.texts import printable
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["print_junit", "print_summary", "print_wide"]
 
-_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 _HEAD = ("NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE", "PRIORITY", "PODS", "MIN", "MIN RESOURCES", "WARNINGS")
 
 
@@ -56,7 +55,7 @@ def print_summary(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], o
         parts.append(counted(warnings, "warning"))
     if errors:
         parts.append(f"{len(errors)} could not be read")
-    paint = _RED if refused or errors else _YELLOW if unmanaged or warnings else _GREEN
+    paint = RED if refused or errors else YELLOW if unmanaged or warnings else GREEN
     if entries:
         print(file=out)
     print(painted(f"{counted(len(verdicts), 'object')}: {', '.join(parts)}", paint, colour=colours(out)), file=out)

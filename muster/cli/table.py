@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from muster.cli.terminal import colours, painted, width, wrapped
+from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["amounts", "print_table"]
+__all__ = ["amounts", "print_table", "rounded"]
 
 # An indent that says: never wrap this line.
 _WHOLE = 10_000
 # No count of devices or cpus is as large; bytes are.
 _LARGE = 2**20
 _UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 
 
 def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO, *, patches: bool) -> None:
@@ -39,17 +38,17 @@ def _lines(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, st
     where = f"{workload['namespace']}/" if workload["namespace"] else ""
     yield _WHOLE, "", "", f"{workload['kind']} {where}{workload['name']}"
     for refusal in verdict["refusals"]:
-        yield 4, _RED, f"  refused ({refusal['reason']})", f": {refusal['message']}"
+        yield 4, RED, f"  refused ({refusal['reason']})", f": {refusal['message']}"
     if verdict["refusals"]:
         pass
     elif verdict["managed"]:
-        yield 4, _GREEN, "  allowed", f": {verdict['message']}" if verdict["message"] else ""
+        yield 4, GREEN, "  allowed", f": {verdict['message']}" if verdict["message"] else ""
     else:
-        yield 4, _YELLOW, "  not managed", verdict["message"].removeprefix("not managed")
+        yield 4, YELLOW, "  not managed", verdict["message"].removeprefix("not managed")
     for warning in verdict["warnings"]:
         if warning in verdict["message"]:
             continue
-        yield 4, _YELLOW, "  warning", f": {warning}"
+        yield 4, YELLOW, "  warning", f": {warning}"
     if entry["intent"] is not None:
         for indent, line in _details(entry, patches=patches):
             yield indent, "", "", line
@@ -82,10 +81,10 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
 
 def amounts(resources: Mapping[str, str]) -> str:
     """The quantities on one line; bytes rounded to three digits or so, which `-o yaml` and `-o json` do not do."""
-    return ", ".join(f"{name} {_rounded(amount)}" for name, amount in resources.items()) or "nothing"
+    return ", ".join(f"{name} {rounded(amount)}" for name, amount in resources.items()) or "nothing"
 
 
-def _rounded(amount: str) -> str:
+def rounded(amount: str) -> str:
     """A large number without a unit, such as 3536870912, in binary units: 3.3Gi."""
     if not amount.isdigit() or int(amount) < _LARGE:
         return amount

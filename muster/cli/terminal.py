@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["WIDTH", "clears", "colours", "painted", "width", "wrapped"]
+__all__ = ["GREEN", "RED", "WIDTH", "YELLOW", "clears", "colours", "draws", "painted", "width", "wrapped"]
 
 WIDTH = 80
 """Columns where there is no terminal."""
+RED, GREEN, YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 _NARROWEST = 40
 _PLAIN = "\x1b[0m"
 
@@ -22,6 +23,11 @@ _PLAIN = "\x1b[0m"
 def colours(out: TextIO) -> bool:
     """Whether `out` shows colours: a terminal that is not dumb, unless `NO_COLOR` is set (https://no-color.org)."""
     return clears(out) and not os.environ.get("NO_COLOR")
+
+
+def draws(out: TextIO) -> bool:
+    """Whether `out` shows box and block characters: a terminal with colours whose text is UTF-8."""
+    return colours(out) and (out.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def clears(out: TextIO) -> bool:

@@ -206,9 +206,11 @@ def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
     done = subprocess.run(
         ["kubectl", "muster", "queues"], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
-    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
-    assert rows["QUEUE"] == ["QUEUE", "STATE", "USED", "/", "LIMIT", "GANGS", "WAITING"]
-    assert rows[two] == [two, "Open", "cpu", "3", "/", "4,", "memory", "3Gi", "/", "-", "1", "1"]
+    head, *lines = done.stdout.splitlines()
+    assert head.split() == ["QUEUE", "STATE", "GANGS", "WAITING", "RESOURCE", "USED", "/", "LIMIT"]
+    (row,) = (line.split() for line in lines if two in line.split())
+    assert row[row.index(two) + 1 :][:7] == ["Open", "1", "1", "cpu", "3", "/", "4"]
+    assert row[-1] == "75%"
 
 
 def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:

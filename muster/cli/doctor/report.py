@@ -14,7 +14,7 @@ from muster.cli.doctor.probed import kubernetes
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
 from muster.cli.output import print_data
-from muster.cli.terminal import colours, painted, width, wrapped
+from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.cli.words import counted
 from muster.model.texts import printable
 
@@ -28,8 +28,7 @@ __all__ = ["diagnose", "print_report", "report"]
 
 _GRAVEST = (Severity.PROBLEM, Severity.UNKNOWN, Severity.WARNING, Severity.OK)
 _PLACE = {check: place for place, check in enumerate(Check)}
-_RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
-_PAINT = {Severity.OK: _GREEN, Severity.WARNING: _YELLOW, Severity.UNKNOWN: _YELLOW, Severity.PROBLEM: _RED}
+_PAINT = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.PROBLEM: RED}
 _COLUMNS = (9, 14)
 _INDENT = sum(_COLUMNS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries, queue_lines, screen
+from muster.cli.queues import queue_entries, screen
 from muster.model.names import MESSAGE, STATE
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
@@ -47,21 +47,9 @@ def tree() -> Picture:
     )
 
 
-def test_queues_stand_below_their_parents_with_what_they_hold() -> None:
-    picture = tree()
-    assert queue_lines(queue_entries(picture.ledger_snapshot(NOW), whole=True)) == [
-        "QUEUE   STATE   USED / LIMIT               GANGS  WAITING",
-        "root    Open    cpu 3 / -, memory 3Gi / -      0        0",
-        "  idle  Closed  -                              0        0",
-        "  org   Open    cpu 3 / 8, memory 3Gi / -      0        0",
-        "    q   Open    cpu 3 / 4, memory 3Gi / -      1        1",
-    ]
-
-
 def test_what_is_used_is_unknown_where_not_everything_was_seen() -> None:
     entries = queue_entries(tree().ledger_snapshot(NOW), whole=False)
     assert {entry["used"] for entry in entries} == {None}
-    assert queue_lines(entries)[4].split() == ["q", "Open", "cpu", "?", "/", "4", "1", "1"]
 
 
 def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
@@ -83,7 +71,7 @@ def test_a_queue_that_cannot_be_read_is_said_once() -> None:
 
 def test_the_screen_has_who_waits_before_who_holds() -> None:
     lines = screen(tree(), NOW)
-    assert lines[6:] == [
+    assert lines[lines.index("") + 1 :] == [
         "QUEUE  POSITION  GANG               STATE            MESSAGE",
         "q             1  team/ray-other-pg  WaitingForQuota  about other",
         "q             -  team/ray-demo-pg   Running          about demo",
