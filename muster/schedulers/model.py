@@ -75,6 +75,8 @@ class GangScheduler(ABC):
     """Whether it heeds how near to each other a gang's pods are to be."""
     timeouts: ClassVar[bool] = False
     """Whether it lets go of a gang that takes too long to be placed."""
+    elastic_quotas: ClassVar[bool] = False
+    """Whether it refuses pods for which the ElasticQuota of their namespace has no room."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.usual_name

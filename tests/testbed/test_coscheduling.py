@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Nodes, Testbed
-from muster.kube.resource import PODS
+from muster.kube.resource import ELASTIC_QUOTAS, PODS
 from tests.support.cluster.backends import (
     COSCHEDULING_POD_GROUPS,
-    ELASTIC_QUOTAS,
     bound,
     cluster,
     coscheduling_pod_group,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
-from muster.kube.resource import Resource
+from muster.kube.resource import ELASTIC_QUOTAS, Resource
 from tests.support.cluster.objects import node_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTER_QUEUES",
     "COSCHEDULING_POD_GROUPS",
-    "ELASTIC_QUOTAS",
     "KUEUE_QUEUE",
     "LOCAL_QUEUES",
     "NATIVE_POD_GROUPS",
@@ -41,7 +40,6 @@ __all__ = [
 ]
 
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
-ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
 CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
 LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")

@@ -1,0 +1,61 @@
+"""What an ElasticQuota lets its namespace use, and what it guarantees, as scheduler-plugins reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.model.objects import InvalidObjectError, convert
+from muster.resources.amounts import as_text
+from muster.resources.elastic_quotas import ElasticQuota, guaranteed, largest_use
+
+JSON = dict[str, Any]
+
+
+def quota(spec: JSON) -> ElasticQuota:
+    return convert({"metadata": {"name": "quota", "namespace": "team-a"}, "spec": spec}, ElasticQuota)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, {}, id="no max limits nothing"),
+        pytest.param({"min": {"cpu": "1"}}, {}, id="a min alone limits nothing"),
+        pytest.param({"max": None}, {}, id="null is absent"),
+        pytest.param(
+            {"max": {}}, {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}, id="an empty one allows nothing"
+        ),
+        pytest.param(
+            {"max": {"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Ti"}},
+            {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Ti"},
+            id="as it says",
+        ),
+        pytest.param(
+            {"max": {"nvidia.com/gpu": "2", "memory": "1Gi"}},
+            {"cpu": "0", "memory": "1Gi", "ephemeral-storage": "0", "nvidia.com/gpu": "2"},
+            id="what it leaves out is 0 of the three plain resources",
+        ),
+    ],
+)
+def test_the_largest_use(spec: JSON, expected: dict[str, str]) -> None:
+    assert as_text(largest_use(quota(spec))) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, {}, id="no min"),
+        pytest.param({"max": {"cpu": "4"}}, {}, id="a max guarantees nothing"),
+        pytest.param({"min": {"cpu": "1500m", "nvidia.com/gpu": 1}}, {"cpu": "1500m", "nvidia.com/gpu": "1"}, id="min"),
+    ],
+)
+def test_what_is_guaranteed(spec: JSON, expected: dict[str, str]) -> None:
+    assert as_text(guaranteed(quota(spec))) == expected
+
+
+def test_what_is_no_quantity_is_named_with_its_field() -> None:
+    with pytest.raises(InvalidObjectError, match=r"^spec\.max\.cpu: .*many"):
+        largest_use(quota({"max": {"cpu": "many"}}))
+    with pytest.raises(InvalidObjectError, match=r"^spec\.min\.memory: .*-1Gi.* is negative"):
+        guaranteed(quota({"min": {"memory": "-1Gi"}}))
