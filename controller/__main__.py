@@ -30,7 +30,7 @@ from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
+from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
     parser.add_argument("--retry-period", type=float, default=2.0, help="seconds between attempts at the lease")
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     configure_logging(arguments.log_level, arguments.log_format)
     try:
         run("muster-controller", _run(arguments))
@@ -114,7 +114,13 @@ async def _run(arguments: argparse.Namespace) -> None:
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         source = QUEUE_SOURCES[arguments.queue_source]
-        cluster = Cluster(arguments.namespace_selector, arguments.schedulers.values(), source, arguments.admitters)
+        cluster = Cluster(
+            arguments.namespace_selector,
+            arguments.schedulers.values(),
+            source,
+            arguments.admitters,
+            elastic_quotas=arguments.elastic_quotas,
+        )
         registry = new_registry("controller")
         metrics = Metrics(registry)
         elector = LeaseElector(

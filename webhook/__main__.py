@@ -14,7 +14,7 @@ from muster.kube.client import Client
 from muster.model.findings import Severity
 from muster.model.strictness import Validation, read_validation
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, identity, run, stop_signal
+from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
@@ -71,7 +71,7 @@ def main() -> None:
         metavar="REASON=SEVERITY",
         help="what comes of one reason of docs/denials.md: deny, warn or off; may be repeated",
     )
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
     except ValueError as error:

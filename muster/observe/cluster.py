@@ -13,6 +13,7 @@ from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
 from muster.kube.resource import (
+    ELASTIC_QUOTAS,
     LIMIT_RANGES,
     NAMESPACES,
     NODES,
@@ -26,6 +27,7 @@ from muster.kube.stores import Stores
 from muster.model.names import ADMITTER, GANG, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
+from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.kueue import KueueObjects, kueue_told
 from muster.observe.pod_defaults import Added
@@ -34,6 +36,7 @@ from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
@@ -69,7 +72,7 @@ class Cluster:
     """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said.
 
     `namespace_selector` selects the namespaces in which workloads may be muster's. Each of the `schedulers` has pods
-    and PodGroups of its own.
+    and PodGroups of its own. Without `elastic_quotas` none are watched.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class Cluster:
         schedulers: Iterable[GangScheduler] = (),
         queue_source: QueueSource = QUEUE_SOURCES["volcano"],
         admitters: Iterable[Admitter] = (),
+        *,
+        elastic_quotas: bool = False,
     ) -> None:
         self._namespace_selector = namespace_selector or Selector()
         self._queue_source = queue_source
@@ -93,6 +98,8 @@ class Cluster:
         self.added = Added()
         self._asks_kueue = Admitter.KUEUE in tuple(admitters)
         self.kueue = KueueObjects()
+        self._asks_elastic_quotas = elastic_quotas
+        self.elastic_quotas = ElasticQuotas()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         for kind in GANG_KINDS:
@@ -107,6 +114,7 @@ class Cluster:
 
     def watched(self) -> list[Watched]:
         """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
+        elastic = Watched(ELASTIC_QUOTAS, ElasticQuota, self.elastic_quotas.store)
         return [
             *(Watched(PODS, Pod, self.pods.of(one.name), *_own_pods(one)) for one in self._schedulers),
             *(Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name)) for one in self._schedulers),
@@ -119,6 +127,7 @@ class Cluster:
             *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
             *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
             *(Watched(*one) for one in (self.kueue.watched() if self._asks_kueue else ())),
+            *([elastic] if self._asks_elastic_quotas else []),
             *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
         ]
 

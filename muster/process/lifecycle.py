@@ -31,6 +31,7 @@ __all__ = [
     "add_common_arguments",
     "chosen",
     "identity",
+    "parsed",
     "run",
     "spare_collector",
     "stop_signal",
@@ -88,6 +89,11 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         help="who may admit gangs: ledger, kueue, none; the first does where a namespace names none",
     )
     parser.add_argument(
+        "--elastic-quotas",
+        action="store_true",
+        help="heed the ElasticQuotas of scheduler-plugins for gangs of the scheduler coscheduling",
+    )
+    parser.add_argument(
         "--gate",
         type=GateMode,
         choices=list(GateMode),
@@ -95,6 +101,17 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         help="what holds gangs back where neither their queue nor their namespace says",
     )
     parser.add_argument("--version", action="version", version=muster.__version__)
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments of a process; exits with a clear line where they do not fit each other."""
+    arguments = parser.parse_args()
+    if arguments.elastic_quotas and not any(one.elastic_quotas for one in arguments.schedulers.values()):
+        parser.error(
+            "--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there, or leave "
+            "--elastic-quotas out"
+        )
+    return arguments
 
 
 def chosen(text: str) -> dict[str, GangScheduler]:

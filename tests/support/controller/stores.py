@@ -8,6 +8,7 @@ from muster.admitters import KueueWorkload
 from muster.model.names import GANG
 from muster.model.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
 from muster.observe.cluster import Cluster
+from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
@@ -37,6 +38,7 @@ def filled(
     runtimes: Iterable[JSON] = (),
     quotas: Iterable[JSON] = (),
     kueue: Iterable[JSON] = (),
+    elastic: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects."""
     cluster = Cluster()
@@ -47,6 +49,7 @@ def filled(
     cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
     fill_added(cluster.added, ranges, runtimes, quotas)
     cluster.kueue.workloads.replace_all([made(KueueWorkload, item) for item in kueue])
+    cluster.elastic_quotas.store.replace_all([made(ElasticQuota, item) for item in elastic])
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:

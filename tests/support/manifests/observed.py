@@ -34,6 +34,7 @@ __all__ = [
     "amounts",
     "as_client",
     "as_json",
+    "elastic_quota",
     "gang_and_intent",
     "limit_range",
     "lines",
@@ -303,6 +304,18 @@ def resource_quota(hard: Mapping[str, str], *, used: Mapping[str, str] | None = 
     """A ResourceQuota of the namespace for every pod; `used` is what is charged to it, 0 where that is not said."""
     status = {"hard": dict(hard), "used": {**dict.fromkeys(hard, "0"), **(used or {})}}
     return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"hard": dict(hard)}, "status": status}
+
+
+def elastic_quota(
+    largest: Mapping[str, str] | None = None,
+    least: Mapping[str, str] | None = None,
+    *,
+    name: str = "elastic",
+    namespace: str = NAMESPACE,
+) -> JSON:
+    """An ElasticQuota of scheduler-plugins with this `max` and `min`."""
+    spec = {key: dict(amounts) for key, amounts in (("max", largest), ("min", least)) if amounts is not None}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def runtime_class(name: str, **overhead: str) -> JSON:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from muster.process.lifecycle import Identity, add_common_arguments, identity, stop_signal
+from muster.process.lifecycle import Identity, add_common_arguments, identity, parsed, stop_signal
 
 
 def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +49,20 @@ async def test_a_signal_to_end_is_an_event(number: signal.Signals) -> None:
     finally:
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().remove_signal_handler(each)
+
+
+def test_elastic_quotas_need_a_scheduler_that_heeds_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_common_arguments(parser)
+    monkeypatch.setattr(sys, "argv", ["muster", "--elastic-quotas", "--schedulers=volcano,coscheduling"])
+    assert parsed(parser).elastic_quotas
+    monkeypatch.setattr(sys, "argv", ["muster", "--elastic-quotas"])
+    with pytest.raises(SystemExit) as ended:
+        parsed(parser)
+    assert ended.value.code == 2
+    assert "no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there" in capsys.readouterr().err
 
 
 def test_an_unknown_log_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
