@@ -149,6 +149,7 @@ async def _run(arguments: argparse.Namespace) -> None:
                 admitters=arguments.admitters,
                 kueues_timeout=arguments.kueue_timeout,
                 queue_source=source,
+                elastic_quotas=arguments.elastic_quotas,
             ),
             arguments.bound == "nodes",
         )

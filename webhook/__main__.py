@@ -88,6 +88,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
         admitters=arguments.admitters,
         gate=arguments.gate,
         queue_source=QUEUE_SOURCES[arguments.queue_source],
+        elastic_quotas=arguments.elastic_quotas,
         validation=validation,
     )
     stop = stop_signal()

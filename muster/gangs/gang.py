@@ -93,8 +93,13 @@ class Gang:
     @property
     def charged(self) -> dict[str, Quantity]:
         """What quotas are charged at least when it runs: its minimum, and those that come with it (`quotas.PODS`)."""
+        return charge(self.requested, sum(role.minimum + role.reserved for role in self.roles))
+
+    @property
+    def requested(self) -> dict[str, Quantity]:
+        """What the pods of its minimum request together, and those that come with it."""
         counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
-        return charge(total(times(requests, count) for requests, count in counts if count), sum(n for _, n in counts))
+        return total(times(requests, count) for requests, count in counts if count)
 
     @property
     def exceeds(self) -> bool:

@@ -66,6 +66,8 @@ class Defaults:
     kueues_timeout: float = 1800.0
     """Seconds from its admission on within which Kueue awaits the pods of a gang (its waitForPodsReady.timeout)."""
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
+    elastic_quotas: bool = False
+    """Whether ElasticQuotas of scheduler-plugins bound the gangs whose scheduler heeds them."""
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
     """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""

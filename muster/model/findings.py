@@ -33,6 +33,7 @@ class Reason(StrEnum):
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     EXCEEDS_RESOURCE_QUOTA = "ExceedsResourceQuota"
+    EXCEEDS_ELASTIC_QUOTA = "ExceedsElasticQuota"
     SCHEDULER_CANNOT = "SchedulerCannot"
     POD_GROUP_TAKEN = "PodGroupTaken"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
@@ -123,6 +124,14 @@ ABOUT: Mapping[Reason, About] = {
         "A ResourceQuota of the namespace is too small for the minimum of the gang: waiting pods count against the "
         "quota too, and the last of them would never be created.",
         "Lower the replicas or the requests of the pods, or ask an administrator to raise the quota first.",
+    ),
+    Reason.EXCEEDS_ELASTIC_QUOTA: About(
+        Severity.DENY,
+        "The minimum of the gang is more than the `max` of its namespace's ElasticQuota, or more than the `min` of the "
+        "ElasticQuotas of all namespaces together, which is all that scheduler-plugins ever lends. Only with the chart "
+        "value `elasticQuotas`, for gangs of the scheduler coscheduling.",
+        "Lower the replicas or the requests of the pods, or ask an administrator to raise the quotas. Where GitOps "
+        "applies ElasticQuotas after their users, set this reason to `warn`.",
     ),
     Reason.SCHEDULER_CANNOT: About(
         Severity.DENY,

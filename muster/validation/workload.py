@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from muster.admitters.kueue_quota import ClusterQueue
     from muster.model.objects import ObjectMeta
     from muster.model.strictness import Validation
+    from muster.queueing.namespace_limits import Ceiling
     from muster.resources.amounts import Resources
     from muster.workloads import Decoded, Kind, Reference, Workload
 
@@ -84,7 +85,8 @@ class Context:
     what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
     the object that a workload is made from, decoded, or None when there is none.
     `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
-    `cluster_queue` is Kueue's, where Kueue admits and the workload is new.
+    `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is what ElasticQuotas let the
+    namespace use, for gangs whose scheduler heeds them; None where none of them bounds it.
     """
 
     queue: Callable[[str], Place | None] | None = None
@@ -95,6 +97,7 @@ class Context:
     origin: Callable[[Reference], object | None] = lambda _: None
     held: Callable[[str], Resources] | None = None
     cluster_queue: ClusterQueue | None = None
+    ceiling: Ceiling | None = None
 
     @property
     def admitter(self) -> Admitter:
@@ -168,6 +171,7 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
         *_quota_findings(gang, context),
+        *_elastic_quota_findings(gang, intent, context),
         *_priority_findings(workload, intent, context),
         *_scheduler_findings(workload, gang, intent),
         *_kueue_findings(workload, gang, context),
@@ -280,6 +284,15 @@ def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
                 "lower the replicas or have the quota raised"
             )
             yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
+
+
+def _elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
+    """What the scheduler never gives the namespace, by the ElasticQuotas that it heeds."""
+    if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
+        return
+    if never := context.ceiling.never(gang.requested):
+        message = f'spec: gang "{gang.name}" {never}; lower the replicas or have the quota raised'
+        yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)
 
 
 def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:

@@ -95,6 +95,8 @@ def test_the_process_learns_who_it_is(default: Rendered, process: str) -> None:
         ("schedulers={coscheduling}", "controller", "--schedulers=coscheduling"),
         ("schedulers={coscheduling},queues.source=muster", "webhook", "--queue-source=muster"),
         ("schedulers={coscheduling},queues.source=muster", "controller", "--queue-source=muster"),
+        ("schedulers={volcano,coscheduling=a},elasticQuotas=true", "webhook", "--elastic-quotas"),
+        ("schedulers={volcano,coscheduling=a},elasticQuotas=true", "controller", "--elastic-quotas"),
         ("gate=assemble", "webhook", "--gate=assemble"),
         ("gate=assemble", "controller", "--gate=assemble"),
         ("gate=off", "webhook", "--gate=off"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 READ = ["get", "list", "watch"]
 _NATIVE = ("schedulers={kubernetes}", "queues.source=muster")
+_ELASTIC_QUOTAS = ("scheduling.x-k8s.io", "elasticquotas")
 # Two versions of MPIJob are one resource.
 OWNERS = {(kind.group, kind.plural) for kind in GANG_KINDS}
 SPEAKERS = {(read.group, read.plural) for reads in (WATCHED_KINDS, SOURCES) for read in reads} - OWNERS
@@ -153,6 +154,16 @@ def test_the_role_for_tenants_reads_and_is_there_only_where_it_is_asked_for(rend
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     groups = {group for rule in role["rules"] for group in rule["apiGroups"]}
     assert groups == {"scheduling.volcano.sh", *(kind.group for kind in GANG_KINDS if kind.owns_pod_group)}
+
+
+def test_rights_on_elastic_quotas_come_with_their_value_alone(render: Render) -> None:
+    def on_quotas(process: str, *values: str) -> list[tuple[str, ...]]:
+        rules = render("schedulers={volcano,coscheduling}", *values).rules("ClusterRole", f"muster-{process}")
+        return [verbs for group, plural, _, verbs in rules if (group, plural) == _ELASTIC_QUOTAS]
+
+    for process, values in (("webhook", ()), ("controller", ()), ("reader", ("readerRole=true",))):
+        assert on_quotas(process, *values, "elasticQuotas=true") == [tuple(READ)]
+        assert on_quotas(process, *values) == []
 
 
 def test_rights_on_kueues_objects_come_with_kueue_alone(render: Render) -> None:

@@ -94,6 +94,12 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             "webhook.failurePolicy=Ignore, or run a replica",
             id="nobody serves",
         ),
+        pytest.param(
+            "elasticQuotas=true,schedulers={volcano,kubernetes}",
+            "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler heeds ElasticQuotas; "
+            "set elasticQuotas=false, or add coscheduling to schedulers",
+            id="quotas that nobody heeds",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused_in_a_sentence(

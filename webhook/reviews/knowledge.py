@@ -31,6 +31,7 @@ from muster.model.objects import (
     Queue,
     decode,
 )
+from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
@@ -119,6 +120,7 @@ class Knowledge:
         self._reads = Reads(client, read_seconds)
         self.unmanaged_pods = UnmanagedPods()
         self._added = Added()
+        self._elastic_quotas = ElasticQuotas()
         # By the UID of the workload.
         self.commons: Memo[GangTemplate | AdmissionResponse | None] = Memo()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
@@ -151,6 +153,7 @@ class Knowledge:
             Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
             *self.unmanaged_pods.reflectors(self._client),
             *self._added.reflectors(self._client),
+            *([self._elastic_quotas.reflector(self._client)] if self._defaults.elastic_quotas else []),
         ]
 
     async def behind(
@@ -339,6 +342,7 @@ class Knowledge:
             around=around,
             held=(lambda queue: held.get(queue, {})) if new else None,
             pod_defaults=self._added.of(around.namespace.name),
+            ceiling=self._elastic_quotas.limits.ceiling(around.namespace.name),
         )
 
     async def cluster_queue(self, namespace: str, local_queue: str) -> ClusterQueue | None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["review_workload"]
 
+_OF_QUOTAS = (Reason.EXCEEDS_RESOURCE_QUOTA, Reason.EXCEEDS_ELASTIC_QUOTA)
+
 
 async def review_workload(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
     """The answer for a new or changed workload; raises ApiError when its queue cannot be read."""
@@ -122,9 +124,9 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
         return same_queue and all(
             amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items()
         )
-    if refusal.reason is Reason.EXCEEDS_RESOURCE_QUOTA and old.gang and new.gang:
+    if refusal.reason in _OF_QUOTAS and old.gang and new.gang:
         before, now = old.gang.charged, new.gang.charged
-        had = any(fault.reason is Reason.EXCEEDS_RESOURCE_QUOTA for fault in old.refusals)
+        had = any(fault.reason is refusal.reason for fault in old.refusals)
         return had and all(amount <= before.get(name, ZERO) for name, amount in now.items())
     return refusal in old.refusals
 

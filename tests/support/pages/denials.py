@@ -14,6 +14,7 @@ from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.intent import Defaults
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
+from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
 from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
@@ -93,6 +94,13 @@ def _without_runtime() -> Iterable[Finding]:
     return judge(kind, made(kind.decoded, manifest), Context()).refusals
 
 
+def _above_elastic_quota() -> Iterable[Finding]:
+    quota = NamespaceLimit(("team",), most=amounts(cpu="2", memory="8Gi"), least={})
+    coscheduling = Defaults(schedulers=named("coscheduling"))
+    ceiling = Ceiling(quota, together=amounts(cpu="64", memory="1Ti"))
+    return _found(ray_cluster(), QueueView("q", "Open", {}), defaults=coscheduling, ceiling=ceiling)
+
+
 def _elastic_on_kubernetes() -> Iterable[Finding]:
     manifest = pytorch_job(policy={"queue": "q", "minAvailable": 2})
     return _found(manifest, QueueView("q", "Open", {}), defaults=Defaults(schedulers=named("kubernetes")))
@@ -169,6 +177,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.QUEUE_NOT_LEAF: lambda: _found(ray_cluster(), _SMALL, _BELOW),
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
     Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), pod_defaults=PodDefaults(quotas=[_TWO])),
+    Reason.EXCEEDS_ELASTIC_QUOTA: _above_elastic_quota,
     Reason.SCHEDULER_CANNOT: _elastic_on_kubernetes,
     Reason.POD_GROUP_TAKEN: _taken,
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),

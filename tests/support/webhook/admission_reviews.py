@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
+from muster.resources.elastic_quotas import ElasticQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
@@ -71,6 +72,7 @@ def knowing(
     ranges: Iterable[JSON] = (),
     runtimes: Iterable[JSON] = (),
     quotas: Iterable[JSON] = (),
+    elastic: Iterable[JSON] = (),
     defaults: Defaults = DEFAULTS,
 ) -> Knowledge:
     """Knowledge whose watches have seen exactly these objects; anything else is read through `reader`."""
@@ -87,6 +89,7 @@ def knowing(
     seen = [namespace()] if namespaces is None else namespaces
     knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])
     fill_added(knowledge._added, ranges, runtimes, quotas)
+    knowledge._elastic_quotas.store.replace_all([made(ElasticQuota, item) for item in elastic])
     fill_outsiders(knowledge.unmanaged_pods, [made(Pod, item) for item in pods])
     return knowledge
 

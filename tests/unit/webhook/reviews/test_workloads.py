@@ -8,11 +8,14 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
+from muster.kube.resource import ELASTIC_QUOTAS
 from muster.model.findings import Severity
 from muster.model.strictness import Validation
+from muster.schedulers import named
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
+    elastic_quota,
     limit_range,
     priority_class,
     pytorch_job,
@@ -252,3 +255,33 @@ async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, 
     before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
     knowledge = knowing(queues=[queue(cpu="99", memory="99Gi")], quotas=[resource_quota({"cpu": "2"})])
     assert (await updated(before, now, knowledge))["allowed"] is allowed
+
+
+async def test_a_gang_that_elastic_quotas_never_hold_is_refused_where_its_scheduler_heeds_them() -> None:
+    coscheduling = Defaults(schedulers=named("coscheduling"), elastic_quotas=True)
+    for defaults, allowed in ((coscheduling, False), (DEFAULTS, True)):
+        elastic = [elastic_quota({"cpu": "2"}), elastic_quota({"cpu": "9"}, namespace="other")]
+        knowledge = knowing(queues=[queue()], elastic=elastic, defaults=defaults)
+        answer = answered(await review_workload(request(ray_cluster()), knowledge, defaults))
+        assert answer["allowed"] is allowed
+        assert allowed or answer["status"]["reason"] == "ExceedsElasticQuota"
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_elastic_quotas_are_watched_only_where_they_count(wanted: bool) -> None:  # noqa: FBT001
+    reflectors = knowing(defaults=Defaults(elastic_quotas=wanted)).reflectors()
+    assert (ELASTIC_QUOTAS in [one.resource for one in reflectors]) is wanted
+
+
+@pytest.mark.parametrize(
+    ("replicas", "allowed"), [pytest.param(3, True, id="smaller"), pytest.param(6, False, id="larger")]
+)
+async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
+    replicas: int,
+    allowed: bool,  # noqa: FBT001
+) -> None:
+    before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
+    defaults = Defaults(schedulers=named("coscheduling"), elastic_quotas=True)
+    knowledge = knowing(queues=[queue()], elastic=[elastic_quota({"cpu": "2"})], defaults=defaults)
+    asked = request(now, old=before, operation="UPDATE")
+    assert answered(await review_workload(asked, knowledge, defaults))["allowed"] is allowed
