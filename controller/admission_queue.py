@@ -14,6 +14,7 @@ from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.queues import view_of
+from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
+    from muster.queueing.queue_state import Order
     from muster.resources.amounts import Resources
 
 __all__ = ["AdmissionQueue"]
@@ -44,7 +46,9 @@ class AdmissionQueue:
         self._clock = clock
         self._wall = wall
         self._lost: set[GangKey] = set()
-        self._surplus: set[GangKey] = set()
+        self._growing = Growing(self.ledger)
+        # Those who are looked at because they may grow: the queue, and their place among those who want to.
+        self._turns_to_grow: dict[GangKey, tuple[str, Order]] = {}
         self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
 
@@ -71,10 +75,7 @@ class AdmissionQueue:
     def enter(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, without waking other gangs."""
         standing = enter_ledger(view, self.ledger, context)
-        if standing.opening and standing.opening.surplus:
-            self._surplus.add(view.key)
-        else:
-            self._surplus.discard(view.key)
+        self._growing.enter(view.key, standing.growth)
         if standing.lost:
             self._lost.add(view.key)
         else:
@@ -85,6 +86,7 @@ class AdmissionQueue:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
         keys = (view.key, *auxiliary_keys(view.key))
         before = {self.ledger.queue_of(key) for key in keys}
+        turn = self._turns_to_grow.pop(view.key, None)
         standing = self.enter(view, context)
         if standing.changed:
             for queue in before | {self.ledger.queue_of(key) for key in keys}:
@@ -93,6 +95,9 @@ class AdmissionQueue:
             if standing.wave is not None:
                 # In line it may have what it could not take without standing there.
                 self._look_at(view.key)
+        if turn is not None:
+            # Whatever it took or left: what there is may be enough for the next.
+            self._let_grow(turn[0], behind=turn[1], but=view.key)
         return standing
 
     def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
@@ -123,7 +128,7 @@ class AdmissionQueue:
     def forget(self, key: GangKey) -> None:
         """Drop what is remembered of a gang that is gone."""
         self._lost.discard(key)
-        self._surplus.discard(key)
+        self._growing.enter(key, None)
         self._turns.discard(key)
 
     def wake(self, queue: str, but: GangKey | None = None) -> None:
@@ -136,10 +141,17 @@ class AdmissionQueue:
         startable = self.ledger.newly_startable(queue, self._wall())
         if startable is None:
             return
-        growing = (key for key in self._surplus if self.ledger.queue_of(key) in competing)
-        for gang in dict.fromkeys(key.gang for key in (*startable, *growing)):
+        for gang in dict.fromkeys(key.gang for key in startable):
             if gang != but:
                 self._look_at(gang)
+        self._let_grow(queue, but=but)
+
+    def _let_grow(self, queue: str, *, behind: Order | None = None, but: GangKey | None = None) -> None:
+        """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
+        first = self._growing.first(self.ledger.competing(queue), self._wall(), behind=behind, but=but)
+        if first is not None:
+            self._turns_to_grow[first.key.gang] = queue, first
+            self._look_at(first.key.gang)
 
     def wake_all(self) -> None:
         """As `wake`, wherever something has changed: in the tree, and with it for the competitors of each gang."""

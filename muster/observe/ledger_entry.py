@@ -22,11 +22,14 @@ from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
+from muster.queueing.growth import Growth
 from muster.queueing.ledger import Candidate, GangKey
+from muster.queueing.queue_state import Order
+from muster.queueing.usage import amounts_of
 from muster.resources.amounts import largest, minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from muster.gangs.gang import Role
     from muster.observe.claims import Grant
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
     from muster.queueing.ledger import Ledger
+    from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
 __all__ = ["Standing", "auxiliary_keys", "enter_ledger", "waits_for_a_node"]
@@ -63,6 +67,8 @@ class Standing:
     """What holds it back while it waits."""
     lost: bool = False
     """Whether the queue for which it waits does not exist, or not for its namespace."""
+    growth: Growth | None = None
+    """What more it would hold, and may not for want of room; None for nothing."""
     wanted: Wanted | None = None
     """The PodGroup of an admitted gang, where it was worked out to know what was granted."""
     wave: Candidate | None = None
@@ -87,6 +93,42 @@ class _Outlook(NamedTuple):
     standing: Standing
     entry: _Held | Candidate | None = None
     next_claim: Resources | None = None
+    refused: Collection[Resources] = ()
+
+
+class _Limit:
+    """Gives whether the gang may hold so much of a queue; what its pods that are being deleted hold is its own.
+
+    `refused` are the claims for which it lacks room.
+    """
+
+    def __init__(
+        self, view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, lost: bool
+    ) -> None:
+        self.refused: dict[Amounts, Resources] = {}
+        self._key = view.key
+        self._queue = queue
+        self._gate = gate
+        self._ledger = ledger
+        self._context = context
+        self._lost = lost
+
+    def __call__(self, claim: Resources) -> bool:
+        if self._lost:
+            return False
+        if self._context.grow and self._gate is not GateMode.QUEUE:
+            return True
+        # Pods are alike: while a gang is looked at nothing changes, and what was refused stays so.
+        amounts = amounts_of(claim)
+        if amounts in self.refused:
+            return False
+        if self._context.grow:
+            _, _, wave, leaving = auxiliary_keys(self._key)
+            now = self._context.now
+            if self._ledger.fits_more(self._key, self._queue, claim, now, waits_as=wave, replaces=leaving):
+                return True
+        self.refused[amounts] = claim
+        return False
 
 
 def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
@@ -95,7 +137,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     queue = queue_held(view)
     changed = _put(ledger, former, _unless_empty(view.former_queue or queue, view.former))
     changed |= _put(ledger, bound, _unless_empty(queue, view.placed if view.ours else {}))
-    standing, entry, next_claim = _outlook(view, ledger, context)
+    standing, entry, next_claim, refused = _outlook(view, ledger, context)
     changed |= _put(ledger, view.key, entry)
     held = entry if isinstance(entry, _Held) else None
     next_wave = None
@@ -108,7 +150,12 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     rest = still_leaving(view, standing.opening, held.claim if held else {})
     changed |= _put(ledger, leaving, _unless_empty(queue, rest, priority_held(view, context)))
     changed |= _put(ledger, wave, next_wave)
-    return replace(standing, changed=standing.changed or changed, wave=next_wave)
+    growth = None
+    if held and refused:
+        has = total((held.claim, rest))
+        more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
+        growth = Growth(held.queue, Order(-held.priority, held.since, view.key), more, wave, leaving)
+    return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
 
 
 def auxiliary_keys(key: GangKey) -> tuple[GangKey, GangKey, GangKey, GangKey]:
@@ -177,10 +224,10 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     entry = _Held(queue_held(view), base, priority_held(view, context), waiting_since(view), lasts=lasts(view))
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
-    opening = plan_opening(
-        view.members, (), base, _limit(view, entry.queue, place.gate, ledger, context, lost=place.lost)
-    )
-    return _Outlook(Standing(place.phase, changed, opening, gate=place.gate), entry._replace(claim=opening.claim))
+    limit = _Limit(view, entry.queue, place.gate, ledger, context, lost=place.lost)
+    opening = plan_opening(view.members, (), base, limit)
+    standing = Standing(place.phase, changed, opening, gate=place.gate)
+    return _Outlook(standing, entry._replace(claim=opening.claim), refused=limit.refused.values())
 
 
 def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
@@ -188,7 +235,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context))
     lost = lost_in(view, ledger.tree, grant.queue)
     gate = gate_in(view, ledger.tree, grant.queue)
-    opening = _opening(view, grant, gate, _limit(view, grant.queue, gate, ledger, context, lost=lost))
+    limit = _Limit(view, grant.queue, gate, ledger, context, lost=lost)
+    opening = _opening(view, grant, gate, limit)
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
     entry = _Held(
@@ -211,7 +259,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         requeues=None if unused.since is None or after is None else unused.since + after,
         wanted=wanted,
     )
-    return _Outlook(standing, entry, opening.next_claim if gate is GateMode.QUEUE and not lost else None)
+    next_claim = opening.next_claim if gate is GateMode.QUEUE and not lost else None
+    return _Outlook(standing, entry, next_claim, limit.refused.values())
 
 
 def _opening(view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resources], bool]) -> Opening:
@@ -233,22 +282,6 @@ def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
     """Whether as many pods of each role as the gang needs have nodes, or have finished."""
     placed = Counter(member.role for member in view.members if member.pod.spec.node_name) + Counter(view.ended)
     return all(placed[role.name] >= role.minimum for role in roles)
-
-
-def _limit(
-    view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, lost: bool
-) -> Callable[[Resources], bool]:
-    """Gives whether the gang may hold so much of a queue; what its pods that are being deleted hold is its own."""
-    _, _, wave, leaving = auxiliary_keys(view.key)
-
-    def may_hold(claim: Resources) -> bool:
-        if lost or not context.grow:
-            return False
-        if gate is not GateMode.QUEUE:
-            return True
-        return ledger.fits_more(view.key, queue, claim, context.now, waits_as=wave, replaces=leaving)
-
-    return may_hold
 
 
 def _unmarked(view: View, ledger: Ledger, context: EntryContext) -> bool:

@@ -85,6 +85,15 @@ class AdmissionPass:
         kept = {} if candidate.begun else self.bars.kept
         return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
 
+    def room(self, queue: str) -> dict[str, int]:
+        """What a queue and those above it all have, beside the reservations, of the resources that they limit."""
+        room: dict[str, int] = {}
+        for one in self.tree.path(queue):
+            kept = self.bars.kept.get(one, {})
+            free = self.usage.free(one, self.tree.ceiling(one))
+            _lower(room, {name: amount - kept.get(name, 0) for name, amount in free.items()})
+        return room
+
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
         return not self.bars.lasting.short(candidate.queue, amounts, self._left_out(candidate, lasting=True))

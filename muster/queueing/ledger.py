@@ -390,6 +390,17 @@ class Ledger:
             has[name] -= amount
         return not spared or not outcome.usage.lacking(spared, _more(claim, has), kept=kept)
 
+    def room_to_grow(self, queue: str, now: float) -> dict[str, int] | None:
+        """What growth may take at most in a queue, of the resources that are limited; None where it may take nothing.
+
+        It says no to no growth that `fits_more`, apart from that of a gang that may start under a key of its own.
+        """
+        view = self._tree.get(queue)
+        outcome = self._pass(self._subtree(queue), now)
+        if view is None or not view.open or outcome.behind(queue) is not None:
+            return None
+        return outcome.room(queue)
+
     def _pass(self, subtree: str, now: float) -> AdmissionPass:
         known = self._outcome.get(subtree)
         if known is None or known.until <= now:

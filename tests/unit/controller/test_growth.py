@@ -1,0 +1,99 @@
+"""Running gangs that want more pods than there is room for: who is looked at when room comes, and in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod, template, workers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ELASTIC = [f"elastic-{number:02}" for number in range(20)]
+
+
+def _gang(name: str, cpu: str = "1") -> tuple[JSON, JSON]:
+    """A gang of its head alone, which runs; an autoscaler may give it a worker."""
+    group = workers(replicas=0, minReplicas=0, maxReplicas=1)
+    cluster = ray_cluster(group, name=name, uid=f"uid-{name}", head=template(cpu), enableInTreeAutoscaling=True)
+    head = ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}", held=False, nodeName="node")
+    head["spec"]["containers"] = template(cpu)["spec"]["containers"]
+    return cluster, head
+
+
+class _Full(Harness):
+    """A full queue: elastic gangs that each want one cpu more, and gangs that run and end."""
+
+    def __init__(self, ending: Sequence[str]) -> None:
+        self.gangs = {name: _gang(name) for name in ELASTIC}
+        self.gangs |= {f"ending-{number}": _gang(f"ending-{number}", cpu) for number, cpu in enumerate(ending)}
+        surplus = [ray_pod(f"{name}-more", cluster=name, owner_uid=f"uid-{name}") for name in ELASTIC]
+        whole = 1000 * len(ELASTIC) + sum(int(cpu.removesuffix("m")) for cpu in ending)
+        super().__init__(
+            workloads=[cluster for cluster, _ in self.gangs.values()],
+            pods=[*(head for _, head in self.gangs.values()), *surplus],
+            queues=[queue(cpu=f"{whole}m")],
+        )
+
+    async def look(self) -> str:
+        """Work on the gang that is next; there must be one."""
+        assert self.queue.statistics().ready
+        key = await self.queue.get()
+        await self.reconciler.reconcile(key)
+        self.queue.done(key)
+        return key.name.removeprefix("ray-").removesuffix("-pg")
+
+    async def ends(self, name: str) -> list[str]:
+        """A gang ends; gives the gangs that are looked at for that."""
+        self.drop_workload(self.gangs[name][0])
+        del self.client.pods[f"{name}-head"]
+        self.watch()
+        looked = []
+        while self.queue.statistics().ready:
+            looked.append(await self.look())
+        return looked
+
+    def grown(self) -> list[str]:
+        """The elastic gangs that have what they want."""
+        return [name for name in ELASTIC if f"{name}-more" in self.open_pods()]
+
+
+async def test_too_little_room_for_anybody_has_nobody_looked_at() -> None:
+    """Else each end of a small gang would cost as much as all that want to grow."""
+    harness = _Full(["100m", "200m"])
+    await harness.settle()
+    assert await harness.ends("ending-0") == ["ending-0"]
+    assert await harness.ends("ending-1") == ["ending-1"]
+    assert harness.grown() == []
+
+
+async def test_room_goes_to_the_first_in_order_and_no_more_are_looked_at_than_grow() -> None:
+    harness = _Full(["3500m"])
+    await harness.settle()
+    looked = await harness.ends("ending-0")
+    assert harness.grown() == ELASTIC[:3]
+    assert looked == ["ending-0", *ELASTIC[:3]]
+
+
+async def test_who_wants_no_more_when_its_turn_comes_leaves_the_room_to_the_next() -> None:
+    harness = _Full(["1000m"])
+    await harness.settle()
+    first, second, *_ = ELASTIC
+    harness.drop_workload(harness.gangs["ending-0"][0])
+    del harness.client.pods["ending-0-head"]
+    harness.watch()
+    assert await harness.look() == "ending-0"
+    del harness.client.pods[f"{first}-more"]
+    harness.watch()
+    assert await harness.look() == first
+    assert await harness.look() == second
+    assert harness.grown() == [second]
+
+
+async def test_a_larger_queue_lets_as_many_grow_as_it_has_room_for() -> None:
+    harness = _Full([])
+    await harness.settle()
+    harness.set_queue(queue(cpu=str(len(ELASTIC) + 4)))
+    await harness.settle()
+    assert harness.grown() == ELASTIC[:4]
