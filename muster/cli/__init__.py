@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import muster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from muster.admitters import Admitter
     from muster.model.selectors import Selector
@@ -30,7 +30,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
     read or the cluster does not answer.
     """
-    arguments = parser().parse_args(argv)
+    commands = parser()
+    arguments = commands.parse_args(argv)
+    if getattr(arguments, "elastic_quotas", False) and not _heeded(arguments.schedulers or {}):
+        commands.error("--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there")
     if arguments.command == "version":
         _print_version()
     sys.exit(_runner(arguments.command)(arguments))
@@ -57,6 +60,11 @@ def parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     commands.add_parser("version", help="print the version and the commit")
     return parser
+
+
+def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:
+    """Whether any of the schedulers heeds ElasticQuotas; the default does not."""
+    return any(one.elastic_quotas for one in schedulers.values())
 
 
 class _Version(argparse.Action):
@@ -105,8 +113,8 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "plan",
         help="show what muster would do with manifests; needs no cluster",
         description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
-        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the "
-        "input are taken into account. Without a Queue in the input, queue limits are not checked.",
+        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training "
+        "runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.",
     )
     parser.add_argument(
         "-f",
@@ -345,6 +353,7 @@ def _installed(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="must match the chart value `admitters`, such as ledger,kueue",
     )
+    parser.add_argument("--elastic-quotas", action="store_true", help="must match the chart value `elasticQuotas`")
     parser.add_argument(
         "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
     )

@@ -258,6 +258,7 @@ def run(arguments: argparse.Namespace) -> int:
             queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
             admitters=arguments.admitters,
+            elastic_quotas=arguments.elastic_quotas,
             validation=validation,
             namespaces=arguments.namespace_selector or Selector(),
         )
@@ -279,7 +280,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
     async with connected(arguments) as client:
-        await learn_all(client, audit.known, audit.cannot_list, audit.unread, arguments.namespace)
+        await learn_all(
+            client,
+            audit.known,
+            audit.cannot_list,
+            audit.unread,
+            arguments.namespace,
+            elastic_quotas=arguments.elastic_quotas,
+        )
         await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
         if arguments.namespace is None and audit.queue_kind not in audit.unlisted:
             # A second time: the checks need the PodGroups of each queue.

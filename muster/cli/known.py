@@ -12,9 +12,11 @@ from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
+from muster.queueing.namespace_limits import NamespaceLimits, limit_of
 from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
 from muster.resources.amounts import parse_resources
+from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
@@ -32,13 +34,18 @@ __all__ = ["PlanContext"]
 
 @dataclass(slots=True)
 class PlanContext:
-    """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted."""
+    """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted.
+
+    ElasticQuotas of the input are those of some namespaces, whose sum says nothing; of a cluster all may be known.
+    """
 
     queues: QueueTree = field(default_factory=QueueTree)
     classes: dict[str, PriorityClass] = field(default_factory=dict)
     namespaces: dict[str, ObjectMeta] = field(default_factory=dict)
     ranges: dict[str, dict[str, LimitRange]] = field(default_factory=dict)
     quotas: dict[str, dict[str, ResourceQuota]] = field(default_factory=dict)
+    elastic_quotas: dict[str, dict[str, ElasticQuota]] = field(default_factory=dict)
+    elastic_limits: NamespaceLimits = field(default_factory=partial(NamespaceLimits, whole=False))
     runtimes: dict[str, RuntimeClass] = field(default_factory=dict)
     origins: dict[Reference, Any] = field(default_factory=dict)
     schemas: Schemas = field(default_factory=Schemas)
@@ -63,13 +70,24 @@ class PlanContext:
                 self.classes[decoded.metadata.name] = decoded
             case Namespace():
                 self.namespaces[decoded.metadata.name] = decoded.metadata
-            case LimitRange():
-                self.ranges.setdefault(decoded.metadata.namespace or "default", {})[decoded.metadata.name] = decoded
-            case ResourceQuota():
-                self.quotas.setdefault(decoded.metadata.namespace or "default", {})[decoded.metadata.name] = decoded
             case RuntimeClass():
                 self.runtimes[decoded.metadata.name] = decoded
+            case LimitRange() | ResourceQuota() | ElasticQuota():
+                self._learn_for_namespace(decoded, decoded.metadata.namespace or "default")
         return True
+
+    def _learn_for_namespace(self, decoded: LimitRange | ResourceQuota | ElasticQuota, namespace: str) -> None:
+        name = decoded.metadata.name
+        match decoded:
+            case LimitRange():
+                self.ranges.setdefault(namespace, {})[name] = decoded
+            case ResourceQuota():
+                self.quotas.setdefault(namespace, {})[name] = decoded
+            case ElasticQuota():
+                there = self.elastic_quotas.setdefault(namespace, {})
+                there[name] = decoded
+                if (limit := limit_of(there.values())) is not None:
+                    self.elastic_limits.set(namespace, limit)
 
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:
@@ -97,6 +115,7 @@ class PlanContext:
                 tuple(self.quotas.get(namespace, {}).values()),
             ),
             origin=self.origins.get,
+            ceiling=self.elastic_limits.ceiling(namespace),
         )
 
 
@@ -106,6 +125,10 @@ def _faults(check: Callable[[Any], object], decoded: object) -> Sequence[Finding
     except InvalidObjectError as error:
         return (Finding(Reason.INVALID, error.field, str(error)),)
     return ()
+
+
+def _check_elastic(quota: ElasticQuota) -> None:
+    limit_of([quota])
 
 
 def _check_runtime(runtime: RuntimeClass) -> None:
@@ -131,6 +154,7 @@ _CONTEXT: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
     ("", "Namespace"): (Namespace, bool),
     ("", "LimitRange"): (LimitRange, _check_limits),
     ("", "ResourceQuota"): (ResourceQuota, limits_of),
+    ("scheduling.x-k8s.io", "ElasticQuota"): (ElasticQuota, _check_elastic),
     ("node.k8s.io", "RuntimeClass"): (RuntimeClass, _check_runtime),
 }
 """The type of each kind of context, and what raises InvalidObjectError for a malformed one."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import NAMESPACES, NODES, PODS
+from muster.kube.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.cluster import Cluster, Watched
@@ -38,6 +38,7 @@ _CONSEQUENCES = {
     "priorityclasses.scheduling.k8s.io": "all priorities count as 0, and positions may be wrong",
     "limitranges": "their default requests are unknown",
     "resourcequotas": "their limits are unknown",
+    "elasticquotas.scheduling.x-k8s.io": "what they let the namespace use is unknown",
     "runtimeclasses.node.k8s.io": "the overhead of pods is unknown",
     "namespaces": "the settings of the namespace (its queue, opting in or out) are unknown",
 }
@@ -77,8 +78,15 @@ class Picture:
             gate=GateMode(arguments.gate),
             admitters=arguments.admitters,
             queue_source=source,
+            elastic_quotas=arguments.elastic_quotas,
         )
-        cluster = Cluster(arguments.namespace_selector, schedulers.values(), source, arguments.admitters)
+        cluster = Cluster(
+            arguments.namespace_selector,
+            schedulers.values(),
+            source,
+            arguments.admitters,
+            elastic_quotas=arguments.elastic_quotas,
+        )
         return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
@@ -122,6 +130,8 @@ async def look(client: Client, namespace: str, picture: Picture) -> None:
         scope = await _list(client, watched, namespace, picture)
         if scope is not _UNREADABLE:
             picture.scopes.append((watched, scope or None))
+        if watched.resource == ELASTIC_QUOTAS:
+            picture.cluster.elastic_quotas.limits.whole = not scope
         if scope == namespace:
             only_there[watched.resource.full_name] = None
         if scope is _UNREADABLE and watched.resource.namespaced:

@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             queue_source=QUEUE_SOURCES[arguments.queue_source],
             gate=GateMode(arguments.gate),
             admitters=arguments.admitters,
+            elastic_quotas=arguments.elastic_quotas,
             namespaces=arguments.namespace_selector or Selector(),
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )

@@ -15,6 +15,7 @@ from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import (
+    ELASTIC_QUOTAS,
     LIMIT_RANGES,
     NAMESPACES,
     PRIORITY_CLASSES,
@@ -45,15 +46,20 @@ async def learn_all(
     unlisted: Callable[[Resource, ApiError], None],
     unread: Callable[[InputError], None],
     namespace: str | None = None,
+    *,
+    elastic_quotas: bool = False,
 ) -> None:
     """Fill `known` from the cluster; with `namespace`, namespaced kinds from that namespace only.
 
+    ElasticQuotas are read where `elastic_quotas` says so, and then those of all namespaces, for their sum counts.
     `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
     theirs ends the read.
     """
     sources = [resource_of_source(source) for source in SOURCES]
     queues = queues_of(known.queue_source)
-    for resource in (queues, PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *sources):
+    elastic = (ELASTIC_QUOTAS,) if elastic_quotas else ()
+    others = (PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *elastic, *sources)
+    for resource in (queues, *others):
 
         def read(raw: bytes, resource: Resource = resource) -> None:
             item: dict[str, Any] = msgspec.json.decode(raw)
@@ -64,8 +70,9 @@ async def learn_all(
                 unread(error)
 
         try:
-            within = namespace if resource.namespaced else None
+            within = namespace if resource.namespaced and resource != ELASTIC_QUOTAS else None
             await list_all(client, resource, read, namespace=within, deadline=PATIENCE)
+            known.elastic_limits.whole = known.elastic_limits.whole or resource == ELASTIC_QUOTAS
         except ApiError as error:
             if not (error.not_found and resource in sources):  # an operator that is not installed
                 unlisted(resource, error)
@@ -91,7 +98,7 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
     async def read() -> PlanContext:
         known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source])
         async with connected(arguments) as client:
-            await learn_all(client, known, unlisted, unread)
+            await learn_all(client, known, unlisted, unread, elastic_quotas=arguments.elastic_quotas)
             await learn_fields(client, known.schemas, kinds)
         return known
 

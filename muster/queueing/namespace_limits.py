@@ -65,10 +65,14 @@ def limit_of(quotas: Iterable[ElasticQuota]) -> NamespaceLimit | None:
 
 
 class Ceiling(NamedTuple):
-    """What bounds the gangs of one namespace: its `own` limit, and the sum of what all are guaranteed `together`."""
+    """What bounds the gangs of one namespace: its `own` limit, and the sum of what all are guaranteed `together`.
+
+    Unless they are `whole`, not the quotas of all namespaces are known, and the sum bounds nothing.
+    """
 
     own: NamespaceLimit
     together: Resources
+    whole: bool = True
 
     def never(self, need: Resources) -> str | None:
         """Why what needs so much can never run in the namespace, in words with numbers; None where it can."""
@@ -78,7 +82,7 @@ class Ceiling(NamedTuple):
                 f"needs {describe(over)}, {self.own} has max {describe({name: self.own.most[name] for name in over})}"
             )
         over = {name: amount for name, amount in need.items() if amount > self.together.get(name, ZERO)}
-        if over:
+        if over and self.whole:
             have = {name: self.together.get(name, ZERO) for name in over}
             return f"needs {describe(over)}, {_TOGETHER} have min {describe(have)} together"
         return None
@@ -97,16 +101,17 @@ class Ceiling(NamedTuple):
         if not within(need, minus(most, used)):
             return f"{self.own} has {describe(minus(most, used))} free of {describe(most)}"
         together = _asked(self.together, need)
-        if not self.guarantees(need, used) and not within(need, minus(together, used_together)):
+        if self.whole and not self.guarantees(need, used) and not within(need, minus(together, used_together)):
             free = describe(minus(together, used_together))
             return f"{_TOGETHER} have {free} free of {describe(together)} together"
         return None
 
 
 class NamespaceLimits:
-    """The limits of all namespaces that have an ElasticQuota."""
+    """The limits of all namespaces that have an ElasticQuota; whoever cannot know all says so by `whole`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = True) -> None:
+        self.whole = whole
         self._limits: dict[str, NamespaceLimit] = {}
         self._together: Resources | None = None
 
@@ -139,7 +144,7 @@ class NamespaceLimits:
     def ceiling(self, namespace: str) -> Ceiling | None:
         """What bounds the gangs of a namespace; None where no quota does."""
         own = self._limits.get(namespace)
-        return None if own is None else Ceiling(own, self.together)
+        return None if own is None else Ceiling(own, self.together, self.whole)
 
 
 def _of(name: str, *several: Resources) -> list[Quantity]:

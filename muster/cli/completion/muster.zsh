@@ -15,7 +15,7 @@ _shtab_muster_commands() {
     doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
     explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
-    plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
+    plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.'
     version:'print the version and the commit'
@@ -48,6 +48,7 @@ _shtab_muster_audit_options=(
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
 )
@@ -92,6 +93,7 @@ _shtab_muster_explain_options=(
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
@@ -124,6 +126,7 @@ _shtab_muster_plan_options=(
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--dra[what to do with ResourceClaims\; must match the chart value \`dra\`]:dra:(deny warn)"
@@ -149,6 +152,7 @@ _shtab_muster_queues_options=(
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"
@@ -191,6 +195,7 @@ _shtab_muster_watch_options=(
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
   "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
   "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
   "--bound[must match the chart value \`bound\`]:bound:( nodes)"

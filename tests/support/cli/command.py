@@ -55,5 +55,10 @@ class Command:
 def cluster_options(kubeconfig: Path | str, command: str = "plan") -> argparse.Namespace:
     """The options of a command that reads a cluster, as the parser gives them."""
     return argparse.Namespace(
-        command=command, kubeconfig=str(kubeconfig), context=None, connect_timeout=10.0, queue_source="volcano"
+        command=command,
+        kubeconfig=str(kubeconfig),
+        context=None,
+        connect_timeout=10.0,
+        queue_source="volcano",
+        elastic_quotas=False,
     )

@@ -129,6 +129,7 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
         schedulers=None,
         queue_source="volcano",
         admitters=(Admitter.LEDGER,),
+        elastic_quotas=False,
     )
     picture = Picture.begun(options)
     picture.cluster = filled(queues=[queue(cpu="4")])

@@ -21,6 +21,7 @@ NAMESPACE = "apiVersion: v1\nkind: Namespace\n"
 QUEUE = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
 LIMITS = "apiVersion: v1\nkind: LimitRange\n"
+ELASTIC = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: ElasticQuota\n"
 RUNTIME = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nhandler: kata\n"
 
 
@@ -105,6 +106,41 @@ def test_queues_judge(command: Command, context: list[str], reason: str) -> None
     assert entry(command, *context)["verdict"]["reason"] == reason
 
 
+@pytest.mark.parametrize(
+    ("quotas", "reason"),
+    [
+        pytest.param(["{name: e, namespace: team}\nspec: {max: {cpu: 1}}"], "", id="enough"),
+        pytest.param(["{name: e, namespace: team}\nspec: {max: {cpu: 500m}}"], "ExceedsElasticQuota", id="max"),
+        pytest.param(["{name: e, namespace: other}\nspec: {max: {cpu: 500m}}"], "", id="of another namespace"),
+        pytest.param(
+            ["{name: e, namespace: team}\nspec: {min: {cpu: 100m}}"], "", id="those of the input are not all there are"
+        ),
+        pytest.param(
+            [
+                "{name: e, namespace: team}\nspec: {max: {cpu: 500m}}",
+                "{name: e, namespace: team}\nspec: {max: {cpu: 2}}",
+                "{name: f, namespace: team}\nspec: {max: {cpu: 4}}",
+            ],
+            "",
+            id="the same twice: the last",
+        ),
+    ],
+)
+def test_elastic_quotas_of_the_input_judge_what_heeds_them(command: Command, quotas: list[str], reason: str) -> None:
+    texts = [f"{ELASTIC}metadata: {quota}" for quota in quotas]
+    (found,) = command.plan(*texts, CLUSTER, options=["--schedulers=coscheduling"]).entries
+    assert found["verdict"]["reason"] == reason
+    assert entry(command, *texts)["verdict"]["reason"] == ""
+
+
+def test_the_option_needs_a_scheduler_that_heeds_them(command: Command) -> None:
+    for options in (["--elastic-quotas"], ["--elastic-quotas", "--schedulers=volcano"]):
+        said = command.plan(CLUSTER, options=options)
+        assert said.code == 2
+        assert "no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there" in said.err
+    assert command.plan(CLUSTER, options=["--elastic-quotas", "--schedulers=volcano,coscheduling"]).code == 0
+
+
 def test_priority_classes_judge_where_there_are_any(command: Command) -> None:
     urgent = CLUSTER.replace("queue-name: q}", "queue-name: q, ray.io/priority-class-name: high}")
     other, high = f"{CLASS}metadata: {{name: low}}\nvalue: 1", f"{CLASS}metadata: {{name: high}}\nvalue: 9"
@@ -148,6 +184,11 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
             f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: [{{type: Container, default: {{cpu: some}}}}]}}",
             'spec.limits[0].default.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
             id="amount of a LimitRange",
+        ),
+        pytest.param(
+            f"{ELASTIC}metadata: {{name: e}}\nspec: {{max: {{cpu: some}}}}",
+            'spec.max.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+            id="ElasticQuota",
         ),
     ],
 )

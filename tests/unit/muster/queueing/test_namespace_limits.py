@@ -131,6 +131,16 @@ def test_a_gang_that_borrows_waits_for_what_others_use() -> None:
     assert bound.shortage(amounts(cpu="2"), used, amounts(cpu="8")) is None
 
 
+def test_where_not_all_quotas_are_known_their_sum_bounds_nothing() -> None:
+    limits = NamespaceLimits(whole=False)
+    limits.set("team-a", limit(quota("a", min={"cpu": "2"}, max={"cpu": "4"})))
+    bound = limits.ceiling("team-a")
+    assert bound is not None
+    assert bound.never(amounts(cpu="3")) is None
+    assert bound.shortage(amounts(cpu="3"), {}, amounts(cpu="9")) is None
+    assert bound.never(amounts(cpu="5")) is not None
+
+
 def test_a_namespace_within_its_min_waits_for_nobody() -> None:
     """What others borrowed comes back by preemption, even where everything is in use."""
     bound = ceiling({"cpu": "6"}, min={"cpu": "4"})
