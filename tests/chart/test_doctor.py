@@ -37,8 +37,8 @@ def installed(rendered: Rendered) -> Installation:
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 @pytest.mark.parametrize(
     "values",
-    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO],
-    ids=["own certificates", "others'", "two gang schedulers", "GangQueues"],
+    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO, (_BOTH, "elasticQuotas=true")],
+    ids=["own certificates", "others'", "two gang schedulers", "GangQueues", "ElasticQuotas"],
 )
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""

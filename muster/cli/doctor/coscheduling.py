@@ -1,18 +1,20 @@
-"""The check `coscheduling`: the programs of scheduler-plugins run, where coscheduling places gangs."""
+"""The check `coscheduling`: scheduler-plugins runs, and its quotas count, where coscheduling places gangs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, warning
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, unknown, warning
 from muster.cli.doctor.volcano import program_of, readiness, version_of
-from muster.cli.words import listed
+from muster.cli.words import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from muster.cli.doctor.objects import Container, Deployment
     from muster.cli.doctor.sight import Sight
+    from muster.resources.elastic_quotas import ElasticQuota
 
 __all__ = ["coscheduling"]
 
@@ -38,6 +40,31 @@ def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
     if names:
         for part in (_SCHEDULER, _CONTROLLER):
             yield from _part(part, names, sight.deployments)
+        yield from _quotas(sight.elastic_quotas, heeded=installed.elastic_quotas)
+
+
+def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, heeded: bool) -> Iterator[Diagnosis]:
+    """ElasticQuotas count for muster as they do for the scheduler."""
+    if isinstance(quotas, Unseen):
+        yield unknown(Check.COSCHEDULING, quotas, "whether there are ElasticQuotas")
+        return
+    per_namespace = Counter(one.metadata.namespace for one in quotas)
+    if quotas and not heeded:
+        yield warning(
+            Check.COSCHEDULING,
+            f"muster does not heed the ElasticQuotas of {listed(sorted(per_namespace))}: it admits gangs that they "
+            "have no room for, whose pods find no node where the scheduler runs its plugin CapacityScheduling",
+            "set the chart value elasticQuotas=true where that plugin is on",
+        )
+    elif quotas:
+        yield fine(Check.COSCHEDULING, f"{counted(len(quotas), 'ElasticQuota')} in {listed(sorted(per_namespace))}")
+    if heeded and (several := sorted(name for name, count in per_namespace.items() if count > 1)):
+        yield warning(
+            Check.COSCHEDULING,
+            f"{listed(several)}: more than one ElasticQuota in a namespace; the scheduler heeds the last that it saw, "
+            "muster the strictest amounts of all",
+            "keep one ElasticQuota in each namespace",
+        )
 
 
 def _part(part: str, names: list[str], deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:

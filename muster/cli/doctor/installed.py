@@ -103,6 +103,11 @@ class Installation:
         return tuple((self._told(self.controller, "admitters") or "ledger").split(","))
 
     @property
+    def elastic_quotas(self) -> bool:
+        """The chart value `elasticQuotas`: whether ElasticQuotas of scheduler-plugins count."""
+        return self._told(self.controller, "elastic-quotas") is not None
+
+    @property
     def kueues_timeout(self) -> float | None:
         """What it was told of Kueue's waitForPodsReady.timeout, in seconds; None where it was told nothing."""
         return duration_of(self._told(self.controller, "kueue-timeout") or "")

@@ -21,6 +21,7 @@ from muster.kube.resource import (
     ADMISSION_POLICY_BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
+    ELASTIC_QUOTAS,
     JOBS,
     LEASES,
     MUTATING_WEBHOOKS,
@@ -34,6 +35,7 @@ from muster.model.objects import LocalObject, Namespace, Pod, PodGroup, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import gang_name, named
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ async def look(client: Client, namespace: str) -> Sight:
         groups = tasks.create_task(_groups(client, schedulers))
         pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))
         job = tasks.create_task(try_out(client, JOBS, JOB, namespace, left_out))
+        quotas = tasks.create_task(_elastic_quotas(client, schedulers))
         kueue = tasks.create_task(_kueue(client, deployments))
     return Sight(
         now=client.now().timestamp(),
@@ -101,6 +104,7 @@ async def look(client: Client, namespace: str) -> Sight:
         groups=groups.result(),
         pod_answer=pod.result(),
         job_answer=job.result(),
+        elastic_quotas=quotas.result(),
         kueue=kueue.result(),
     )
 
@@ -196,6 +200,13 @@ async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tu
             return of_one
         found += of_one
     return tuple(found)
+
+
+async def _elastic_quotas(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[ElasticQuota, ...] | Unseen:
+    """The ElasticQuotas, where a scheduler heeds them."""
+    if not any(one.elastic_quotas for one in schedulers.values()):
+        return ()
+    return await listed(client, ELASTIC_QUOTAS, ElasticQuota)
 
 
 async def _kueue(client: Client, deployments: tuple[Deployment, ...] | Unseen) -> dict[str, str] | Unseen:

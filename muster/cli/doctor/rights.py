@@ -89,6 +89,8 @@ def _controller(installation: Installation) -> Iterator[Right]:
 def _common(installation: Installation) -> Iterator[Right]:
     queues = installation.queue_source
     yield from _rights(_READ, queues.group, queues.plural)
+    if installation.elastic_quotas:
+        yield from _rights(_READ, "scheduling.x-k8s.io", "elasticquotas")
     yield from _rights(_READ, "scheduling.k8s.io", "priorityclasses")
     yield from _rights(_READ, "", "limitranges")
     yield from _rights(_READ, "", "resourcequotas")

@@ -60,7 +60,23 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
             yield problem(Check.KINDS, f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
         else:
             yield fine(Check.KINDS, f"{api}: {listed(plurals)}")
+    yield from _elastic_quotas(sight.installation, served)
     yield from _workloads(served)
+
+
+def _elastic_quotas(installed: Installation | None, served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
+    """What the chart value `elasticQuotas` needs; gangs are created without it, too."""
+    if installed is None or not installed.elastic_quotas:
+        return
+    api = PRODUCTS["coscheduling"]().api_version
+    if "elasticquotas" in served.get(api, ()):
+        yield fine(Check.KINDS, f"{api}: elasticquotas")
+    else:
+        yield warning(
+            Check.KINDS,
+            f"{api} serves no elasticquotas: the chart value elasticQuotas limits no gang",
+            "install the CRDs of scheduler-plugins, or set the chart value elasticQuotas=false",
+        )
 
 
 def _needed(installed: Installation | None) -> dict[str, list[str]]:

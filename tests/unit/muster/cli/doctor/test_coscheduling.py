@@ -8,7 +8,9 @@ import pytest
 
 from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.diagnosis import Unseen
+from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cli.doctor_snapshots import deployment, found, ours
+from tests.support.manifests.observed import elastic_quota, made
 
 if TYPE_CHECKING:
     from muster.cli.doctor.objects import Deployment
@@ -28,11 +30,11 @@ def controller(**more: int) -> Deployment:
     return deployment("scheduler-plugins-controller", "r/scheduler-plugins/controller:v0.34.7", namespace=_ROOM, **more)
 
 
-def said(*deployments: Deployment, schedulers: str = "coscheduling") -> list[str]:
+def said(*deployments: Deployment, schedulers: str = "coscheduling", more: str = "", **sight: object) -> list[str]:
     """What is said of these, beside muster."""
-    told = (f"--schedulers={schedulers}", "--queue-source=muster")
+    told = (f"--schedulers={schedulers}", "--queue-source=muster", *more.split())
     all_of_them = (ours("webhook", *told), ours("controller", *told), *deployments)
-    return [f"{one.level}: {one.message}" for one in found(coscheduling, deployments=all_of_them)]
+    return [f"{one.level}: {one.message}" for one in found(coscheduling, deployments=all_of_them, **sight)]
 
 
 def test_both_programs_run() -> None:
@@ -110,6 +112,40 @@ def test_others_are_none_of_them() -> None:
         "warning: no Deployment runs the scheduler",
         "warning: no Deployment runs the controller",
     ]
+
+
+def quotas(*namespaces: str) -> tuple[ElasticQuota, ...]:
+    names = enumerate(namespaces)
+    return tuple(made(ElasticQuota, elastic_quota(name=f"q-{at}", namespace=one)) for at, one in names)
+
+
+def of_quotas(*namespaces: str, more: str = "") -> list[str]:
+    lines = said(scheduler(), controller(), more=more, elastic_quotas=quotas(*namespaces))
+    return [line for line in lines if "ElasticQuota" in line]
+
+
+def test_quotas_that_muster_does_not_heed_are_named() -> None:
+    (line,) = of_quotas("team-b", "team-a")
+    assert line == (
+        "warning: muster does not heed the ElasticQuotas of team-a, team-b: it admits gangs that they have no room "
+        "for, whose pods find no node where the scheduler runs its plugin CapacityScheduling"
+    )
+    assert of_quotas() == []
+
+
+def test_quotas_that_muster_heeds_are_in_order() -> None:
+    assert of_quotas("team-b", "team-a", more="--elastic-quotas") == ["ok: 2 ElasticQuotas in team-a, team-b"]
+    assert of_quotas(more="--elastic-quotas") == []
+
+
+def test_of_two_quotas_in_a_namespace_the_scheduler_heeds_one() -> None:
+    (_, line) = of_quotas("team-a", "team-b", "team-a", more="--elastic-quotas")
+    assert line.startswith("warning: team-a: more than one ElasticQuota in a namespace; the scheduler heeds the last")
+
+
+def test_quotas_that_cannot_be_listed_are_said() -> None:
+    lines = said(scheduler(), controller(), elastic_quotas=Unseen("you cannot list elasticquotas"))
+    assert lines[-1] == "unknown: could not check whether there are ElasticQuotas: you cannot list elasticquotas"
 
 
 def test_where_another_scheduler_places_gangs_nobody_looks() -> None:

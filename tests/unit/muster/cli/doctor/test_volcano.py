@@ -128,6 +128,18 @@ def test_there_the_default_queue_is_missed() -> None:
     assert "warning: the default queue default does not exist: workloads that name no queue are refused" in said
 
 
+def test_elastic_quotas_that_nobody_serves_limit_nothing() -> None:
+    told = (*WITHOUT, "--elastic-quotas")
+    deployments = (ours("webhook", *told), ours("controller", *told))
+    (line,) = [one for one in without_volcano(deployments=deployments) if "elasticquotas" in one]
+    said = "scheduling.x-k8s.io/v1alpha1 serves no elasticquotas: the chart value elasticQuotas limits no gang"
+    assert line == f"warning: {said}"
+    served = SERVED | {"scheduling.x-k8s.io/v1alpha1": frozenset({"podgroups", "elasticquotas"})}
+    (line,) = [one for one in without_volcano(deployments=deployments, served=served) if "elasticquotas" in one]
+    assert line == "ok: scheduling.x-k8s.io/v1alpha1: elasticquotas"
+    assert not [one for one in without_volcano(served=served) if "elasticquotas" in one]
+
+
 def test_where_kueue_admits_its_kinds_are_needed() -> None:
     told = ("--admitters=ledger,kueue",)
     said = messages(found(kinds, deployments=(ours("webhook", *told), ours("controller", *told))))
