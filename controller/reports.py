@@ -34,6 +34,7 @@ LEDGER_MANAGER = "muster-ledger"
 _WARNINGS = frozenset(
     {
         GangState.EXCEEDS_CAPABILITY,
+        GangState.EXCEEDS_ELASTIC_QUOTA,
         GangState.EXCEEDS_KUEUE_QUOTA,
         GangState.QUEUE_NOT_FOUND,
         GangState.QUEUE_CLOSED,

@@ -15,6 +15,7 @@ class GangState(StrEnum):
     WAITING_FOR_KUEUE = "WaitingForKueue"
     EXCEEDS_KUEUE_QUOTA = "ExceedsKueueQuota"
     EXCEEDS_CAPABILITY = "ExceedsCapability"
+    EXCEEDS_ELASTIC_QUOTA = "ExceedsElasticQuota"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_NOT_LEAF = "QueueNotLeaf"

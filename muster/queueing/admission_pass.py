@@ -3,7 +3,8 @@
 A pass visits the gangs in order, and each gang that fits takes its quota as if it had started. Smaller gangs pass one
 that does not fit, unless its queue is strict, or it has been passed for longer than its queue's patience (see
 `muster.queueing.reservations`). The rest of a gang that has begun ignores such reservations: what it holds comes back
-only when it has run.
+only when it has run. A gang for which its namespace has no room holds up nobody in its queue, strict or not (see
+`muster.queueing.namespace_room`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.queueing.bypassed import Bypassed
+    from muster.queueing.namespace_room import NamespaceRoom
     from muster.queueing.queue_state import Candidate, GangKey, LineKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts, Usage
@@ -42,18 +44,19 @@ class AdmissionPass:
     states: Mapping[str, QueueState]
     usage: Usage
     bars: Bars
+    namespaces: NamespaceRoom
     now: float
     fits: dict[GangKey, Amounts] = field(default_factory=dict)
     barriers: dict[str, Order] = field(default_factory=dict)
     until: float = float("inf")
     told: bool = False
     soft: set[GangKey] = field(default_factory=set)
-    bypassed: dict[tuple[str, tuple[str, ...]], Bypassed] = field(default_factory=dict)
+    bypassed: dict[tuple[str, tuple[str, ...], str], Bypassed] = field(default_factory=dict)
 
     @property
     def changes(self) -> int:
         """Grows with everything that is taken or reserved in the pass."""
-        return len(self.fits) + len(self.bars.by_queue) + len(self.barriers)
+        return len(self.fits) + len(self.bars.by_queue) + len(self.barriers) + len(self.namespaces.keepers)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
@@ -73,6 +76,8 @@ class AdmissionPass:
         view = self.tree.get(candidate.queue)
         preempts = view is not None and view.preempts
         if preempts and self.bars.watched:
+            return False
+        if self.namespaces.watched and candidate.key.namespace in self.namespaces:
             return False
         return not candidate.begun and self.bars.stay_beside(candidate, amounts)
 
@@ -96,11 +101,15 @@ class AdmissionPass:
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
+        if candidate.limited and not self.namespaces.could_have(candidate.key.namespace, amounts):
+            return False
         return not self.bars.lasting.short(candidate.queue, amounts, self._left_out(candidate, lasting=True))
 
     def waits_in_vain(self, candidate: Candidate) -> bool:
         """Whether its patience is over, and it still holds up no other gang."""
         if any(bar.order == candidate.order for bar in self.bars.by_queue.values()):
+            return False
+        if self.namespaces.keepers.get(candidate.key.namespace) == candidate.order:
             return False
         could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
         return _patience_is_over(self, candidate) and not could
@@ -114,13 +123,20 @@ class AdmissionPass:
 
 
 def run_admission_pass(
-    tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, now: float
+    tree: QueueTree,
+    states: Mapping[str, QueueState],
+    usage: Usage,
+    lasting: Usage,
+    namespaces: NamespaceRoom,
+    *,
+    now: float,
 ) -> AdmissionPass:
     """Decide for all gangs that wait in these queues, the queues of one subtree; `usage` is not changed.
 
-    `lasting` is the usage of the claims that do not end by themselves.
+    `lasting` is the usage of the claims that do not end by themselves; the pass takes of `namespaces`.
     """
-    outcome = AdmissionPass(tree, states, usage.copy(), Bars(tree, lasting.copy()), now, soft=softened(tree, states))
+    bars = Bars(tree, lasting.copy())
+    outcome = AdmissionPass(tree, states, usage.copy(), bars, namespaces, now, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
     heads: list[tuple[Order, int, _Visitor]] = []
     for queue, state in states.items():
@@ -178,7 +194,7 @@ class _Visitor:
         if behind and not self.key.begun:
             return None
         # Who can never start is never visited.
-        most: dict[str, int] = {}
+        most = self._most_of_namespace()
         spared = self._spared(lasting=False)
         # From the root down: many a queue has nobody who fits what is free for all.
         for one in reversed(path):
@@ -193,6 +209,14 @@ class _Visitor:
         if self.key.stage is Stage.OVER and (behind or not strict):
             self._lower_to_what_helps(most, spared)
         return most
+
+    def _most_of_namespace(self) -> dict[str, int]:
+        """The same, beside the ElasticQuotas of its namespace."""
+        room, namespace, begun = self.outcome.namespaces, self.key.namespace, self.key.begun
+        if namespace not in room:
+            return {}
+        helps = self.key.stage is Stage.OVER and namespace not in room.keepers
+        return room.largest(namespace, kept=not begun, in_the_end=helps)
 
     def _lower_to_what_helps(self, most: dict[str, int], spared: Mapping[str, int]) -> None:
         """What would be free after all had ended that end by themselves; and where others have a reservation, now.
@@ -246,14 +270,27 @@ def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
     if outcome.behind(queue, order) is not None and not candidate.begun:
         return
     amounts = amounts_of(candidate.need)
+    namespace = candidate.key.namespace
+    if candidate.limited and not outcome.namespaces.has(namespace, amounts, kept=not candidate.begun):
+        _wait_in_namespace(outcome, candidate, amounts)
+        return
     lacking = outcome.lacking_behind(candidate, amounts)
     if not lacking:
         outcome.fits[order.key] = amounts
         outcome.usage.take(queue, amounts)
+        outcome.namespaces.take(namespace, amounts, lasts=candidate.lasts)
         if candidate.lasts:
             outcome.bars.lasting.take(queue, amounts)
     elif not candidate.follows:
         _wait(outcome, candidate, amounts, lacking)
+
+
+def _wait_in_namespace(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts) -> None:
+    """Keep room in its namespace for a gang that lacks it there, where its patience is over."""
+    if _patience_is_over(outcome, candidate) and not candidate.follows:
+        outcome.namespaces.watched = True
+        if candidate.key.namespace not in outcome.namespaces.keepers and outcome.could_fit(candidate, amounts):
+            outcome.namespaces.keep(candidate, amounts)
 
 
 def _wait(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]]) -> None:
@@ -261,9 +298,14 @@ def _wait(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lackin
     for one in outcome.tree.path(candidate.queue):
         if _strict(outcome.tree, one):
             outcome.barriers.setdefault(one, candidate.order)
+            outcome.namespaces.watched = outcome.namespaces.watched or candidate.limited
     if _patience_is_over(outcome, candidate):
         could_fit = outcome.could_fit(candidate, amounts)
-        outcome.bars.add(candidate, amounts, lacking, outcome.usage, could_fit=could_fit)
+        reserved = outcome.bars.add(candidate, amounts, lacking, outcome.usage, could_fit=could_fit)
+        if candidate.limited:
+            outcome.namespaces.watched = True
+            if reserved:
+                outcome.namespaces.keep(candidate, amounts)
 
 
 def _patience_is_over(outcome: AdmissionPass, candidate: Candidate) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["Growing", "Growth"]
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a gang was refused; `waits_as` and `replaces` are as in `Ledger.fits_more`."""
+    """What a gang was refused; `waits_as`, `replaces` and `limited` are as in `Ledger.fits_more`."""
 
     queue: str
     """The queue of its claim."""
@@ -34,6 +34,7 @@ class Growth:
     """The claims to which it may not grow, and what each is more than it holds, in billionths."""
     waits_as: GangKey
     replaces: GangKey
+    limited: bool = False
 
 
 class Growing:
@@ -85,8 +86,15 @@ class Growing:
 
     def _may_grow(self, key: GangKey, now: float) -> bool:
         growth = self._known[key]
-        fits, keys = self._ledger.fits_more, {"waits_as": growth.waits_as, "replaces": growth.replaces}
-        return any(fits(key, growth.queue, claim, now, **keys) for claim, _ in growth.refused)
+        return any(
+            self._ledger.fits_more(
+                *(key, growth.queue, claim, now),
+                waits_as=growth.waits_as,
+                replaces=growth.replaces,
+                limited=growth.limited,
+            )
+            for claim, _ in growth.refused
+        )
 
 
 def _entries(growth: Growth) -> Iterator[tuple[Order, Amounts]]:

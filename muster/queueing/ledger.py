@@ -6,7 +6,7 @@ passed in. Whoever asks it to admit a gang must write that down in the cluster b
 
 A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
 that limits anything, are one subtree: among them the more urgent is first, then the older. What fits of a subtree is
-settled once and kept until something in it changes.
+settled once and kept until something in it changes. Where any namespace has an ElasticQuota all gangs are one subtree.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
 from muster.queueing.bypassed import Bypassed
+from muster.queueing.namespace_room import NamespaceUse
 from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Stage, Terms
 from muster.queueing.queue_tree import ROOT, QueueTree
 from muster.queueing.unplaced_claims import soft_in, softened
@@ -28,6 +29,7 @@ from muster.resources.amounts import Resources, describe, minus, total
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.queueing.namespace_limits import NamespaceLimit
     from muster.queueing.queue_tree import QueueView
     from muster.queueing.usage import Amounts
 
@@ -38,14 +40,15 @@ class Ledger:
     """The claims of all gangs on all queues.
 
     Invariant: `decide` never says yes to gangs that together would take a queue, or one above it, beyond its limit,
-    soft claims and those that a preempting queue leaves out apart. A gang whose claim is written by `hold` counts
-    whether it fits or not, for it runs already.
+    soft claims and those that a preempting queue leaves out apart; nor to limited ones that would take their namespace
+    beyond its ElasticQuotas. A gang whose claim is written by `hold` counts whether it fits or not: it runs already.
     """
 
     def __init__(self) -> None:
         self._tree = QueueTree()
         self._usage = Usage(self._tree)
         self._lasting = Usage(self._tree)
+        self._namespaces = NamespaceUse(self._tree)
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[GangKey, str] = {}
         self._fields: dict[str, str] = {}
@@ -92,10 +95,25 @@ class Ledger:
             self._replanted()
         return True
 
+    def limit_namespace(self, namespace: str, limit: NamespaceLimit | None) -> bool:
+        """Limit what gangs of a namespace hold in all queues, or no longer (None); True when anything changed."""
+        if not self._namespaces.limit(namespace, limit):
+            return False
+        self._replanted()
+        return True
+
+    def others_use(self, namespace: str, use: Resources) -> bool:
+        """Count what pods that are not of gangs use of a namespace's ElasticQuotas; True when anything changed."""
+        if not self._namespaces.others(namespace, use):
+            return False
+        self._outcome.clear()
+        return True
+
     def _replanted(self) -> None:
         self._fields.clear()
         self._queues_of_subtree.clear()
         self._outcome.clear()
+        self._namespaces.empty()
         self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
         for queue, state in self._states.items():
             self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
@@ -107,9 +125,12 @@ class Ledger:
         for usage in (self._usage, self._lasting) if claim.lasts else (self._usage,):
             usage.take(queue, _signed(claim.amounts, sign))
             usage.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
+        self._namespaces.enter(claim, sign)
 
     def _subtree(self, queue: str) -> str:
         """The root of the queue's subtree: the highest queue above it that limits anything. All below it compete."""
+        if self._namespaces:
+            return ROOT
         known = self._fields.get(queue)
         if known is None:
             path = self._tree.path(queue)
@@ -247,6 +268,10 @@ class Ledger:
         state = self._states.get(queue)
         return dict(state.held) if state else {}
 
+    def holding_in(self, namespace: str) -> set[GangKey]:
+        """The gangs that hold anything in a namespace, where that is limited."""
+        return {key.gang for key in self._namespaces.holders(namespace)}
+
     def used(self, queue: str) -> Resources:
         """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
         soft = softened(self._tree, self._states)
@@ -297,7 +322,7 @@ class Ledger:
         if candidate is None:
             return None
         place = self._tree.place(candidate.queue)
-        never = refused(candidate, place, now)
+        never = self.refusal(candidate, now)
         if never is not None or place is None:
             return never
         outcome = self._pass(self._subtree(candidate.queue), now)
@@ -309,7 +334,7 @@ class Ledger:
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
-        return refused(candidate, self._tree.place(candidate.queue), now)
+        return refused(candidate, self._tree.place(candidate.queue), self._namespaces.ceiling(candidate), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
@@ -327,30 +352,35 @@ class Ledger:
         outcome = self._pass(self._subtree(queue), now)
         takes = tuple(name for name, _ in amounts)
         behind = None if growth else own
-        firsts = (self._bypassed(outcome, level, takes).first(behind) for level in self._tree.path(queue))
+        firsts = [self._bypassed(outcome, level, takes).first(behind) for level in self._tree.path(queue)]
+        if key.namespace in self._namespaces:
+            firsts.append(self._bypassed(outcome, ROOT, takes, key.namespace).first(behind))
         return list(dict.fromkeys(first.key for first in firsts if first is not None))
 
-    def _bypassed(self, outcome: AdmissionPass, level: str, takes: tuple[str, ...]) -> Bypassed:
-        """Those whom nobody has passed and who lack at this queue what gangs take there."""
-        known = outcome.bypassed.get((level, takes))
+    def _bypassed(self, outcome: AdmissionPass, level: str, takes: tuple[str, ...], namespace: str = "") -> Bypassed:
+        """Those whom nobody has passed and who lack at this queue, or in this namespace, what gangs take there."""
+        known = outcome.bypassed.get((level, takes, namespace))
         if known is None:
             fresh = (
                 line
                 for queue, state in outcome.states.items()
                 if level in self._tree.path(queue)
                 for where, line in state.lines.items()
-                if where.stage is Stage.FRESH
+                if where.stage is Stage.FRESH and namespace in ("", where.namespace)
             )
             free = outcome.usage.free(level, takes)
+            if namespace:
+                most = outcome.namespaces.largest(namespace, kept=False)
+                free = {name: most[name] for name in takes if name in most}
             known = Bypassed(fresh, free, lambda key: self._may_be_passed(key, outcome))
-            outcome.bypassed[level, takes] = known
+            outcome.bypassed[level, takes, namespace] = known
         return known
 
     def _may_be_passed(self, key: GangKey, outcome: AdmissionPass) -> bool:
         waits = self.candidate(key)
         if waits is None or waits.passed_since is not None or key in outcome.fits:
             return False
-        return refused(waits, self._tree.place(waits.queue), outcome.now) is None
+        return self.refusal(waits, outcome.now) is None
 
     def fits_more(
         self,
@@ -361,12 +391,13 @@ class Ledger:
         *,
         waits_as: GangKey | None = None,
         replaces: GangKey | None = None,
+        limited: bool = False,
     ) -> bool:
         """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.
 
         Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
         stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
-        the key `replaces`.
+        the key `replaces`. `limited` as a candidate is.
         """
         view = self._tree.get(queue)
         if view is None or not view.open:
@@ -383,6 +414,8 @@ class Ledger:
         more = _more(claim, has)
         spared = soft_in(self._tree, queue, held) if held is not None and key in outcome.soft else ()
         counts = [one for one in self._tree.path(queue) if one not in spared]
+        if limited and not outcome.namespaces.has(key.namespace, more, kept=own is None):
+            return False
         kept = {} if own is not None else outcome.bars.kept
         if outcome.usage.lacking(counts, more, kept=kept):
             return False
@@ -405,7 +438,8 @@ class Ledger:
         known = self._outcome.get(subtree)
         if known is None or known.until <= now:
             states = {queue: self._states[queue] for queue in self._queues_of_subtree.get(subtree, ())}
-            known = self._outcome[subtree] = run_admission_pass(self._tree, states, self._usage, self._lasting, now)
+            used = self._usage, self._lasting, self._namespaces.room()
+            known = self._outcome[subtree] = run_admission_pass(self._tree, states, *used, now=now)
         return known
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:

@@ -75,6 +75,8 @@ class Candidate:
     """Whether it does not end by itself."""
     follows: bool = False
     """Whether it waits for the end of its own predecessor; it holds up no other gang."""
+    limited: bool = False
+    """Whether its scheduler heeds the ElasticQuotas of its namespace."""
 
     @property
     def order(self) -> Order:
@@ -116,12 +118,14 @@ class Stage(IntEnum):
 class LineKey(NamedTuple):
     """What gangs have in common that stand in one line of a queue.
 
-    Where gangs of lower priority are preempted, each priority (`urgency` is its negative) has lines of its own.
+    Where gangs of lower priority are preempted, each priority (`urgency` is its negative) has lines of its own; so have
+    the gangs of each `namespace` that its ElasticQuotas limit ("" for the others).
     """
 
     urgency: int
     begun: bool
     stage: Stage
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,8 @@ class QueueState:
         stage = Stage.FRESH if candidate.passed_since is None else Stage.PASSED
         if candidate.key in self._over:
             stage = Stage.OVER
-        return LineKey(-candidate.priority if self._terms.preempts else 0, candidate.begun, stage)
+        urgency = -candidate.priority if self._terms.preempts else 0
+        return LineKey(urgency, candidate.begun, stage, candidate.key.namespace if candidate.limited else "")
 
     def _stand(self, candidate: Candidate) -> None:
         self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, amounts_of(candidate.need))

@@ -61,13 +61,16 @@ class Bars:
 
     def add(
         self, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], usage: Usage, *, could_fit: bool
-    ) -> None:
-        """Reserve for this gang, which lacks quota, where that helps it; the gangs before it were visited already."""
+    ) -> bool:
+        """Reserve for this gang, which lacks quota, where that helps it; the gangs before it were visited already.
+
+        True when something is reserved.
+        """
         path = self.tree.path(candidate.queue)
         self._watch(candidate, path, amounts, usage)
         short = next(one for one in path if one in lacking)
         if not could_fit or short in self.by_queue:
-            return
+            return False
         reach = path[: path.index(short) + 1]
         self.by_queue[short] = Bar(candidate.order, short, tuple(lacking[short]), reach)
         for one in reach:
@@ -76,6 +79,7 @@ class Bars:
                 kept[name] = kept.get(name, 0) + amount
         if candidate.lasts:
             self.lasting.take(candidate.queue, amounts)
+        return True
 
     def holding_up(self, candidate: Candidate, lacking: dict[str, list[str]]) -> Bar | None:
         """The first reservation that keeps what a candidate behind it lacks, or None."""

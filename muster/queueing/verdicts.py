@@ -12,6 +12,7 @@ from muster.resources.amounts import Resources, describe, minus
 
 if TYPE_CHECKING:
     from muster.queueing.admission_pass import AdmissionPass
+    from muster.queueing.namespace_limits import Ceiling
     from muster.queueing.queue_state import Candidate
     from muster.queueing.queue_tree import Place, QueueLevel
     from muster.queueing.usage import Usage
@@ -37,8 +38,8 @@ def queue_not_found(name: str) -> Decision:
     return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
 
 
-def refused(candidate: Candidate, place: Place | None, now: float) -> Decision | None:
-    """Why a gang cannot start however much is free, or None where it can."""
+def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, now: float) -> Decision | None:
+    """Why a gang cannot start however much is free, or None where it can; `ceiling` bounds it in its namespace."""
     name = candidate.queue
     if place is None:
         return queue_not_found(name)
@@ -54,6 +55,9 @@ def refused(candidate: Candidate, place: Place | None, now: float) -> Decision |
         if over is not None:
             message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
             return Decision(fits=False, state=GangState.EXCEEDS_CAPABILITY, message=message)
+    never = ceiling.never(candidate.need) if ceiling is not None else None
+    if never is not None:
+        return Decision(fits=False, state=GangState.EXCEEDS_ELASTIC_QUOTA, message=never)
     if candidate.deadline is not None and candidate.deadline <= now:
         message = "the workload's own deadline has passed while it waited"
         return Decision(fits=False, state=GangState.DEADLINE_PASSED, message=message)
@@ -66,8 +70,13 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
     lacking = outcome.lacking(candidate, amounts)
     level = next((one for one in place.levels if one.queue in lacking), None)
     bar = outcome.bars.holding_up(candidate, outcome.lacking_behind(candidate, amounts))
-    behind = bar.order if bar else outcome.behind(candidate.queue, candidate.order)
-    if level is not None:
+    behind = (
+        bar.order if bar else outcome.behind(candidate.queue, candidate.order) or outcome.namespaces.keeper(candidate)
+    )
+    shortage = outcome.namespaces.shortage(candidate)
+    if shortage is not None:
+        usage = shortage
+    elif level is not None:
         usage = f"{level.called(candidate.queue)} has {_free(level, candidate.need, outcome.usage)}"
     elif behind is not None:
         # Names of other namespaces are none of a tenant's business.

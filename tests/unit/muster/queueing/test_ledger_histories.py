@@ -26,7 +26,7 @@ PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u"}
 
 
 def key(name: str) -> GangKey:
-    return GangKey("team", name)
+    return GangKey("team" if name < "d" else "other", name)
 
 
 def sizes(most_cpu: int, most_gpu: int) -> st.SearchStrategy[Resources]:
@@ -64,6 +64,7 @@ candidates = st.builds(
     st.sampled_from([False, False, True]),
     st.sampled_from([False, False, True]),
     st.sampled_from([False, False, False, True]),
+    st.sampled_from([True, True, False]),
 )
 
 
@@ -187,6 +188,11 @@ class World:
                 continue
             victims = (candidate.queue, candidate.priority) if place.view.preempts else None
             starting = [*fitting.values()]
+            over = self._patience_is_over(candidate, now)
+            if self.lacks_in_namespace(candidate, starting):
+                if over and not candidate.follows and not self.in_vain(tree, candidate, victims, starting, barring):
+                    self.waits_in_namespace(candidate)
+                continue
             short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
             if not short:
                 fitting[candidate.key] = candidate
@@ -194,15 +200,36 @@ class World:
             if candidate.follows:
                 continue
             first_behind |= {one for one in path if (view := self.queues.get(one)) and view.strict}
-            if self._patience_is_over(candidate, now):
-                staying = [one for one in starting + barring if one.lasts]
-                in_vain = self.short(tree, candidate, victims, staying, {}, lasting=True)
-                if not in_vain and short[0] not in barred:
-                    barred.add(short[0])
-                    barring.append(candidate)
-                    for one in path[: path.index(short[0]) + 1]:
-                        kept[one] = total([kept.get(one, {}), need])
+            if over and not self.in_vain(tree, candidate, victims, starting, barring) and short[0] not in barred:
+                barred.add(short[0])
+                barring.append(candidate)
+                self.keeps_in_namespace(candidate)
+                for one in path[: path.index(short[0]) + 1]:
+                    kept[one] = total([kept.get(one, {}), need])
         return fitting
+
+    def lacks_in_namespace(self, candidate: Candidate, starting: list[Candidate]) -> bool:
+        """Whether ElasticQuotas leave it no room; here are none."""
+        del candidate, starting
+        return False
+
+    def waits_in_namespace(self, candidate: Candidate) -> None:
+        """Its patience is over, and its namespace has no room for it."""
+
+    def keeps_in_namespace(self, candidate: Candidate) -> None:
+        """What it needs is kept in its queue, and so in its namespace."""
+
+    def in_vain(
+        self,
+        tree: QueueTree,
+        candidate: Candidate,
+        victims: tuple[str, int] | None,
+        starting: list[Candidate],
+        barring: list[Candidate],
+    ) -> bool:
+        """Whether it would not fit after all had ended that end by themselves."""
+        staying = [one for one in starting + barring if one.lasts]
+        return bool(self.short(tree, candidate, victims, staying, {}, lasting=True))
 
     def _can_start(self, tree: QueueTree, candidate: Candidate, now: float) -> bool:
         view, need = self.queues[candidate.queue], candidate.need
@@ -245,10 +272,23 @@ class AnyHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ledger = Ledger()
-        self.world = World()
+        self.world = self.new_world()
+        self.ledger = self.new_ledger()
         self.now = NOW
         self.told: set[GangKey] = set()
+
+    def new_world(self) -> World:
+        """The facts before anything has happened."""
+        return World()
+
+    def new_ledger(self) -> Ledger:
+        """A ledger that knows nothing but what holds for all gangs."""
+        return Ledger()
+
+    def has_room_in_namespace(self, candidate: Candidate) -> bool:
+        """Whether no ElasticQuota keeps it waiting."""
+        del candidate
+        return True
 
     @rule(view=views())
     def a_queue_comes_or_changes(self, view: QueueView) -> None:
@@ -383,6 +423,7 @@ class AnyHistory(RuleBasedStateMachine):
                 for one in below
                 if not self._fits(one.key)
                 and not one.follows
+                and self.has_room_in_namespace(one)
                 and (found := self.ledger.decide(one.key, self.now))
                 and found.state == "WaitingForQuota"
             ]
@@ -393,7 +434,7 @@ class AnyHistory(RuleBasedStateMachine):
     @invariant()
     def only_the_facts_count(self) -> None:
         """A ledger made anew of the same facts, in another order, decides the same: a restart changes nothing."""
-        fresh = Ledger()
+        fresh = self.new_ledger()
         for candidate in sorted(self.world.waits.values(), key=lambda item: item.key.name, reverse=True):
             fresh.wait(candidate)
         fresh.bound(self.world.nodes)

@@ -1,0 +1,232 @@
+"""What the namespaces with ElasticQuotas use and have free, as `muster.queueing.usage` has it for queues.
+
+A claim counts for its namespace in whatever queue it is held. A gang that lacks room there holds up nobody in its
+queue: others share that, and cannot give what it waits for. Within the namespace a smaller gang may start before it
+until the patience of its queue is over; what it needs is then kept from those behind it in the namespace, in all
+queues. It is not kept from other namespaces, of what all have together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from muster.queueing.namespace_limits import NamespaceLimits
+from muster.queueing.usage import Usage, amounts_of
+from muster.resources.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
+    from muster.queueing.queue_state import Candidate, Claim, GangKey, Order
+    from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.usage import Amounts
+    from muster.resources.amounts import Resources
+
+__all__ = ["NamespaceRoom", "NamespaceUse"]
+
+# What all namespaces with a quota use together is counted under a name that no namespace has.
+_TOGETHER = ""
+
+
+class _Bounds:
+    """The limits of one namespace in billionths, by resource."""
+
+    __slots__ = ("least", "most", "together")
+
+    def __init__(self, ceiling: Ceiling) -> None:
+        # What is 0 is a limit, too.
+        self.most = {name: amount.nano for name, amount in ceiling.own.most.items()}
+        self.least = dict(amounts_of(ceiling.own.least))
+        self.together = dict(amounts_of(ceiling.together))
+
+
+class NamespaceUse:
+    """Who holds what in the namespaces with an ElasticQuota; of the others nothing is kept."""
+
+    def __init__(self, tree: QueueTree) -> None:
+        self._tree = tree
+        self._limits = NamespaceLimits()
+        self._bounds: dict[str, _Bounds] = {}
+        self._used = Usage(tree)
+        # As far as it does not end by itself.
+        self._lasting = Usage(tree)
+        self._holders: dict[str, set[GangKey]] = {}
+        self._others: dict[str, Amounts] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._limits)
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self._limits
+
+    def limit(self, namespace: str, limit: NamespaceLimit | None) -> bool:
+        """Limit a namespace, or no longer (None); True when that changed anything, and all claims are to enter anew."""
+        changed = self._limits.take(namespace) if limit is None else self._limits.set(namespace, limit)
+        if changed:
+            self._bounds.clear()
+        if limit is None:
+            self._others.pop(namespace, None)
+        return changed
+
+    def empty(self) -> None:
+        """Forget all claims; the limits stay, and what others use."""
+        self._used, self._lasting = Usage(self._tree), Usage(self._tree)
+        self._holders.clear()
+        for namespace, amounts in self._others.items():
+            self._take(namespace, amounts, lasts=True)
+
+    def others(self, namespace: str, use: Resources) -> bool:
+        """Note what pods use there that are not of gangs; True when that changed anything.
+
+        Nobody knows when they end: they count as what does not end by itself.
+        """
+        now, before = amounts_of(use), self._others.get(namespace, ())
+        if now == before or namespace not in self._limits:
+            return False
+        self._others[namespace] = now
+        self._take(namespace, tuple((name, -amount) for name, amount in before), lasts=True)
+        self._take(namespace, now, lasts=True)
+        return True
+
+    def enter(self, claim: Claim, sign: int = 1) -> None:
+        """Count a claim, or with the sign -1 count it no longer; its soft part counts like the rest."""
+        key = claim.order.key
+        if key.namespace in self._limits:
+            holders = self._holders.setdefault(key.namespace, set())
+            (holders.add if sign > 0 else holders.discard)(key)
+            self._take(key.namespace, tuple((name, sign * amount) for name, amount in claim.amounts), lasts=claim.lasts)
+
+    def _take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
+        for usage in (self._used, self._lasting) if lasts else (self._used,):
+            usage.take_in((namespace, _TOGETHER), amounts)
+
+    def holders(self, namespace: str) -> set[GangKey]:
+        """Who holds anything in a namespace with an ElasticQuota."""
+        return set(self._holders.get(namespace, ()))
+
+    def ceiling(self, candidate: Candidate) -> Ceiling | None:
+        """What bounds this gang beside its queue; None where nothing does."""
+        return self._limits.ceiling(candidate.key.namespace) if candidate.limited else None
+
+    def room(self) -> NamespaceRoom:
+        """The room for one admission pass, to be taken without taking it here; valid until something changes here."""
+        return NamespaceRoom(self._limits, self._bounds, self._used.copy(), self._lasting.copy())
+
+
+@dataclass(slots=True)
+class NamespaceRoom:
+    """What the namespaces have left in one admission pass.
+
+    `keepers` are, by namespace, the first gangs for which something is kept there. `watched` tells whether a start may
+    change what the others may do: where a gang keeps something from others, or not, depending on what its namespace has
+    left; and where a gang that its quota guarantees room, or that is not limited, takes what another could start with.
+    """
+
+    limits: NamespaceLimits
+    _bounds: dict[str, _Bounds]
+    _used: Usage
+    _lasting: Usage
+    keepers: dict[str, Order] = field(default_factory=dict)
+    watched: bool = False
+    _kept: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self.limits
+
+    def take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
+        """Take room of the namespace, where it has a limit."""
+        if namespace in self.limits:
+            for usage in (self._used, self._lasting) if lasts else (self._used,):
+                usage.take_in((namespace, _TOGETHER), amounts)
+            self.watched = self.watched or self._exceeded(namespace, amounts)
+
+    def _exceeded(self, namespace: str, amounts: Amounts) -> bool:
+        bounds, used, together = self._bounds_of(namespace), self._used.taken(namespace), self._used.taken(_TOGETHER)
+        return any(
+            together[name] > bounds.together.get(name, 0) or used[name] > bounds.most.get(name, used[name])
+            for name, _ in amounts
+        )
+
+    def keep(self, candidate: Candidate, amounts: Amounts) -> None:
+        """Keep what this gang needs from those behind it in its namespace."""
+        namespace = candidate.key.namespace
+        self.keepers.setdefault(namespace, candidate.order)
+        kept = self._kept.setdefault(namespace, {})
+        for name, amount in amounts:
+            kept[name] = kept.get(name, 0) + amount
+        if candidate.lasts and namespace in self.limits:
+            self._lasting.take_in((namespace, _TOGETHER), amounts)
+
+    def has(self, namespace: str, amounts: Amounts, *, kept: bool) -> bool:
+        """Whether so much is free there now; what is `kept` for gangs before counts as used, or does not."""
+        return self._fits(namespace, amounts, self._used, self._kept.get(namespace, {}) if kept else {})
+
+    def could_have(self, namespace: str, amounts: Amounts) -> bool:
+        """Whether so much would be free after all gangs that end by themselves had ended."""
+        return self._fits(namespace, amounts, self._lasting, {})
+
+    def _fits(self, namespace: str, amounts: Amounts, usage: Usage, kept: Mapping[str, int]) -> bool:
+        if namespace not in self.limits:
+            return True
+        bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
+        guaranteed = shared = True
+        for name, amount in amounts:
+            more = amount + kept.get(name, 0)
+            if name in bounds.most and used.get(name, 0) + more > bounds.most[name]:
+                return False
+            guaranteed = guaranteed and used.get(name, 0) + more <= bounds.least.get(name, 0)
+            shared = shared and together.get(name, 0) + more <= bounds.together.get(name, 0)
+        return guaranteed or shared
+
+    def largest(self, namespace: str, *, kept: bool, in_the_end: bool = False) -> dict[str, int]:
+        """No gang has room there that needs more of one of these resources: now, or whenever others have ended.
+
+        One that needs no more may have room: what it may need of one resource depends on what it needs of the others.
+        """
+        most = self._largest(namespace, self._used, self._kept.get(namespace, {}) if kept else {})
+        if in_the_end:
+            for name, amount in self._largest(namespace, self._lasting, {}).items():
+                most[name] = max(most[name], amount)
+        return most
+
+    def _largest(self, namespace: str, usage: Usage, kept: Mapping[str, int]) -> dict[str, int]:
+        bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
+        most = {}
+        for name in {*bounds.most, *bounds.together}:
+            own = bounds.least.get(name, 0) - used.get(name, 0)
+            free = max(own, bounds.together.get(name, 0) - together.get(name, 0))
+            if name in bounds.most:
+                free = min(free, bounds.most[name] - used.get(name, 0))
+            most[name] = free - kept.get(name, 0)
+        return most
+
+    def shortage(self, candidate: Candidate) -> str | None:
+        """What the gang lacks in its namespace, in words with numbers; None where it lacks nothing."""
+        ceiling = self.limits.ceiling(candidate.key.namespace)
+        if ceiling is None or not candidate.limited:
+            return None
+        need = candidate.need
+        return ceiling.shortage(need, self._in(candidate.key.namespace, need), self._in(_TOGETHER, need))
+
+    def keeper(self, candidate: Candidate) -> Order | None:
+        """The gang for which the room is kept that this one would need in its namespace."""
+        namespace = candidate.key.namespace
+        first = self.keepers.get(namespace) if candidate.limited and not candidate.begun else None
+        if first is None or first >= candidate.order or self.has(namespace, amounts_of(candidate.need), kept=True):
+            return None
+        return first
+
+    def _in(self, namespace: str, like: Resources) -> dict[str, Quantity]:
+        used = self._used.taken(namespace)
+        return {name: Quantity(used.get(name, 0), amount.format) for name, amount in like.items()}
+
+    def _bounds_of(self, namespace: str) -> _Bounds:
+        known = self._bounds.get(namespace)
+        if known is None:
+            ceiling = self.limits.ceiling(namespace)
+            if ceiling is None:
+                raise KeyError(namespace)
+            known = self._bounds[namespace] = _Bounds(ceiling)
+        return known

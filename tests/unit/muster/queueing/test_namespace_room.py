@@ -1,0 +1,181 @@
+"""ElasticQuotas in the ledger, one rule after the other; `test_ledger_namespaces.py` has all of them in any history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from muster.model.gang_states import GangState
+from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
+from muster.queueing.namespace_limits import NamespaceLimit
+from muster.queueing.queue_tree import QueueView
+from tests.support.manifests.observed import amounts
+
+NOW = 1_000_000.0
+
+
+def waiting(name: str, cpu: int, *, namespace: str = "team", queue: str = "q", since: str = "10:00") -> Candidate:
+    return Candidate(GangKey(namespace, name), queue, 0, since, amounts(cpu=str(cpu)), limited=True)
+
+
+def quota(most: int, least: int = 0) -> NamespaceLimit:
+    return NamespaceLimit(("quota",), amounts(cpu=str(most)), amounts(cpu=str(least)))
+
+
+def ledger(*views: QueueView, **limits: NamespaceLimit | None) -> Ledger:
+    """With a queue q that limits nothing, beside these; `plenty` keeps the sum of all min out of the way."""
+    made = Ledger()
+    for view in (QueueView("q", "Open", {}), *views):
+        made.set_queue(view)
+    for namespace, limit in {"plenty": quota(1000, 1000), **limits}.items():
+        made.limit_namespace(namespace, limit)
+    return made
+
+
+def hold(books: Ledger, candidate: Candidate) -> None:
+    books.hold(candidate.key, candidate.queue, candidate.need, since=candidate.since, lasts=candidate.lasts)
+
+
+def decision(books: Ledger, candidate: Candidate) -> Decision:
+    found = books.decide(candidate.key, NOW)
+    assert found is not None
+    return found
+
+
+def test_a_namespace_holds_no_more_than_its_max_in_all_queues_together() -> None:
+    books = ledger(QueueView("r", "Open", {}), team=quota(4))
+    hold(books, waiting("runs", 2))
+    one, other = waiting("one", 2, queue="r", since="09:00"), waiting("other", 2)
+    books.wait(one)
+    books.wait(other)
+    assert books.startable("q", NOW) == [one.key]
+    assert decision(books, other) == Decision(
+        fits=False,
+        state=GangState.WAITING_FOR_QUOTA,
+        message='needs cpu 2; ElasticQuota "quota" has cpu 0 free of cpu 4; position 1 of 1 waiting',
+    )
+
+
+def test_a_gang_that_its_namespace_keeps_waiting_holds_up_nobody_in_its_queue() -> None:
+    """Not even in a strict queue, whose first gang it is, or after its patience."""
+    books = ledger(QueueView("s", "Open", amounts(cpu="4"), strict=True), team=quota(2))
+    hold(books, waiting("runs", 1))
+    books.wait(replace(waiting("large", 2, queue="s", since="08:00"), passed_since=NOW - 9000))
+    guest = waiting("guest", 4, namespace="other", queue="s")
+    books.wait(guest)
+    assert books.startable("s", NOW) == [guest.key]
+
+
+def test_within_a_namespace_a_smaller_gang_passes_until_the_patience_of_the_queue_is_over() -> None:
+    books = ledger(team=quota(4))
+    hold(books, waiting("runs", 2))
+    large, small = waiting("large", 3, since="08:00"), waiting("small", 2)
+    books.wait(large)
+    books.wait(small)
+    assert books.startable("q", NOW) == [small.key]
+    assert books.passed_by(small.key, NOW) == [large.key]
+    books.wait(replace(large, passed_since=NOW - 9000))
+    assert books.startable("q", NOW) == []
+    assert decision(books, small).message == (
+        'needs cpu 2; there is room, but nobody passes gang "large" here; position 2 of 2 waiting'
+    )
+
+
+def test_nothing_is_kept_for_a_gang_that_what_never_ends_leaves_no_room() -> None:
+    books = ledger(team=quota(4))
+    hold(books, replace(waiting("serves", 2), lasts=True))
+    large = replace(waiting("large", 3, since="08:00"), passed_since=NOW - 9000)
+    small = waiting("small", 2)
+    books.wait(large)
+    books.wait(small)
+    assert books.startable("q", NOW) == [small.key]
+    assert decision(books, large).message.endswith(
+        "others pass it, for what does not end by itself leaves it no room; position 1 of 2 waiting"
+    )
+
+
+def test_what_is_kept_in_a_queue_is_kept_in_the_namespace() -> None:
+    """Else it would have room in its queue when others have taken what its namespace had."""
+    books = ledger(QueueView("full", "Open", amounts(cpu="4")), team=quota(4))
+    hold(books, waiting("guest", 4, namespace="other", queue="full"))
+    large = replace(waiting("large", 3, queue="full", since="08:00"), passed_since=NOW - 9000)
+    small = waiting("small", 2)
+    books.wait(large)
+    books.wait(small)
+    assert books.startable("q", NOW) == []
+    books.wait(replace(large, passed_since=NOW))
+    assert books.startable("q", NOW) == [small.key]
+
+
+def test_who_borrows_gets_what_is_left_of_all_min_and_who_does_not_gets_its_own() -> None:
+    books = ledger(plenty=None, team=quota(8, 2), other=quota(8, 4))
+    hold(books, waiting("borrows", 4, namespace="other"))
+    first, second = waiting("first", 2, since="08:00"), waiting("second", 2, since="09:00")
+    for one in (first, second):
+        books.wait(one)
+    assert books.startable("q", NOW) == [first.key]
+    assert decision(books, second).message == (
+        "needs cpu 2; the ElasticQuotas of all namespaces have cpu 0 free of cpu 6 together; position 1 of 2 waiting"
+    )
+    hold(books, waiting("more", 2, namespace="other"))
+    # All min are used up: what borrowed gives it back.
+    assert books.startable("q", NOW) == [first.key]
+
+
+def test_pods_that_are_not_of_gangs_count() -> None:
+    books = ledger(team=quota(4))
+    one = waiting("one", 3)
+    books.wait(one)
+    assert books.others_use("team", amounts(cpu="2"))
+    assert books.startable("q", NOW) == []
+    assert not books.others_use("team", amounts(cpu="2"))
+    assert books.others_use("team", {})
+    assert books.startable("q", NOW) == [one.key]
+
+
+def test_a_gang_above_max_never_fits() -> None:
+    books = ledger(team=quota(4))
+    one = waiting("one", 5)
+    books.wait(one)
+    message = 'needs cpu 5, ElasticQuota "quota" has max cpu 4'
+    assert decision(books, one) == Decision(fits=False, state=GangState.EXCEEDS_ELASTIC_QUOTA, message=message)
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bool) -> None:  # noqa: FBT001
+    """The others count all the same: their pods are in what the scheduler sums up."""
+    books = ledger(team=quota(4))
+    one, runs = replace(waiting("one", 5), limited=limited), waiting("runs", 3)
+    books.wait(one)
+    assert decision(books, one).fits is not limited
+    hold(books, runs)
+    assert books.fits_more(runs.key, "q", amounts(cpu="5"), NOW, limited=limited) is not limited
+
+
+def test_growth_takes_no_more_of_a_namespace_than_is_free_and_kept_for_nobody() -> None:
+    books = ledger(team=quota(4))
+    runs = waiting("runs", 2)
+    hold(books, runs)
+    assert books.fits_more(runs.key, "q", amounts(cpu="4"), NOW, limited=True)
+    assert not books.fits_more(runs.key, "q", amounts(cpu="5"), NOW, limited=True)
+    large = waiting("large", 3)
+    books.wait(large)
+    assert books.fits_more(runs.key, "q", amounts(cpu="3"), NOW, limited=True)
+    assert books.passed_by(runs.key, NOW, growth=True) == [large.key]
+    books.wait(replace(large, passed_since=NOW - 9000))
+    assert not books.fits_more(runs.key, "q", amounts(cpu="3"), NOW, limited=True)
+
+
+def test_a_limit_that_comes_counts_what_is_held_already() -> None:
+    books = ledger()
+    hold(books, waiting("runs", 3))
+    one = waiting("one", 2)
+    books.wait(one)
+    assert books.startable("q", NOW) == [one.key]
+    assert books.limit_namespace("team", quota(4))
+    assert not books.limit_namespace("team", quota(4))
+    assert books.startable("q", NOW) == []
+    assert books.holding_in("team") == {GangKey("team", "runs")}
+    assert books.limit_namespace("team", None)
+    assert books.startable("q", NOW) == [one.key]
