@@ -35,15 +35,12 @@ class AdmissionQueue:
     """The gangs that hold and those that wait; `look_at` is called for every gang that a change may concern.
 
     Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
-    later. `clock` is monotonic, `wall` the time of day; both in seconds.
+    later. `wall` is the time of day in seconds.
     """
 
-    def __init__(
-        self, look_at: Callable[[GangKey], None], *, clock: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
+    def __init__(self, look_at: Callable[[GangKey], None], *, wall: Callable[[], float]) -> None:
         self.ledger = Ledger()
         self._look_at = look_at
-        self._clock = clock
         self._wall = wall
         self._lost: set[GangKey] = set()
         self._growing = Growing(self.ledger)
@@ -159,8 +156,8 @@ class AdmissionQueue:
             self.wake(queue)
 
     def tell(self) -> None:
-        """Reconcile gangs whose message has changed, the head of each queue first; called about every second."""
-        for key in self._status_updates.due(self._clock(), self.ledger.waiting):
+        """Reconcile gangs whose message has changed, a few of them; called about every second."""
+        for key in self._status_updates.due(self.ledger.waiting):
             if key == key.gang:
                 self.give_turn(key)
                 self._look_at(key)

@@ -88,7 +88,7 @@ class Reconciler:
         self._defaults = defaults
         self._clock = clock
         self._wall = wall
-        self._admission_queue = AdmissionQueue(queue.add, clock=clock, wall=wall)
+        self._admission_queue = AdmissionQueue(queue.add, wall=wall)
         self._ledger = self._admission_queue.ledger
         self._reporter = Reporter(writer, announcer)
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)

@@ -1,13 +1,14 @@
-"""When to refresh the messages of waiting gangs.
+"""When to refresh the messages of waiting gangs where only numbers have changed.
 
 Whatever happens in a queue changes the words for all who wait there: positions, and what is free. Each telling may be a
 write, and a write of words takes from the apiserver what the starting of gangs needs: so many a second, and no more.
-Those at the head of a line are told first, for they look; the thousands behind them in rounds, queue after queue.
+Queues take turns. In each, those at the head of the line have most of its turns, for they look; the thousands behind
+them are told one after another.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,47 +16,80 @@ if TYPE_CHECKING:
 
     from muster.queueing.ledger import GangKey
 
+    Line = Callable[[str, int, int], Sequence[GangKey]]
+
 __all__ = ["StatusUpdateSchedule"]
 
+_PER_SECOND = 5  # gangs of all queues together
 _HEAD = 10  # gangs of a queue
-_HEADS_AT_ONCE = 100  # gangs of all queues; whole heads always
-_BEHIND_AT_ONCE = 20  # gangs of all queues
-_ROUND = 30.0  # seconds from the begin of one round of a queue to the begin of the next
+_TURNS = 5  # of a queue's turns, one is for those behind its head
+
+
+@dataclass(slots=True)
+class _Round:
+    """A way along a line, from one place to another; what happens meanwhile is told by the next."""
+
+    begin: int
+    end: float
+    place: int | None = None
+    touched: bool = False
+
+    def next(self, queue: str, line: Line) -> GangKey | None:
+        """The next gang, or None where all have been told of all."""
+        if self.place is None and not self.touched:
+            return None
+        found = () if self.place is None else self._at(self.place, queue, line)
+        if not found and self.touched:
+            self.place, self.touched = self.begin, False
+            found = self._at(self.begin, queue, line)
+        if not found or self.place is None:
+            self.place = None
+            return None
+        self.place += 1
+        return found[0]
+
+    def _at(self, place: int, queue: str, line: Line) -> Sequence[GangKey]:
+        return line(queue, place, place + 1) if place < self.end else ()
+
+
+@dataclass(slots=True)
+class _Queue:
+    head: _Round = field(default_factory=lambda: _Round(0, _HEAD))
+    rest: _Round = field(default_factory=lambda: _Round(_HEAD, float("inf")))
+    turns: int = 0
+
+    def next(self, queue: str, line: Line) -> GangKey | None:
+        self.turns += 1
+        first, second = (self.head, self.rest) if self.turns % _TURNS else (self.rest, self.head)
+        return first.next(queue, line) or second.next(queue, line)
 
 
 class StatusUpdateSchedule:
-    """The queues in which something happened since everybody there was told. Times are seconds of one clock."""
+    """The queues in which something happened since everybody there was told."""
 
     def __init__(self) -> None:
-        # Those who have waited longest for being told are first.
-        self._heads: dict[str, None] = {}
-        self._rests: dict[str, None] = {}
-        self._behind: deque[GangKey] = deque()
-        self._next_round: dict[str, float] = {}
+        # The one whose turn is next is first.
+        self._queues: dict[str, _Queue] = {}
 
     def touch(self, queues: Iterable[str]) -> None:
         """Something happened in these queues."""
-        touched = dict.fromkeys(queues)
-        self._heads |= touched
-        self._rests |= touched
+        for name in queues:
+            one = self._queues.get(name)
+            if one is None:
+                one = self._queues[name] = _Queue()
+            one.head.touched = one.rest.touched = True
 
-    def due(self, now: float, line: Callable[[str, int, int | None], Sequence[GangKey]]) -> list[GangKey]:
-        """The gangs whose message is to be refreshed now; called about every second.
+    def due(self, line: Line) -> list[GangKey]:
+        """The gangs whose message is to be refreshed now; to be called about every second.
 
-        `line` gives those who wait in a queue from one place in its order up to another, all with None.
+        `line` gives those who wait in a queue from one place in its order up to another.
         """
-        heads: list[GangKey] = []
-        for queue in list(self._heads):
-            if len(heads) >= _HEADS_AT_ONCE:
-                break
-            del self._heads[queue]
-            heads += line(queue, 0, _HEAD)
-        for queue in [queue for queue in self._rests if self._next_round.get(queue, now) <= now]:
-            if len(self._behind) >= _BEHIND_AT_ONCE:
-                break
-            del self._rests[queue]
-            self._behind += line(queue, _HEAD, None)
-            self._next_round[queue] = now + _ROUND
-        if not self._rests:
-            self._next_round = {queue: when for queue, when in self._next_round.items() if when > now}
-        return heads + [self._behind.popleft() for _ in range(min(_BEHIND_AT_ONCE, len(self._behind)))]
+        due: list[GangKey] = []
+        while self._queues and len(due) < _PER_SECOND:
+            name = next(iter(self._queues))
+            queue = self._queues.pop(name)
+            gang = queue.next(name, line)
+            if gang is not None:
+                due.append(gang)
+                self._queues[name] = queue
+        return due

@@ -22,7 +22,7 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     )
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in NAMES]
     woken: list[GangKey] = []
-    line = AdmissionQueue(woken.append, clock=lambda: 0.0, wall=lambda: 0.0)
+    line = AdmissionQueue(woken.append, wall=lambda: 0.0)
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
         line.stand(view, EntryContext(0.0, {"": 0}))

@@ -10,79 +10,86 @@ from muster.queueing.ledger import GangKey
 LINE = [GangKey("team", f"g{number:03}") for number in range(50)]
 
 
-def line(_: str, start: int, stop: int | None) -> list[GangKey]:
+def line(_: str, start: int, stop: int) -> list[GangKey]:
     return LINE[start:stop]
 
 
+def lines(queue: str, start: int, stop: int) -> list[GangKey]:
+    """Twenty wait in each queue."""
+    return [GangKey(queue, f"g{number:02}") for number in range(20)][start:stop]
+
+
+def rest_of(rounds: StatusUpdateSchedule) -> list[GangKey]:
+    """All who are told until nobody is left."""
+    told: list[GangKey] = []
+    while now := rounds.due(line):
+        told += now
+    return told
+
+
 def test_where_nothing_happened_nobody_is_told() -> None:
-    assert StatusUpdateSchedule().due(0, line) == []
+    assert StatusUpdateSchedule().due(line) == []
 
 
-def test_a_change_is_told_to_everybody_and_to_the_head_first() -> None:
+def test_a_change_is_told_to_everybody_once_five_at_a_time_and_to_the_head_first() -> None:
     rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
-    assert rounds.due(0, line) == LINE[:30]
-    assert rounds.due(1, line) == LINE[30:]
-    assert rounds.due(2, line) == []
+    assert rounds.due(line) == [*LINE[:4], LINE[10]]
+    assert rounds.due(line) == [*LINE[4:8], LINE[11]]
+    assert sorted(rest_of(rounds)) == sorted([*LINE[8:10], *LINE[12:]])
+    assert rounds.due(line) == []
 
 
-def test_the_head_hears_of_every_change_and_the_rest_in_rounds() -> None:
+def test_where_something_happens_every_second_the_head_hears_of_it_most_often() -> None:
     rounds = StatusUpdateSchedule()
     told: Counter[GangKey] = Counter()
-    for second in range(60):
+    for _ in range(100):
         rounds.touch(["q"])
-        told.update(rounds.due(float(second), line))
-    assert {told[key] for key in LINE[:10]} == {60}
-    assert {told[key] for key in LINE[10:]} == {2}
+        told.update(rounds.due(line))
+    assert {told[key] for key in LINE[:10]} == {40}
+    assert {told[key] for key in LINE[10:]} == {2, 3}
 
 
 def test_whoever_waits_hears_of_the_last_change_though_nothing_happens_after_it() -> None:
     rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
-    rounds.due(0, line)
-    rounds.due(1, line)
+    for _ in range(3):
+        rounds.due(line)
     rounds.touch(["q"])
-    assert rounds.due(2, line) == LINE[:10]
-    assert rounds.due(29, line) == []
-    assert rounds.due(30, line) == LINE[10:30]
-    assert rounds.due(31, line) == LINE[30:]
-    assert rounds.due(61, line) == []
+    told = Counter(rest_of(rounds))
+    assert set(told) == set(LINE)
+    # Those who had been told before the change, and nobody else, are told by two rounds at most.
+    assert max(told.values()) <= 2
 
 
-def test_a_long_line_costs_no_more_a_second_than_a_short_one() -> None:
-    """Two thousand wait, and something starts every second: thirty are told each second, and everybody in turn."""
-    many = [GangKey("team", f"{number:04}") for number in range(2000)]
-    rounds = StatusUpdateSchedule()
-    told: Counter[GangKey] = Counter()
-    for second in range(200):
-        rounds.touch(["q"])
-        keys = rounds.due(float(second), lambda _, start, stop: many[start:stop])
-        assert len(keys) == 30 or not second % 100
-        told.update(keys)
-    assert {told[key] for key in many[10:]} <= {2, 3}
-
-
-def test_queues_are_told_apart() -> None:
+def test_a_line_that_gets_shorter_meanwhile_is_told_as_far_as_it_goes() -> None:
     rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
-    rounds.due(0, line)
-    rounds.due(1, line)
-    rounds.touch(["r"])
-    assert rounds.due(2, lambda queue, start, stop: [GangKey(queue, "g")][start:stop]) == [GangKey("r", "g")]
+    rounds.due(line)
+    assert rounds.due(lambda _, start, stop: LINE[:5][start:stop]) == [LINE[4]]
+    assert rounds.due(line) == []
 
 
 def test_very_many_queues_take_turns() -> None:
-    """One start may change the words in a thousand queues: each second some are told, and each in its turn."""
-    queues = [f"q{number}" for number in range(1000)]
+    """One start may change the words in a hundred queues: each second some are told, and each in its turn."""
+    queues = [f"q{number}" for number in range(100)]
     rounds = StatusUpdateSchedule()
     told: Counter[GangKey] = Counter()
-    for second in range(1000):
+    for _ in range(1000):
         rounds.touch(queues)
-        keys = rounds.due(
-            float(second),
-            lambda queue, start, stop: [GangKey(queue, f"g{number:02}") for number in range(20)][start:stop],
-        )
-        assert len(keys) <= 120
-        told.update(keys)
-    assert {told[GangKey(queue, "g09")] for queue in queues} == {10}
-    assert {told[GangKey(queue, "g19")] for queue in queues} == {2}
+        due = rounds.due(lines)
+        assert len(due) == 5
+        told.update(due)
+    assert {told[GangKey(queue, "g09")] for queue in queues} == {4}
+    assert {told[GangKey(queue, "g19")] for queue in queues} == {1}
+
+
+def test_a_long_line_keeps_nobody_of_another_queue_waiting() -> None:
+    many = [GangKey("long", f"{number:04}") for number in range(2000)]
+    rounds = StatusUpdateSchedule()
+    rounds.touch(["long"])
+    rounds.due(lambda _, start, stop: many[start:stop])
+    rounds.touch(["short"])
+    short = [GangKey("short", "first"), GangKey("short", "second")]
+    due = rounds.due(lambda queue, start, stop: (short if queue == "short" else many)[start:stop])
+    assert [key for key in due if key.namespace == "short"] == short

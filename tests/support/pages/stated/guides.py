@@ -24,8 +24,9 @@ _STATES = (
         lambda longest: longest / 60,
     ),
     Row("docs/autoscalers.md", "`muster.dev/unplaced-after`, «5 minutes» by", ("muster.queueing.queue_tree:UNPLACED",)),
-    Row(_REASONS, "within seconds for the first «ten» of a queue", ("controller.status_updates:_HEAD",)),
-    Row(_REASONS, "for «twenty» gangs a second of all queues together", ("controller.status_updates:_BEHIND_AT_ONCE",)),
+    Row(_REASONS, "it writes for «five» gangs a second of all queues", ("controller.status_updates:_PER_SECOND",)),
+    Row(_REASONS, "of «five» turns of a queue", ("controller.status_updates:_TURNS",)),
+    Row(_REASONS, "four are for the first «ten» that wait there", ("controller.status_updates:_HEAD",)),
     Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.model.names:_LONGEST_LABEL",)),
     Row(_REASONS, "Reported only after «5 seconds» | look", ("controller.assembling:SILENCE",)),
     Row(

@@ -180,19 +180,13 @@ _LIMITS = (
 )
 
 _STORED = (
-    _row("are written for «ten» gangs of a queue within seconds", "controller.status_updates:_HEAD"),
     _row(
-        "(«a hundred» a second of all queues)",
-        "controller.status_updates:_HEADS_AT_ONCE",
+        "are written for «five» gangs a second of all queues together",
+        "controller.status_updates:_PER_SECOND",
         "controller.__main__:_TICK",
         rule=lambda most, tick: most / tick,
     ),
-    _row(
-        "and for «twenty» a second of all others",
-        "controller.status_updates:_BEHIND_AT_ONCE",
-        "controller.__main__:_TICK",
-        rule=lambda most, tick: most / tick,
-    ),
+    _row("the first «ten» of each queue have most", "controller.status_updates:_HEAD"),
     _row(
         "| «90 days» | when 30 are left |",
         "muster.process.certificates:Lives.certificate",
