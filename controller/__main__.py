@@ -208,6 +208,7 @@ async def _lead(parts: _Parts) -> None:
     try:
         # Nothing is decided before it is known how much there is.
         await _bound(reconciler, nodes, always=parts.bound_by_nodes)
+        reconciler.count_others()
         async with asyncio.TaskGroup() as tasks:
             beside = [
                 tasks.create_task(_tick(reconciler, nodes, always=parts.bound_by_nodes)),
@@ -228,6 +229,7 @@ async def _tick(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> No
     while True:
         await asyncio.sleep(_TICK)
         await _bound(reconciler, nodes, always=always)
+        reconciler.count_others()
         reconciler.tell_who_waits()
 
 

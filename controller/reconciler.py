@@ -35,6 +35,7 @@ from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved
+from muster.observe.quota_use import QuotaUse
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
@@ -90,6 +91,7 @@ class Reconciler:
         self._wall = wall
         self._admission_queue = AdmissionQueue(queue.add, wall=wall)
         self._ledger = self._admission_queue.ledger
+        self._quota_use = QuotaUse(cluster, self._ledger)
         self._reporter = Reporter(writer, announcer)
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memories = Memories()
@@ -117,9 +119,11 @@ class Reconciler:
         )
         self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
+        cluster.elastic_quotas.subscribe(self._namespace_limited)
 
     def prime(self, groups: Iterable[PodGroup] = ()) -> Iterator[None]:
         """The steps, before any decision, that enter all there is; `groups` are listed since the lease is ours."""
+        self._quota_use.begin()
         return self._takeover.steps(groups)
 
     def gang_changed(self, key: GangKey) -> None:
@@ -146,6 +150,16 @@ class Reconciler:
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
             for key in self._cluster.gangs():
                 self.gang_changed(key)
+
+    def _namespace_limited(self, namespace: str) -> None:
+        """Take another limit of a namespace into the ledger, and reconcile every gang that it may concern."""
+        if self._quota_use.limit(namespace) and not self._takeover.under_way:
+            self._admission_queue.wake_all()
+
+    def count_others(self) -> None:
+        """Count what pods that are not of gangs use of ElasticQuotas; to be called about every second."""
+        if self._quota_use.count():
+            self._admission_queue.wake_all()
 
     @property
     def bound_by_nodes(self) -> bool:

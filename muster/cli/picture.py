@@ -19,6 +19,7 @@ from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
+from muster.observe.quota_use import QuotaUse
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_tree import read_queue
 from muster.queueing.sources import QUEUE_SOURCES
@@ -98,10 +99,13 @@ class Picture:
             except InvalidObjectError as error:
                 self.note(f"queue {queue.metadata.name} is malformed, and no gang starts in it: {error}")
         snapshot.ledger.bound(self.nodes)
+        quota_use = QuotaUse(self.cluster, snapshot.ledger)
+        quota_use.begin()
         priorities = self.cluster.priorities()
         for key in self.cluster.gangs():
             view = snapshot.views[key] = observe(key, self.cluster, self.defaults, now=now)
             enter_ledger(view, snapshot.ledger, EntryContext(now, priorities, grow=False))
+        quota_use.count()
         return snapshot
 
     def note(self, text: str) -> None:

@@ -9,6 +9,7 @@ from muster.model.names import QUEUE_LABEL
 from muster.model.times import seconds_of
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
+from muster.observe.pod_groups import scheduler_of
 from muster.queueing.ledger import Candidate
 from muster.resources.amounts import largest, total
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "candidate",
     "gang_and_intent",
+    "limited",
     "passed_since",
     "priority_held",
     "queue_held",
@@ -70,7 +72,13 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
         lasts=lasts(view),
         follows=view.follows,
+        limited=limited(view),
     )
+
+
+def limited(view: View) -> bool:
+    """Whether the ElasticQuotas of its namespace bound what the gang may hold."""
+    return view.elastic_quotas and scheduler_of(view).elastic_quotas
 
 
 def gang_and_intent(view: View) -> tuple[Gang, Intent]:

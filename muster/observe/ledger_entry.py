@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from muster.gangs.gang import priority_value
 from muster.model.modes import GateMode
 from muster.model.times import seconds_of
-from muster.observe.candidates import candidate, passed_since, priority_held, queue_held, waiting_since
+from muster.observe.candidates import candidate, limited, passed_since, priority_held, queue_held, waiting_since
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.opening import plan_opening, plan_pause
@@ -112,6 +112,7 @@ class _Limit:
         self._ledger = ledger
         self._context = context
         self._lost = lost
+        self._limited = limited(view)
 
     def __call__(self, claim: Resources) -> bool:
         if self._lost:
@@ -125,7 +126,8 @@ class _Limit:
         if self._context.grow:
             _, _, wave, leaving = auxiliary_keys(self._key)
             now = self._context.now
-            if self._ledger.fits_more(self._key, self._queue, claim, now, waits_as=wave, replaces=leaving):
+            whose = self._key, self._queue, claim, now
+            if self._ledger.fits_more(*whose, waits_as=wave, replaces=leaving, limited=self._limited):
                 return True
         self.refused[amounts] = claim
         return False
@@ -146,7 +148,12 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
         soft = standing.soft and ledger.soft(view.key, context.now)
         need = next_claim if soft else minus(next_claim, held.claim)
         passed = seconds_of(passed_since(view, context.mark, held.queue))
-        next_wave = Candidate(wave, held.queue, held.priority, held.since, need, passed_since=passed, begun=True)
+        next_wave = Candidate(
+            *(wave, held.queue, held.priority, held.since, need),
+            passed_since=passed,
+            begun=True,
+            limited=limited(view),
+        )
     rest = still_leaving(view, standing.opening, held.claim if held else {})
     changed |= _put(ledger, leaving, _unless_empty(queue, rest, priority_held(view, context)))
     changed |= _put(ledger, wave, next_wave)
@@ -154,7 +161,8 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     if held and refused:
         has = total((held.claim, rest))
         more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
-        growth = Growth(held.queue, Order(-held.priority, held.since, view.key), more, wave, leaving)
+        order = Order(-held.priority, held.since, view.key)
+        growth = Growth(held.queue, order, more, wave, leaving, limited=limited(view))
     return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
 
 

@@ -58,7 +58,8 @@ def observe(
     bound = [pod for pod in there if pod.living]
     labelled = [pod for pod in bound if GANG in pod.metadata.labels]
     view = _seen(key, cluster, defaults, opened, group=group, pods=labelled)
-    view = replace(view, namespace=labels_of(cluster.namespace(key.namespace)))
+    labels = labels_of(cluster.namespace(key.namespace))
+    view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas)
     if view.kind is not None and view.decoded is not None:
         ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))

@@ -145,6 +145,8 @@ class View:
     """The labels of its namespace, by which queues are open to it."""
     admitter: Admitter = Admitter.LEDGER
     """Who admits it, or has admitted it."""
+    elastic_quotas: bool = False
+    """Whether ElasticQuotas bound the gangs whose scheduler heeds them."""
     kueue: Yes | None = None
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)

@@ -77,7 +77,7 @@ class AdmissionPass:
         preempts = view is not None and view.preempts
         if preempts and self.bars.watched:
             return False
-        if self.namespaces.watched and candidate.key.namespace in self.namespaces:
+        if self.namespaces.watched and (candidate.lasts or candidate.key.namespace in self.namespaces):
             return False
         return not candidate.begun and self.bars.stay_beside(candidate, amounts)
 
@@ -286,10 +286,16 @@ def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
 
 
 def _wait_in_namespace(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts) -> None:
-    """Keep room in its namespace for a gang that lacks it there, where its patience is over."""
+    """Keep room in its namespace for a gang that lacks it there, where its patience is over.
+
+    Not while the room that it lacks in its queue is kept for another: that one is first.
+    """
     if _patience_is_over(outcome, candidate) and not candidate.follows:
         outcome.namespaces.watched = True
-        if candidate.key.namespace not in outcome.namespaces.keepers and outcome.could_fit(candidate, amounts):
+        short = next(iter(outcome.lacking_behind(candidate, amounts)), None)
+        if candidate.key.namespace in outcome.namespaces.keepers or short in outcome.bars.by_queue:
+            return
+        if outcome.could_fit(candidate, amounts):
             outcome.namespaces.keep(candidate, amounts)
 
 

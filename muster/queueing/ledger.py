@@ -95,9 +95,12 @@ class Ledger:
             self._replanted()
         return True
 
-    def limit_namespace(self, namespace: str, limit: NamespaceLimit | None) -> bool:
-        """Limit what gangs of a namespace hold in all queues, or no longer (None); True when anything changed."""
-        if not self._namespaces.limit(namespace, limit):
+    def limit_namespace(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
+        """Limit what gangs of a namespace hold in all queues, or no longer (None); True when anything changed.
+
+        Not `whole` are those of somebody who does not know the ElasticQuotas of all namespaces: no sum bounds them.
+        """
+        if not self._namespaces.limit(namespace, limit, whole=whole):
             return False
         self._replanted()
         return True

@@ -18,7 +18,7 @@ from muster.resources.elastic_quotas import guaranteed, largest_use
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from muster.resources.elastic_quotas import ElasticQuota
     from muster.resources.quantity import Quantity
@@ -117,6 +117,9 @@ class NamespaceLimits:
 
     def __bool__(self) -> bool:
         return bool(self._limits)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._limits)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self._limits

@@ -39,7 +39,8 @@ class _Bounds:
         # What is 0 is a limit, too.
         self.most = {name: amount.nano for name, amount in ceiling.own.most.items()}
         self.least = dict(amounts_of(ceiling.own.least))
-        self.together = dict(amounts_of(ceiling.together))
+        # Of a sum of which parts are unknown nothing follows.
+        self.together = dict(amounts_of(ceiling.together)) if ceiling.whole else None
 
 
 class NamespaceUse:
@@ -61,8 +62,12 @@ class NamespaceUse:
     def __contains__(self, namespace: str) -> bool:
         return namespace in self._limits
 
-    def limit(self, namespace: str, limit: NamespaceLimit | None) -> bool:
-        """Limit a namespace, or no longer (None); True when that changed anything, and all claims are to enter anew."""
+    def limit(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
+        """Limit a namespace, or no longer (None); True when that changed anything, and all claims are to enter anew.
+
+        `whole` as `NamespaceLimits` has it.
+        """
+        self._limits.whole = whole
         changed = self._limits.take(namespace) if limit is None else self._limits.set(namespace, limit)
         if changed:
             self._bounds.clear()
@@ -145,7 +150,8 @@ class NamespaceRoom:
     def _exceeded(self, namespace: str, amounts: Amounts) -> bool:
         bounds, used, together = self._bounds_of(namespace), self._used.taken(namespace), self._used.taken(_TOGETHER)
         return any(
-            together[name] > bounds.together.get(name, 0) or used[name] > bounds.most.get(name, used[name])
+            used[name] > bounds.most.get(name, used[name])
+            or (bounds.together is not None and together[name] > bounds.together.get(name, 0))
             for name, _ in amounts
         )
 
@@ -177,7 +183,8 @@ class NamespaceRoom:
             if name in bounds.most and used.get(name, 0) + more > bounds.most[name]:
                 return False
             guaranteed = guaranteed and used.get(name, 0) + more <= bounds.least.get(name, 0)
-            shared = shared and together.get(name, 0) + more <= bounds.together.get(name, 0)
+            if bounds.together is not None:
+                shared = shared and together.get(name, 0) + more <= bounds.together.get(name, 0)
         return guaranteed or shared
 
     def largest(self, namespace: str, *, kept: bool, in_the_end: bool = False) -> dict[str, int]:
@@ -193,13 +200,12 @@ class NamespaceRoom:
 
     def _largest(self, namespace: str, usage: Usage, kept: Mapping[str, int]) -> dict[str, int]:
         bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
-        most = {}
-        for name in {*bounds.most, *bounds.together}:
-            own = bounds.least.get(name, 0) - used.get(name, 0)
-            free = max(own, bounds.together.get(name, 0) - together.get(name, 0))
-            if name in bounds.most:
-                free = min(free, bounds.most[name] - used.get(name, 0))
-            most[name] = free - kept.get(name, 0)
+        most = {name: limit - used.get(name, 0) - kept.get(name, 0) for name, limit in bounds.most.items()}
+        if bounds.together is not None:
+            for name in {*bounds.most, *bounds.together}:
+                own = bounds.least.get(name, 0) - used.get(name, 0)
+                free = max(own, bounds.together.get(name, 0) - together.get(name, 0)) - kept.get(name, 0)
+                most[name] = min(free, most.get(name, free))
         return most
 
     def shortage(self, candidate: Candidate) -> str | None:

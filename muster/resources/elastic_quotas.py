@@ -16,7 +16,7 @@ from muster.resources.quantity import ZERO
 if TYPE_CHECKING:
     from muster.resources.quantity import Quantity
 
-__all__ = ["ElasticQuota", "guaranteed", "largest_use"]
+__all__ = ["ElasticQuota", "guaranteed", "largest_use", "used"]
 
 # Plain fields of the scheduler's own type for amounts: they are 0 where nothing is said. All others stand in a map.
 _NEVER_UNNAMED = ("cpu", "memory", "ephemeral-storage")
@@ -28,11 +28,16 @@ class _Spec(LocalObject, frozen=True):
     max: ResourceList | None = None
 
 
+class _Status(LocalObject, frozen=True):
+    used: ResourceList = {}
+
+
 class ElasticQuota(LocalObject, frozen=True):
     """How much the pods of a namespace may use, and what they get back from others (`scheduling.x-k8s.io/v1alpha1`)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
+    status: _Status = _Status()
 
 
 def largest_use(quota: ElasticQuota) -> dict[str, Quantity]:
@@ -51,3 +56,11 @@ def guaranteed(quota: ElasticQuota) -> dict[str, Quantity]:
     Raises InvalidObjectError for what is no quantity, or below 0.
     """
     return parse_resources(quota.spec.min, path="spec.min")
+
+
+def used(quota: ElasticQuota) -> dict[str, Quantity]:
+    """What the running pods of the namespace ask for together, as the scheduler's controller last counted.
+
+    It names the resources that `min` or `max` name. Raises InvalidObjectError for what is no quantity.
+    """
+    return parse_resources(quota.status.used, path="status.used", least=None)

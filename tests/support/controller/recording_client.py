@@ -9,7 +9,7 @@ import asyncio
 import copy
 import zlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -22,7 +22,9 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED
-from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
+from muster.model.objects import Namespace, ObjectMeta, Queue
+from muster.resources.elastic_quotas import ElasticQuota
+from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.stores import fill_pods, filled, workload_store
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
     from muster.admitters import KueueWorkload
     from muster.kube.events import Regarding
     from muster.kube.resource import Resource
-    from muster.model.objects import OwnerReference
+    from muster.model.objects import OwnerReference, PodGroup
     from muster.queueing.ledger import GangKey
+    from muster.schedulers import GangScheduler
 
 __all__ = ["Harness", "RecordingClient", "Write", "nobody"]
 
@@ -214,8 +217,11 @@ async def nobody(job: Regarding) -> OwnerReference | None:
 class Harness:
     """A reconciler with its stores filled, a clock and a lease in hand, and everything it wrote.
 
-    The stores see what was written only with `watch`, as in a cluster, where the watch comes a moment later.
+    The stores see what was written only with `watch`, as in a cluster, where the watch comes a moment later. All gangs
+    are the `scheduler`'s.
     """
+
+    scheduler: ClassVar[GangScheduler] = SCHEDULERS["volcano"]
 
     def __init__(
         self,
@@ -228,6 +234,7 @@ class Harness:
         namespaces: Iterable[JSON] = (),
         quotas: Iterable[JSON] = (),
         kueue: Iterable[JSON] = (),
+        elastic: Iterable[JSON] = (),
     ) -> None:
         # By the apiserver's word, whatever the watch shows: owners of PodGroups by UID, and PodGroups of plain pods.
         self.alive: set[str] = set()
@@ -242,6 +249,7 @@ class Harness:
             groups={item["metadata"]["name"]: item for item in groups},
         )
         self.cluster = filled(
+            self.scheduler,
             workloads=workloads,
             pods=[_versioned(item) for item in self.client.pods.values()],
             groups=[self.client.versioned(item) for item in self.client.groups.values()],
@@ -250,6 +258,7 @@ class Harness:
             namespaces=namespaces,
             quotas=quotas,
             kueue=kueue,
+            elastic=elastic,
         )
         self.now = 1000.0
         self.budget = 60.0
@@ -273,7 +282,12 @@ class Harness:
             writer,
             self.cluster,
             self.queue,
-            replace(DEFAULTS, admitters=tuple(Admitter)),
+            replace(
+                DEFAULTS,
+                admitters=tuple(Admitter),
+                schedulers={self.scheduler.name: self.scheduler},
+                elastic_quotas=True,
+            ),
             self.announcer,
             alive=self._alive,
             jobs=self._jobs,
@@ -283,9 +297,11 @@ class Harness:
             wall=lambda: self.now,
         )
         self.cluster.subscribe(gang=self.reconciler.gang_changed, queue=self.reconciler.queue_changed)
-        return self.reconciler.prime(
-            [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
-        )
+        return self.reconciler.prime(self._groups())
+
+    def _groups(self) -> list[PodGroup]:
+        of_scheduler = self.scheduler.pod_groups
+        return [made(of_scheduler, self.client.versioned(item)) for item in self.client.groups.values()]
 
     async def _admitted(self, workload: KueueWorkload) -> bool:
         return workload.metadata.uid not in self.revoked
@@ -314,14 +330,13 @@ class Harness:
 
     def watch(self) -> None:
         """Show the stores what was written, and nothing that was not."""
-        fill_pods(self.cluster, [_versioned(item) for item in self.client.pods.values()])
+        pods = [_versioned(item) for item in self.client.pods.values()]
+        fill_pods(self.cluster, pods, self.scheduler.name)
         self.watch_groups()
 
     def watch_groups(self) -> None:
         """As `watch`, of the PodGroups only: every kind has a watch of its own, and one may be behind another."""
-        self.cluster.pod_groups.of("volcano").replace_all(
-            [made(PodGroup, self.client.versioned(item)) for item in self.client.groups.values()]
-        )
+        self.cluster.pod_groups.of(self.scheduler.name).replace_all(self._groups())
 
     async def settle(self) -> list[str]:
         """Work and watch until nothing is left to do; gives what was written, in words."""
@@ -337,6 +352,14 @@ class Harness:
     def drop_workload(self, manifest: JSON) -> None:
         """The RayCluster is gone."""
         workload_store(self.cluster, RAY_CLUSTER).apply("deleted", made(RAY_CLUSTER.decoded, manifest))
+
+    def set_elastic_quota(self, manifest: JSON) -> None:
+        """An ElasticQuota as the watch shows it now."""
+        self.cluster.elastic_quotas.store.apply("modified", made(ElasticQuota, manifest))
+
+    def drop_elastic_quota(self, manifest: JSON) -> None:
+        """The ElasticQuota is gone."""
+        self.cluster.elastic_quotas.store.apply("deleted", made(ElasticQuota, manifest))
 
     def set_queue(self, manifest: JSON) -> None:
         """A queue as the watch shows it now."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from muster.admitters import KueueWorkload
 from muster.model.names import GANG
-from muster.model.objects import Namespace, Pod, PodGroup, PriorityClass, Queue
+from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.observe.cluster import Cluster
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
+from muster.schedulers import SCHEDULERS
 from muster.workloads import SOURCES, kind_of
 from tests.support.manifests.observed import JSON, made
 
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from muster.kube.store import Store
     from muster.observe.pod_defaults import Added
     from muster.observe.unmanaged_pods import UnmanagedPods
+    from muster.schedulers import GangScheduler
     from muster.workloads import Decoded, Kind
 
 __all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]
 
 
 def filled(
+    scheduler: GangScheduler = SCHEDULERS["volcano"],
+    /,
     *,
     workloads: Iterable[JSON] = (),
     pods: Iterable[JSON] = (),
@@ -40,10 +44,10 @@ def filled(
     kueue: Iterable[JSON] = (),
     elastic: Iterable[JSON] = (),
 ) -> Cluster:
-    """The controller's picture of a cluster that holds exactly these objects."""
-    cluster = Cluster()
-    fill_pods(cluster, pods)
-    cluster.pod_groups.of("volcano").replace_all([made(PodGroup, item) for item in groups])
+    """The controller's picture of a cluster that holds exactly these objects; all gangs are the `scheduler`'s."""
+    cluster = Cluster(schedulers=[scheduler])
+    fill_pods(cluster, pods, scheduler.name)
+    cluster.pod_groups.of(scheduler.name).replace_all([made(scheduler.pod_groups, item) for item in groups])
     cluster.queues.replace_all([made(Queue, item) for item in queues])
     cluster.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     cluster.namespaces.replace_all([made(Namespace, item) for item in namespaces])
@@ -67,10 +71,10 @@ def fill_added(added: Added, ranges: Iterable[JSON], runtimes: Iterable[JSON], q
     added.runtimes.replace_all([made(RuntimeClass, item) for item in runtimes])
 
 
-def fill_pods(cluster: Cluster, pods: Iterable[JSON]) -> None:
+def fill_pods(cluster: Cluster, pods: Iterable[JSON], scheduler: str = "volcano") -> None:
     """Show the cluster's stores these pods, each where its labels put it."""
     decoded = [made(Pod, item) for item in pods]
-    cluster.pods.of("volcano").replace_all([pod for pod in decoded if pod.spec.scheduler_name == "volcano"])
+    cluster.pods.of(scheduler).replace_all([pod for pod in decoded if pod.spec.scheduler_name == scheduler])
     fill_outsiders(cluster.unmanaged_pods, decoded)
 
 

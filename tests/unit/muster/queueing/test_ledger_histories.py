@@ -189,11 +189,12 @@ class World:
             victims = (candidate.queue, candidate.priority) if place.view.preempts else None
             starting = [*fitting.values()]
             over = self._patience_is_over(candidate, now)
+            short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
             if self.lacks_in_namespace(candidate, starting):
-                if over and not candidate.follows and not self.in_vain(tree, candidate, victims, starting, barring):
+                first = over and not candidate.follows and barred.isdisjoint(short[:1])
+                if first and not self.in_vain(tree, candidate, victims, starting, barring):
                     self.waits_in_namespace(candidate)
                 continue
-            short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
             if not short:
                 fitting[candidate.key] = candidate
                 continue

@@ -123,6 +123,15 @@ def test_who_borrows_gets_what_is_left_of_all_min_and_who_does_not_gets_its_own(
     assert books.startable("q", NOW) == [first.key]
 
 
+def test_who_does_not_know_all_quotas_knows_no_sum() -> None:
+    books = ledger(plenty=None)
+    books.limit_namespace("team", quota(4), whole=False)
+    one, other = waiting("one", 3, since="08:00"), waiting("other", 2)
+    books.wait(one)
+    books.wait(other)
+    assert books.startable("q", NOW) == [one.key]
+
+
 def test_pods_that_are_not_of_gangs_count() -> None:
     books = ledger(team=quota(4))
     one = waiting("one", 3)

@@ -8,7 +8,7 @@ import pytest
 
 from muster.model.objects import InvalidObjectError, convert
 from muster.resources.amounts import as_text
-from muster.resources.elastic_quotas import ElasticQuota, guaranteed, largest_use
+from muster.resources.elastic_quotas import ElasticQuota, guaranteed, largest_use, used
 
 JSON = dict[str, Any]
 
@@ -59,3 +59,9 @@ def test_what_is_no_quantity_is_named_with_its_field() -> None:
         largest_use(quota({"max": {"cpu": "many"}}))
     with pytest.raises(InvalidObjectError, match=r"^spec\.min\.memory: .*-1Gi.* is negative"):
         guaranteed(quota({"min": {"memory": "-1Gi"}}))
+
+
+def test_what_is_used_stands_in_the_status() -> None:
+    counted = convert({"status": {"used": {"cpu": "1500m", "memory": "0"}}}, ElasticQuota)
+    assert as_text(used(counted)) == {"cpu": "1500m", "memory": "0"}
+    assert used(quota({})) == {}

@@ -1,0 +1,103 @@
+"""Keeps a ledger's ElasticQuotas as the cluster has them: the limits, and what pods use that are not of gangs.
+
+The scheduler's controller writes into each quota what all running pods of the namespace use (`status.used`). What is
+left of it without the running pods of gangs that hold there is used by others. The two come by different watches, some
+moments apart: pods of a gang that have begun to run are in `used` only later, and hide as much of what others use. So
+that others use less is believed when it was counted several times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from muster.model.objects import InvalidObjectError
+from muster.resources.amounts import largest, minus, total
+from muster.resources.elastic_quotas import used
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.kube.store import Change
+    from muster.model.objects import Pod
+    from muster.observe.cluster import Cluster
+    from muster.queueing.ledger import GangKey, Ledger
+    from muster.resources.amounts import Resources
+    from muster.resources.elastic_quotas import ElasticQuota
+
+__all__ = ["QuotaUse"]
+
+# So often it is counted, about once a second, until what others use is what the last counts say. The controller counts
+# again for each pod that begins to run.
+_COUNTS = 3
+_RUNNING = "Running"
+
+
+class QuotaUse:
+    """What a ledger is to know of the ElasticQuotas of a cluster."""
+
+    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+        self._quotas = cluster.elastic_quotas
+        self._counted: dict[str, deque[Resources]] = {}
+        # The namespaces in which pods or quotas have changed since what was counted is steady.
+        self._changed: set[str] = set()
+        self._quotas.store.subscribe(self._quota_changed)
+        cluster.pods.subscribe(self._pod_changed)
+
+    def begin(self) -> None:
+        """Enter the limits of all namespaces."""
+        for namespace in self._quotas.limits:
+            self.limit(namespace)
+
+    def limit(self, namespace: str) -> bool:
+        """Enter what has changed in the limit of a namespace; True when anything did."""
+        ceiling = self._quotas.limits.ceiling(namespace)
+        if ceiling is None:
+            self._counted.pop(namespace, None)
+            self._changed.discard(namespace)
+        else:
+            self._changed.add(namespace)
+        own = None if ceiling is None else ceiling.own
+        return self._ledger.limit_namespace(namespace, own, whole=self._quotas.limits.whole)
+
+    def count(self) -> bool:
+        """Count what others use, where it may have changed; True when it has. To be called about every second."""
+        changed = [self._count(namespace) for namespace in sorted(self._changed)]
+        return any(changed)
+
+    def _count(self, namespace: str) -> bool:
+        counts = self._counted.setdefault(namespace, deque(maxlen=_COUNTS))
+        counts.append(self._others(namespace))
+        others: Resources = {}
+        for count in counts:
+            others = largest(others, count)
+        if len(counts) == _COUNTS and all(count == counts[-1] for count in counts):
+            self._changed.discard(namespace)
+        return self._ledger.others_use(namespace, others)
+
+    def _others(self, namespace: str) -> Resources:
+        whole: Resources = {}
+        for quota in self._quotas.store.by_index("namespace", namespace):
+            with suppress(InvalidObjectError):
+                whole = largest(whole, used(quota))
+        return minus(whole, total(self._running(self._ledger.holding_in(namespace))))
+
+    def _running(self, gangs: Iterable[GangKey]) -> Iterable[Resources]:
+        for gang in gangs:
+            for pod in self._cluster.pods_of(gang):
+                if pod.status.phase == _RUNNING:
+                    with suppress(InvalidObjectError):
+                        yield self._cluster.requests_of(pod)
+
+    def _quota_changed(self, change: Change[ElasticQuota]) -> None:
+        self._touch(change.object.metadata.namespace)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        self._touch(change.object.metadata.namespace)
+
+    def _touch(self, namespace: str) -> None:
+        if namespace in self._quotas.limits:
+            self._changed.add(namespace)
