@@ -14,6 +14,8 @@ ROWS = (
     Row(_NOTES, "roles are too many for «16 KiB»", ("muster.observe.admitted_terms:_LONGEST",)),
     Row(_NOTES, "at once, then after «1», 2, 4,", ("muster.observe.pod_groups:_FIRST_DELAY",)),
     Row(_NOTES, "4, … «300 seconds»", ("muster.observe.pod_groups:_LONGEST_DELAY",)),
+    Row(_NOTES, "is believed when «three» counts in a row", ("muster.observe.quota_use:_COUNTS",)),
+    Row(_NOTES, "in a row say it, a «second» apart", ("controller.__main__:_TICK",)),
     Row(_NOTES, "left in peace for «ten minutes»", ("muster.observe.pod_groups:_CALM",)),
     Row(_NOTES, "does not show it, for «five seconds»", ("controller.memory:_WATCH_PATIENCE",)),
     Row(_NOTES, "its claim is soft after «five minutes»", ("muster.queueing.queue_tree:UNPLACED",)),
