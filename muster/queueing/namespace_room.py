@@ -136,6 +136,8 @@ class NamespaceRoom:
     keepers: dict[str, Order] = field(default_factory=dict)
     watched: bool = False
     _kept: dict[str, dict[str, int]] = field(default_factory=dict)
+    # What `largest` gave since something was last taken or kept: gangs of a namespace stand in many lines.
+    _known: dict[tuple[str, bool, bool], dict[str, int]] = field(default_factory=dict)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.limits
@@ -145,6 +147,7 @@ class NamespaceRoom:
         if namespace in self.limits:
             for usage in (self._used, self._lasting) if lasts else (self._used,):
                 usage.take_in((namespace, _TOGETHER), amounts)
+            self._known.clear()
             self.watched = self.watched or self._exceeded(namespace, amounts)
 
     def _exceeded(self, namespace: str, amounts: Amounts) -> bool:
@@ -158,6 +161,7 @@ class NamespaceRoom:
     def keep(self, candidate: Candidate, amounts: Amounts) -> None:
         """Keep what this gang needs from those behind it in its namespace."""
         namespace = candidate.key.namespace
+        self._known.clear()
         self.keepers.setdefault(namespace, candidate.order)
         kept = self._kept.setdefault(namespace, {})
         for name, amount in amounts:
@@ -192,11 +196,14 @@ class NamespaceRoom:
 
         One that needs no more may have room: what it may need of one resource depends on what it needs of the others.
         """
-        most = self._largest(namespace, self._used, self._kept.get(namespace, {}) if kept else {})
-        if in_the_end:
-            for name, amount in self._largest(namespace, self._lasting, {}).items():
-                most[name] = max(most[name], amount)
-        return most
+        known = self._known.get((namespace, kept, in_the_end))
+        if known is None:
+            known = self._largest(namespace, self._used, self._kept.get(namespace, {}) if kept else {})
+            if in_the_end:
+                for name, amount in self._largest(namespace, self._lasting, {}).items():
+                    known[name] = max(known[name], amount)
+            self._known[namespace, kept, in_the_end] = known
+        return dict(known)
 
     def _largest(self, namespace: str, usage: Usage, kept: Mapping[str, int]) -> dict[str, int]:
         bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
