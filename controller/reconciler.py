@@ -177,7 +177,8 @@ class Reconciler:
             self._queue.add_after(key, left)
         view = self._observe(key)
         pods = self._cluster.pods_of(key)
-        self._reporter.forget(memory.notice(view, {pod.metadata.uid for pod in pods if pod.gated(GATE)}, self._wall()))
+        gated = {pod.metadata.uid for pod in pods if pod.spec.scheduling_gates and pod.gated(GATE)}
+        self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)

@@ -235,7 +235,8 @@ class Pod(LocalObject, frozen=True):
 
     def gated(self, gate: str) -> bool:
         """Whether the named scheduling gate still holds the pod."""
-        return any(held.name == gate for held in self.spec.scheduling_gates)
+        gates = self.spec.scheduling_gates
+        return bool(gates) and any(held.name == gate for held in gates)
 
 
 class Guarantee(LocalObject, frozen=True):

@@ -36,6 +36,7 @@ from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.resources.amounts import shared
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from muster.kube.client import Client
     from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
+    from muster.observe.view import Member
     from muster.queueing.sources import QueueSource
     from muster.resources.amounts import Resources
     from muster.schedulers import GangScheduler
@@ -110,7 +112,9 @@ class Cluster:
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
-        self.pods.subscribe(self._forget_requests)
+        # By UID what `observe` has read of a pod, for a workload of this kind; good for one version of the pod.
+        self.members: dict[str, tuple[Kind, Member]] = {}
+        self.pods.subscribe(self._forget_pod)
 
     def watched(self) -> list[Watched]:
         """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
@@ -270,13 +274,14 @@ class Cluster:
         known = self._requests.get(pod.metadata.uid)
         if known is not None and known[0] is pod:
             return known[1]
-        requests = pod_requests(pod.spec, status=pod.status)
+        requests = shared(pod_requests(pod.spec, status=pod.status))
         self._requests[pod.metadata.uid] = pod, requests
         return requests
 
-    def _forget_requests(self, change: Change[Pod]) -> None:
+    def _forget_pod(self, change: Change[Pod]) -> None:
         if change.old is not None:
             self._requests.pop(change.old.metadata.uid, None)
+            self.members.pop(change.old.metadata.uid, None)
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of the gang of that name; of several, where its scheduler has changed, the youngest."""

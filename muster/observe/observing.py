@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import gang_of
@@ -20,7 +21,7 @@ from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.ends import follows
 from muster.observe.kueue import admitter_of, with_kueue
-from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
+from muster.observe.owner_workloads import age, belonging, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.terminating import leaving, requests_of
 from muster.observe.users_objects import above
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from muster.workloads import Decoded, Kind, Workload
 
 __all__ = ["observe"]
+
+_NAME = attrgetter("metadata.name")
 
 
 def observe(
@@ -61,11 +64,12 @@ def observe(
     labels = labels_of(cluster.namespace(key.namespace))
     view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas)
     if view.kind is not None and view.decoded is not None:
-        ended = tuple(view.kind.role_of(pod) or "" for pod in there if _ended(pod, view.decoded))
+        rest = there if len(bound) < len(there) else []
+        finished = [pod for pod in rest if not pod.metadata.deletion_timestamp and not pod.living]
+        ended = tuple(view.kind.role_of(pod) or "" for pod in finished if owned(pod, view.decoded))
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
     gone = leaving(cluster, there, now)
-    own = [pod for pod in gone if _own(view, pod)]
-    gone = [pod for pod in gone if pod not in own]
+    own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
     former = requests_of(cluster, (pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)))
     view = replace(view, leaving=requests_of(cluster, own), former=total((view.former, former)))
     if group is None:
@@ -73,7 +77,10 @@ def observe(
     # One that has no node yet may never get one, and would keep room from others for ever.
     others = [pod for pod in (*bound, *gone) if pod.spec.node_name]
     if view.ours:
-        others = [pod for pod in others if not (GANG in pod.metadata.labels and _known(pod, view))]
+        # What has muster's label is a member, or belongs to another workload of the name.
+        members = {member.pod.metadata.uid for member in view.members}
+        others = [pod for pod in others if pod.metadata.uid not in members]
+        others = [pod for pod in others if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
     return replace(view, placed=total(other.requests for other in _orphans(cluster, others, opened)))
 
 
@@ -81,11 +88,6 @@ def _own(view: View, pod: Pod) -> bool:
     """Whether a pod belongs to the workload, or to a workload that is gone."""
     mine = view.kind is None or view.decoded is None or belongs(pod, view.kind, view.decoded)
     return mine and GANG in pod.metadata.labels
-
-
-def _known(pod: Pod, view: View) -> bool:
-    """Whether a pod with muster's label is a member, or belongs to another workload of the name."""
-    return owner_of(pod) is not None or pod.metadata.uid in {member.pod.metadata.uid for member in view.members}
 
 
 def _seen(
@@ -101,9 +103,13 @@ def _seen(
     if found is None:
         return View(key, group, tuple(_orphans(cluster, pods, opened)))
     kind, decoded = found
-    own = {pod.metadata.uid for pod in pods if belongs(pod, kind, decoded)}
-    strangers = [pod for pod in pods if pod.metadata.uid not in own and owner_of(pod)]
-    members, error = _members(cluster, kind, [pod for pod in pods if pod.metadata.uid in own], opened)
+    own = belonging(pods, kind, decoded)
+    rest: list[Pod] = []
+    if len(own) < len(pods):
+        known = {pod.metadata.uid for pod in own}
+        rest = [pod for pod in pods if pod.metadata.uid not in known]
+    strangers = [pod for pod in rest if owner_of(pod)]
+    members, error = _members(cluster, kind, own, opened)
     view = View(
         *(key, group, tuple(members), kind, decoded),
         error=error,
@@ -114,7 +120,7 @@ def _seen(
         unmanaged_pods=tuple(cluster.unmanaged_pods.of(kind, decoded.metadata))
         if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
         else (),
-        rivals=tuple(rivals_of(key, cluster, [pod for pod in pods if _wants_the_name(pod, kind, own)])),
+        rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
@@ -125,14 +131,20 @@ def _seen(
 def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collection[str]) -> tuple[list[Member], str]:
     """The pods of a workload that have a role, by name; and what is wrong with a pod's requests, or ""."""
     members, error = [], ""
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
-        role = kind.role_of(pod)
-        if role is None:
-            continue
-        try:
-            members.append(Member(pod, role, cluster.requests_of(pod), _held(pod, opened)))
-        except InvalidObjectError as problem:
-            error = f"pod {pod.metadata.name}: {problem}"
+    for pod in sorted(pods, key=_NAME):
+        known = cluster.members.get(pod.metadata.uid)
+        if known is None or known[1].pod is not pod or known[0] is not kind:
+            role = kind.role_of(pod)
+            if role is None:
+                continue
+            try:
+                known = kind, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE))
+            except InvalidObjectError as problem:
+                error = f"pod {pod.metadata.name}: {problem}"
+                continue
+            cluster.members[pod.metadata.uid] = known
+        member = known[1]
+        members.append(member._replace(held=False) if member.held and pod.metadata.uid in opened else member)
     return members, error
 
 
@@ -181,15 +193,8 @@ def _from_here(workload: Workload, view: View) -> Workload:
     return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
 
 
-def _ended(pod: Pod, decoded: Decoded) -> bool:
-    """Whether it is a pod of the workload that has finished and is still there: its operator makes no other one."""
-    return owned(pod, decoded) and not pod.living and not pod.metadata.deletion_timestamp
-
-
-def _wants_the_name(pod: Pod, kind: Kind, own: Collection[str]) -> bool:
-    """Whether it is of another workload, or of plain pods beside a workload, whose gang has the same name."""
-    if pod.metadata.uid in own:
-        return False
+def _wants_the_name(pod: Pod, kind: Kind) -> bool:
+    """Whether a pod of others is of a workload, or of plain pods beside one, whose gang has the same name."""
     return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
 
 

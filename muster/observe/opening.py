@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from muster.resources.amounts import Resources, largest, times, total
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from muster.observe.view import Member
 
 __all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
+
+
+_OPEN_FIRST = attrgetter("held", "pod.metadata.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]
     """The members that fill the minimum of every role, opened ones first."""
     chosen = []
     for role in roles:
-        of_role = sorted((m for m in members if m.role == role.name), key=lambda m: (m.held, m.pod.metadata.name))
+        of_role = sorted([member for member in members if member.role == role.name], key=_OPEN_FIRST)
         chosen += of_role[: role.minimum]
     return chosen
 
@@ -66,12 +70,12 @@ def plan_opening(
     """
     open_already = [member for member in members if not member.held]
     # A new pod of a role that has begun replaces an earlier pod.
-    begun = {*ended, *(member.role for member in open_already)}
+    begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
     first = [] if outgrown else list({member.pod.metadata.uid: member for member in wanted}.values())
     to_come = _to_come((*open_already, *first), roles, ended)
-    entitled = total((*(member.requests for member in (*open_already, *first)), *to_come))
+    entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
     claim = before = largest(base, entitled)
     missing = tuple(_missing(members, roles, ended))
     opening, surplus = list(first), []
@@ -115,14 +119,14 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
 
 def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
     """The requests of the pods that the roles' minimums lack; held pods do not count as lacking."""
-    there = Counter(member.role for member in members) + Counter(ended)
+    there = Counter([member.role for member in members]) + Counter(ended)
     for role in roles:
         yield times(role.requests, max(role.minimum - there[role.name], 0))
 
 
 def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
     """The requests of the pods that the operator makes when these members have nodes."""
-    there = Counter(member.role for member in members)
+    there = Counter([member.role for member in members])
     gone = Counter(ended)
     for role in roles:
         if role.made_first and there[role.name]:
@@ -142,13 +146,15 @@ def plan_pause(
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
     beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows.
     """
-    running = [member.requests for member in members if not member.held]
-    claim, first = largest(base, total(running)), []
+    running = total(member.requests for member in members if not member.held)
+    claim, first = largest(base, running), []
+    chosen = set()
     for member in () if outgrown else minimum_of(members, roles):
-        grown = largest(claim, total((*running, member.requests)))
+        together = total((running, member.requests))
+        grown = largest(claim, together)
         if member.held and (grown == claim or may_hold(grown)):
             first.append(member)
-            running.append(member.requests)
-            claim = grown
-    surplus = (member for member in members if member.held and member not in first)
+            chosen.add(member.pod.metadata.uid)
+            running, claim = together, grown
+    surplus = (member for member in members if member.held and member.pod.metadata.uid not in chosen)
     return Opening(tuple(first), claim, tuple(surplus))

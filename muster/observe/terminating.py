@@ -27,12 +27,13 @@ _LOOK_AGAIN = 15.0
 
 def leaving(cluster: Cluster, pods: Iterable[Pod], now: float) -> list[Pod]:
     """The pods among these that still hold quota; `now` in seconds of the wall clock."""
-    return [pod for pod in pods if _leaves(pod) and not (_due(pod) <= now and _lost(cluster, pod.spec.node_name))]
+    deleted = [pod for pod in pods if pod.metadata.deletion_timestamp]
+    return [pod for pod in deleted if _leaves(pod) and not (_due(pod) <= now and _lost(cluster, pod.spec.node_name))]
 
 
 def look_again_in(pods: Iterable[Pod], now: float) -> float | None:
     """The seconds after which one of these may stop counting without any event."""
-    due = [_due(pod) for pod in pods if _leaves(pod)]
+    due = [_due(pod) for pod in pods if pod.metadata.deletion_timestamp and _leaves(pod)]
     return max(min(due) - now, _LOOK_AGAIN) if due else None
 
 
@@ -47,8 +48,8 @@ def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
 
 def _leaves(pod: Pod) -> bool:
     """Whether it is being deleted and has not left its node yet."""
-    ended = pod.status.phase in {"Succeeded", "Failed"}
-    return bool(pod.metadata.deletion_timestamp) and bool(pod.spec.node_name) and not ended
+    leaves = pod.metadata.deletion_timestamp and pod.spec.node_name
+    return bool(leaves) and pod.status.phase not in {"Succeeded", "Failed"}
 
 
 def _due(pod: Pod) -> float:

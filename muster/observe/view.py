@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.admitters import Admitter
 from muster.gangs.pod_patch import is_free
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from muster.workloads import Decoded, Kind, Workload
 
 __all__ = ["Mark", "Member", "Pause", "View"]
+
+# A gang may have thousands of members, and is looked at for each of them.
+_HELD = attrgetter("held")
 
 
 class Pause(enum.Enum):
@@ -82,8 +86,7 @@ class Mark:
         return {name: text for name, text in said.items() if text}
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A living pod of the gang."""
 
     pod: Pod
@@ -192,12 +195,12 @@ class View:
     @property
     def holds(self) -> bool:
         """Whether a member is held."""
-        return any(member.held for member in self.members)
+        return any(map(_HELD, self.members))
 
     @property
     def open(self) -> tuple[Member, ...]:
         """The members that no gate of muster's holds."""
-        return tuple(member for member in self.members if not member.held)
+        return tuple([member for member in self.members if not member.held])
 
     @property
     def left_alone(self) -> bool:
@@ -239,8 +242,8 @@ class View:
             return False
         # Roles without a minimum may come later: in another wave of a JobSet.
         roles = [role for role in self.gang.roles if role.gated and role.minimum]
-        there = Counter(member.role for member in self.members)
-        placed = Counter(member.role for member in self.members if member.pod.spec.node_name)
+        there = Counter([member.role for member in self.members])
+        placed = Counter([member.role for member in self.members if member.pod.spec.node_name])
         due = sum(role.replicas if placed[role.name] >= role.awaited else role.awaited for role in roles)
         return sum(there[role.name] for role in roles) + len(self.ended) < due
 

@@ -5,12 +5,25 @@ A resource that is not named is zero in a need and unlimited in a limit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from muster.model.objects import InvalidObjectError, RawQuantity
-from muster.resources.quantity import ZERO, InvalidQuantityError, Quantity, parse_quantity
+from muster.resources.quantity import ZERO, Format, InvalidQuantityError, Quantity, parse_quantity
 
-__all__ = ["Resources", "as_text", "describe", "largest", "minus", "parse_resources", "times", "total", "within"]
+__all__ = [
+    "Resources",
+    "as_text",
+    "describe",
+    "largest",
+    "minus",
+    "parse_resources",
+    "shared",
+    "times",
+    "total",
+    "within",
+]
 
 Resources = Mapping[str, Quantity]
 
@@ -37,11 +50,26 @@ def parse_resources(
     return parsed
 
 
+def shared(resources: Resources) -> Resources:
+    """The same amounts, as one object for all pods that ask for as much; nobody may change it."""
+    return _shared(tuple((name, amount.nano, amount.format) for name, amount in resources.items()))
+
+
+@lru_cache(maxsize=4096)
+def _shared(amounts: tuple[tuple[str, int, Format], ...]) -> Resources:
+    return {name: Quantity(nano, form) for name, nano, form in amounts}
+
+
 def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
     """The sum of all parts."""
     result: dict[str, Quantity] = {}
-    for part in parts:
-        for name, amount in part.items():
+    parts = list(parts)
+    # Pods of a role share what they ask for: thousands of parts are a handful of objects.
+    distinct = {id(part): part for part in parts}
+    counts = Counter(map(id, parts)) if len(distinct) < len(parts) else {}
+    for same, part in distinct.items():
+        for name, one in part.items():
+            amount = one * count if (count := counts.get(same, 1)) > 1 else one
             result[name] = result[name] + amount if name in result else amount
     return result
 

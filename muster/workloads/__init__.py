@@ -7,6 +7,7 @@ the owners of gangs, and the kinds above them that may speak for them.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from muster.model.names import WORKLOAD
@@ -105,5 +106,11 @@ def owner_of(pod: Pod) -> OwnerReference | None:
     said = pod.metadata.annotations.get(WORKLOAD)
     if said:
         with suppress(InvalidObjectError):
-            return decode(said, OwnerReference)
+            return _written(said)
     return pod.metadata.controller
+
+
+@lru_cache(maxsize=1024)
+def _written(said: str) -> OwnerReference:
+    """A reference that the webhook wrote; all pods of a workload have the same."""
+    return decode(said, OwnerReference)
