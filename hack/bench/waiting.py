@@ -2,7 +2,8 @@
 
 In each row no two gangs need the same. One gang ends and another comes, then all start that may; after each start it is
 asked whom it passes. Prints milliseconds of CPU for each such event, the median and the worst; then an edit of one
-Queue, and the room of nodes after a pod has come.
+Queue, an end while elastic gangs want to grow, and the room of nodes after a pod has come. README.md says what each
+number means.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from muster.model.objects import Node, Pod, convert
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
+from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_state import Order
 from muster.queueing.queue_tree import ROOT, QueueView
-from muster.resources.amounts import Resources, parse_resources
+from muster.queueing.usage import amounts_of
+from muster.resources.amounts import Resources, minus, parse_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,6 +137,31 @@ def _edit(waiting: int) -> None:
     print(f"{'a Queue is edited':44} {waiting:6} wait: median {statistics.median(took[1:]):7.2f} ms", flush=True)
 
 
+def _elastic(count: int) -> None:
+    """Elastic gangs fill a queue and want more, each another amount; a small gang ends, and nobody may grow."""
+    ledger = Ledger()
+    growing = Growing(ledger)
+    ledger.set_queue(QueueView("queue", "Open", _resources(1000 * count + 100, 1 << 40)))
+    for number in range(count):
+        key, held = GangKey("bench", f"gang-{number}"), _resources(1000, 1)
+        ledger.hold(key, "queue", held, since="2026")
+        claim = _resources(1500 + number, 1)
+        more = amounts_of(minus(claim, held))
+        keys = key.auxiliary("wave"), key.auxiliary("leaving")
+        growing.enter(key, Growth("queue", Order(0, "2026", key), ((claim, more),), *keys))
+    took = []
+    for number in range(20):
+        ending = GangKey("bench", f"ends-{number}")
+        ledger.hold(ending, "queue", _resources(100, 1), since="2026")
+        before = time.process_time()
+        ledger.forget(ending)
+        ledger.newly_startable("queue", _NOW)
+        if growing.first({"queue"}, _NOW) is not None:
+            raise AssertionError("a gang may grow for which there is no room")
+        took.append((time.process_time() - before) * 1e3)
+    print(f"{'one ends while elastic gangs want more':44} {count:6} want: median {statistics.median(took):7.3f} ms")
+
+
 def _nodes(count: int) -> None:
     room = NodeRoom(Cluster())
     status = {
@@ -176,6 +205,8 @@ def main() -> None:
         _measure("100 queues below one limit", size, 100)
     for size in sizes:
         _edit(size)
+    for size in sizes:
+        _elastic(size)
     for size in sizes:
         _nodes(min(size, 5000))
 
