@@ -10,11 +10,11 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import PODS, PRIORITY_CLASSES
-from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
-from tests.support.cluster.objects import gates, message
+from tests.support.cluster.objects import gates, message, state
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import open_scene
@@ -22,6 +22,8 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.support.cluster.recorder import Manifest
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -162,6 +164,27 @@ def test_a_gated_member_that_vanishes_leaves_no_group_stuck(scene: PairScene) ->
     assert scene.placed("held") == 0
     scene.api.asked("PATCH", scene.path(PODS, second()[0]), {"spec": {"schedulingGates": None}}, patch="merge")
     scene.await_placed("held", 2)
+
+
+def _plain_pod(name: str, queue: str, **spec: object) -> Manifest:
+    """One of a gang of two that no operator made."""
+    metadata = {"name": name, "labels": {GANG: "plain", QUEUE_LABEL: queue}, "annotations": {GANG_SIZE: "2"}}
+    containers = [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def test_a_gated_pod_that_no_operator_made_is_made_again_by_hand(scene: PairScene) -> None:
+    """Until then the gang says that it lacks a pod, and its other pod is not placed alone."""
+    queue = scene.gang_queue(capability={"cpu": "4"})
+    hold = "tests.muster.dev/hold"
+    scene.apply(_plain_pod("plain-0", queue), _plain_pod("plain-1", queue, schedulingGates=[{"name": hold}]))
+    scene.wait("muster's gates to be open", lambda: [gates(pod) for pod in scene.pods("plain")] == [[], [hold]])
+    scene.delete(PODS, "plain-1")
+    scene.wait("the gang to say what it lacks", lambda: state(scene.pod_group("plain")) == "Assembling")
+    assert "1 of 2 pods" in message(scene.pod_group("plain"))
+    assert scene.placed("plain") == 0
+    scene.apply(_plain_pod("plain-1", queue))
+    scene.await_placed("plain", 2)
 
 
 @pytest.mark.parametrize(
