@@ -73,7 +73,7 @@ def binary_path(part: Part, go: Go) -> Path:
         *(source.read_bytes() for source in sorted(family.glob("*.go"))),
     ):
         digest.update(hashlib.sha256(fact).digest())
-    return cache_root() / "bin" / f"{part.family}-{digest.hexdigest()[:16]}" / part.name
+    return cache_root() / "bin" / f"{part.family}-{digest.hexdigest()[:16]}" / (part.program or part.name)
 
 
 def is_finished(binary: Path) -> bool:

@@ -32,6 +32,8 @@ class Part:
     family: str
     """The folder below `modules/` whose go.mod names the program."""
     package: str
+    program: str = ""
+    """The part whose program this one is, too, with the same family, package and ldflags; empty: it has its own."""
     ldflags: str = STRIPPED
     asset: bool = False
     """Whether KUBEBUILDER_ASSETS may supply it."""

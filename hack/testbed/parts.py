@@ -156,6 +156,7 @@ _TABLE = (
         addon="training-mpi",
         family="training",
         package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+        program="training",
         excludes=("training", "mpi"),
         user="system:serviceaccount:kubeflow:training-operator",
         namespace="kubeflow",

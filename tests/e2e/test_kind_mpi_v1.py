@@ -44,11 +44,14 @@ def mpi_v1(added_operators: Testbed, resident: Resident) -> Iterator[Testbed]:
     resident.stop()
     for part in ("mpi", "training"):
         testbed.stop_part(part)
-    add_operators(testbed, "training-mpi")
-    resident.present()
-    yield testbed
-    testbed.stop_part("training-mpi")
-    testbed.start_part("training")
+    try:
+        add_operators(testbed, "training-mpi")
+        resident.present()
+        yield testbed
+        testbed.stop_part("training-mpi")
+    finally:
+        # Those who come next need it, whatever became of the test.
+        testbed.start_part("training")
 
 
 def test_launcher_and_workers_are_one_gang(mpi_v1: Testbed) -> None:

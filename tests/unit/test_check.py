@@ -12,7 +12,7 @@ from hack.attempts import ATTEMPTS, unsteady_log
 from hack.check import LEFT_OUT, SMOKE, Part, lanes, main, parts, quick, run, unbuilt
 from hack.testbed.build import binary_path, finish
 from hack.testbed.costs import COSTS, START
-from hack.testbed.parts import select
+from hack.testbed.parts import PARTS, select
 from hack.testbed.toolchain import find_go
 
 if TYPE_CHECKING:
@@ -245,6 +245,14 @@ def _build_all() -> None:
         partial = binary.with_name("partial")
         partial.touch()
         finish(partial, binary)
+
+
+def test_both_ways_to_start_the_training_operator_share_a_program() -> None:
+    """Nothing builds one for `training-mpi` alone, but a test that adds it."""
+    go = find_go()
+    assert binary_path(PARTS["training-mpi"], go) == binary_path(PARTS["training"], go)
+    facts = [(part.family, part.package, part.ldflags) for part in (PARTS["training-mpi"], PARTS["training"])]
+    assert facts[0] == facts[1]
 
 
 def test_what_is_not_built_is_known_by_its_programs() -> None:
