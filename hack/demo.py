@@ -129,7 +129,7 @@ class Story:
         path = self.testbed.module_dir(_KUBERAY) / _SAMPLE
         queue, cluster = yaml.safe_load_all(path.read_text())
         if self.product != "volcano":
-            queue = gang_queue_of(convert(queue, Queue), {})
+            queue = gang_queue_of(convert(queue, Queue))
         return queue, cluster
 
     def _apply(self, *manifests: dict[str, Any], refused: bool = False) -> str:

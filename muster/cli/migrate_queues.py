@@ -7,14 +7,12 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.words import counted
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.model.objects import InvalidObjectError, LocalObject, ResourceList, decode
+from muster.model.objects import InvalidObjectError, decode
 from muster.model.selectors import InvalidSelectorError
 from muster.observe.resources import queues_of
 from muster.queueing.migration import gang_queue_of, queue_of
@@ -30,14 +28,6 @@ __all__ = ["run"]
 _NOT_ALL, _CANNOT = 1, 2
 # Volcano makes it itself; a GangQueue of this name is needed only where it says something.
 _ROOT = "root"
-
-
-class _DeservedSpec(LocalObject, frozen=True):
-    deserved: ResourceList = msgspec.field(default_factory=dict)
-
-
-class _Deserved(LocalObject, frozen=True):
-    spec: _DeservedSpec = _DeservedSpec()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,10 +65,7 @@ async def _copies(client: Client, to: str) -> tuple[list[dict[str, Any]], list[s
     def read(raw: bytes) -> None:
         queue = decode(raw, source.decoded)
         try:
-            if isinstance(queue, GangQueue):
-                manifest = queue_of(queue)
-            else:
-                manifest = gang_queue_of(queue, decode(raw, _Deserved).spec.deserved)
+            manifest = queue_of(queue) if isinstance(queue, GangQueue) else gang_queue_of(queue)
         except (InvalidObjectError, InvalidSelectorError) as error:
             failures.append(f"{source.kind} {queue.metadata.name}: {error}; not copied")
             return

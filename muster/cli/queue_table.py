@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ASCII", "BLOCKS", "Glyphs", "queue_lines"]
 
-_HEAD = ("QUEUE", "STATE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
-_RIGHT = (2, 3)
+_HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
+_SHARE_COLUMN = 2
+_RIGHT = (2, 3, 4)
 _LONGEST_BAR = 20
 # A shorter one says less than its percentage.
 _SHORTEST_BAR = 5
@@ -72,9 +73,12 @@ def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: i
     """The tree of the queues below its header; bars use what the other columns leave of `columns`, or are left out."""
     rows = [_Row(_HEAD), *_rows(entries, glyphs)]
     widths = [max(len(row.cells[column]) for row in rows) for column in range(len(_HEAD) - 1)]
+    if not any(entry.get("share") for entry in entries):
+        widths[_SHARE_COLUMN] = 0
     # Its header stands above the bars as well.
     widths.append(max((len(row.cells[-1]) for row in rows[1:]), default=0))
-    bar = min(_LONGEST_BAR, columns - sum(widths) - 2 * (len(widths) - 1) - _BESIDE_BAR)
+    gaps = len(widths) - 1 if widths[_SHARE_COLUMN] else len(widths) - 2
+    bar = min(_LONGEST_BAR, columns - sum(widths) - 2 * gaps - _BESIDE_BAR)
     return [_line(row, widths, bar, glyphs) for row in rows]
 
 
@@ -82,13 +86,13 @@ def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row
     for entry, (branch, below) in zip(entries, _branches([entry["depth"] for entry in entries], glyphs), strict=True):
         limit, used = entry["limit"], entry["used"]
         name = branch + printable(entry["name"])
-        counts = (entry["state"] or "-", str(entry["gangs"]), str(entry["waiting"]))
+        counts = (entry["state"] or "-", entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
         if not (limit or used):
             yield _Row((name, *counts, "-", "-"))
         for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):
             has = "?" if used is None else used.get(resource, "0")
             most = limit.get(resource, "-")
-            start = (below, "", "", "") if number else (name, *counts)
+            start = (below, "", "", "", "") if number else (name, *counts)
             room = f"{rounded(has)} / {rounded(most)}"
             yield _Row((*start, printable(resource), room), _share(has, most))
 
@@ -122,6 +126,7 @@ def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
     cells = "  ".join(
         cell.rjust(width) if column in _RIGHT else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(row.cells, widths, strict=True))
+        if width or column != _SHARE_COLUMN
     )
     if row.share is None:
         return cells.rstrip()

@@ -18,6 +18,7 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
 from muster.process.lifecycle import stop_signal
 from muster.queueing.queue_tree import ROOT
+from muster.queueing.shares import percent
 from muster.resources.amounts import as_text
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
         "state": view.state if view else "",
         "limit": as_text(limit),
         "used": as_text(ledger.used(name)) if whole else None,
+        "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,
         "gangs": len(ledger.claims(name)),
         "waiting": len(ledger.waiting(name)),
         "problems": [f"{problem}; {problem.meanwhile}" for problem in view.problems] if view else [],

@@ -41,6 +41,7 @@ __all__ = [
     "REQUIRED",
     "SCHEDULER",
     "SCHEDULER_LABEL",
+    "SIBLINGS",
     "STATE",
     "TASK_SPEC",
     "TOPOLOGY_MODE_LABEL",
@@ -77,6 +78,7 @@ QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody 
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
+SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share
 BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold
 NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: the namespaces that may use it
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # label that the apiserver puts on every Namespace

@@ -249,6 +249,7 @@ class QueueSpec(LocalObject, frozen=True):
     """What a Volcano queue promises and allows."""
 
     capability: ResourceList = {}
+    deserved: ResourceList = {}
     guarantee: Guarantee = Guarantee()
     parent: str = ""
     weight: int = 1

@@ -1,30 +1,32 @@
 """Decides which of the gangs that compete for the same quota may start now.
 
-A pass visits the gangs in order, and each gang that fits takes its quota as if it had started. Smaller gangs pass one
-that does not fit, unless its queue is strict, or it has been passed for longer than its queue's patience (see
-`muster.queueing.reservations`). The rest of a gang that has begun ignores such reservations: what it holds comes back
-only when it has run. A gang for which its namespace has no room holds up nobody in its queue, strict or not (see
-`muster.queueing.namespace_room`).
+A pass visits the gangs in order (`muster.queueing.turns`), and each gang that fits takes its quota as if it had
+started. Smaller gangs pass one that does not fit, unless its queue is strict, or it has been passed for longer than its
+queue's patience (see `muster.queueing.reservations`). The rest of a gang that has begun ignores such reservations: what
+it holds comes back only when it has run. A gang for which its namespace has no room holds up nobody in its queue,
+strict or not (see `muster.queueing.namespace_room`).
 """
 
 from __future__ import annotations
 
-import heapq
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
 from muster.queueing.reservations import Bars
+from muster.queueing.turns import Turns, Visitor
 from muster.queueing.unplaced_claims import softened, take_hard_parts
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from muster.queueing.bypassed import Bypassed
+    from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.namespace_room import NamespaceRoom
     from muster.queueing.queue_state import Candidate, GangKey, LineKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.shares import Shares
     from muster.queueing.usage import Amounts, Usage
     from muster.queueing.waiting_line import WaitingLine
 
@@ -33,25 +35,33 @@ __all__ = ["AdmissionPass", "run_admission_pass"]
 
 @dataclass(slots=True)
 class AdmissionPass:
-    """What may start, the usage after all of it has started, and the gangs that no other gang may pass.
+    """What may start, in order, the usage after all of it has started, and the gangs that no other gang may pass.
 
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
     strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `soft` are
-    the gangs whose soft claims do not count.
+    the gangs whose soft claims do not count. `by_share` tells whether siblings competed by share.
     """
 
-    tree: QueueTree
+    shares: Shares
     states: Mapping[str, QueueState]
     usage: Usage
     bars: Bars
     namespaces: NamespaceRoom
     now: float
-    fits: dict[GangKey, Amounts] = field(default_factory=dict)
+    fits: OrderedDict[GangKey, Amounts] = field(default_factory=OrderedDict)
     barriers: dict[str, Order] = field(default_factory=dict)
     until: float = float("inf")
     told: bool = False
+    by_share: bool = False
     soft: set[GangKey] = field(default_factory=set)
-    bypassed: dict[tuple[str, tuple[str, ...], str], Bypassed] = field(default_factory=dict)
+    bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
+
+    _least: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def tree(self) -> QueueTree:
+        """The queues."""
+        return self.shares.tree
 
     @property
     def changes(self) -> int:
@@ -71,13 +81,16 @@ class AdmissionPass:
         """Whether nothing changes for all other gangs when this gang, which may start, has started.
 
         Not so where its claim changes what somebody holds up whom nobody passes; nor where it passes such a one itself,
-        or counts on room that is still to be made for it.
+        or counts on room that is still to be made for it. Among siblings that compete by share each start changes whose
+        turn is next, and one that preempts takes room that is not free: there the first must start first, and nobody
+        may hold up others at all.
         """
         view = self.tree.get(candidate.queue)
         preempts = view is not None and view.preempts
-        if preempts and self.bars.watched:
+        if (self.by_share or preempts) and (self.bars.watched or next(iter(self.fits)) != candidate.key):
             return False
-        if self.namespaces.watched and (candidate.lasts or candidate.key.namespace in self.namespaces):
+        concerned = self.by_share or candidate.lasts or candidate.key.namespace in self.namespaces
+        if self.namespaces.watched and concerned:
             return False
         return not candidate.begun and self.bars.stay_beside(candidate, amounts)
 
@@ -114,6 +127,33 @@ class AdmissionPass:
         could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
         return _patience_is_over(self, candidate) and not could
 
+    def gives_way(self, queue: str, level: str) -> tuple[str, float] | None:
+        """The queue directly below `level` in which gangs of a queue wait, and the part of its share that it has.
+
+        None unless a sibling that has less goes first, with gangs that wait for `level`.
+        """
+        if queue == level or self.shares.by_age(level):
+            return None
+        path = self.tree.path(queue)
+        own = path[path.index(level) - 1]
+        share = self._share(own)
+        if level not in self._least:
+            self._least[level] = min(self._waiting_below(level), default=float("inf"))
+        return (own, share) if self._least[level] < share else None
+
+    def _share(self, queue: str) -> float:
+        return self.shares.of(queue, self.usage.taken(queue))
+
+    def _waiting_below(self, level: str) -> Iterator[float]:
+        """The shares of queues directly below in which anybody waits for room of `level`, and not for room below it."""
+        for queue, state in self.states.items():
+            path = self.tree.path(queue)
+            if level in path[1:]:
+                below = path[: path.index(level)]
+                free = [self.usage.free(one, self.tree.ceiling(one)) for one in below]
+                if any(_within(line.least, free) for line in state.lines.values()):
+                    yield self._share(below[-1])
+
     def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
         """What claims of lower priority hold in a queue where Volcano makes room by preempting them."""
         view = self.tree.get(candidate.queue)
@@ -122,8 +162,12 @@ class AdmissionPass:
         return tuple(self.states[candidate.queue].less_urgent(candidate.priority, lasting=lasting).items())
 
 
+def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
+    return all(amount <= most.get(name, amount) for most in free for name, amount in needs)
+
+
 def run_admission_pass(
-    tree: QueueTree,
+    shares: Shares,
     states: Mapping[str, QueueState],
     usage: Usage,
     lasting: Usage,
@@ -135,55 +179,76 @@ def run_admission_pass(
 
     `lasting` is the usage of the claims that do not end by themselves; the pass takes of `namespaces`.
     """
+    tree = shares.tree
     bars = Bars(tree, lasting.copy())
-    outcome = AdmissionPass(tree, states, usage.copy(), bars, namespaces, now, soft=softened(tree, states))
+    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
-    heads: list[tuple[Order, int, _Visitor]] = []
+    visitors: dict[str, list[_Visitor]] = {}
     for queue, state in states.items():
         outcome.until = min(outcome.until, state.advance(now))
         view = tree.get(queue)
         if view is not None and view.open and tree.leaf(queue):
-            for key, line in state.lines.items():
-                heads.append((line.first, len(heads), _Visitor(outcome, queue, key, line)))
-    heapq.heapify(heads)
-    while heads:
-        order, number, visitor = heads[0]
-        if visitor.is_current():
-            _visit(outcome, visitor.queue, order)
-            visitor.last = order
-        following = visitor.next()
-        if following is None:
-            heapq.heappop(heads)
-        else:
-            heapq.heapreplace(heads, (following, number, visitor))
+            visitors[queue] = [_Visitor(outcome, queue, key, line) for key, line in state.lines.items()]
+    turns = Turns(shares, outcome.usage, visitors)
+    outcome.by_share = turns.by_share
+    while (turn := turns.next()) is not None:
+        _visit(outcome, *turn)
+        turns.visited()
     return outcome
 
 
-@dataclass(slots=True)
-class _Visitor:
+class _Visitor(Visitor):
     """Finds those of a line who can change anything when they are visited; what they may need only shrinks in a pass.
 
     That are those who may fit, and those whose patience is over where a reservation may help them. In a strict queue
-    it is everybody, until one has to wait. `last` was visited last.
+    it is everybody, until one has to wait.
     """
 
-    outcome: AdmissionPass
-    queue: str
-    key: LineKey
-    line: WaitingLine
-    last: Order | None = None
-    _found_at: int = -1
+    def __init__(self, outcome: AdmissionPass, queue: str, key: LineKey, line: WaitingLine) -> None:
+        self.outcome = outcome
+        self.queue = queue
+        self.key = key
+        self.line = line
+        self.first = line.first
+        # Who was visited last, or can change nothing any more; and how much had changed when the next one was found.
+        self._last: Order | None = None
+        self._found_at = -1
 
-    def is_current(self) -> bool:
-        """Whether the next one was found, and nothing has been taken or reserved since."""
-        return self._found_at == self.outcome.changes
+    def settle(self) -> bool:
+        if self._found_at != self.outcome.changes:
+            found = self._next()
+            if found is None:
+                return False
+            self.first = found
+            self._found_at = self.outcome.changes
+        return True
 
-    def next(self) -> Order | None:
-        """The next of them."""
-        self._found_at = self.outcome.changes
+    def next(self) -> tuple[str, Order] | None:
+        return (self.queue, self.first) if self.settle() else None
+
+    def visited(self) -> None:
+        self._last = self.first
+        self._found_at = -1
+
+    def _next(self) -> Order | None:
         most = self._most()
-        found = None if most is None else self.line.next_within(self.last, most)
+        if most is None:
+            return None
+        found = self.line.next_within(self._last, most)
+        while found is not None and self._changes_nothing(*found):
+            self._last = found[0]
+            found = self.line.next_within(self._last, most)
         return None if found is None else found[0]
+
+    def _changes_nothing(self, order: Order, amounts: Amounts) -> bool:
+        """Whether it cannot start in this pass, and has nothing reserved either."""
+        outcome = self.outcome
+        candidate = outcome.states[self.queue].waits(order.key)
+        if candidate.deadline is not None and candidate.deadline <= outcome.now:
+            return True
+        if candidate.limited and not outcome.namespaces.has(order.key.namespace, amounts, kept=not candidate.begun):
+            return candidate.follows or not _patience_is_over(outcome, candidate)
+        return candidate.follows and bool(outcome.lacking_behind(candidate, amounts))
 
     def _most(self) -> dict[str, int] | None:
         """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
@@ -265,8 +330,6 @@ def _strict(tree: QueueTree, queue: str) -> bool:
 def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
     """Decide one gang."""
     candidate = outcome.states[queue].waits(order.key)
-    if candidate.deadline is not None and candidate.deadline <= outcome.now:
-        return
     if outcome.behind(queue, order) is not None and not candidate.begun:
         return
     amounts = amounts_of(candidate.need)

@@ -1,7 +1,8 @@
 """Who is passed when a gang starts or grows: those before it, whom nobody has passed yet, that wait for what it takes.
 
 Of those who lack it in the same queue the first in order is passed, for only the first can have a reservation there.
-The next one is passed by the next start: to note thousands at one would be thousands of writes.
+The next one is passed by the next start: to note thousands at one would be thousands of writes. Of siblings that
+compete by share, those are passed that have no more of their share than the queue of what starts.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from muster.queueing.queue_state import Stage
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.queue_state import GangKey, Order
     from muster.queueing.waiting_line import WaitingLine
 
-__all__ = ["Bypassed"]
+__all__ = ["Bypassed", "BypassedBelow"]
 
 
 class Bypassed:
@@ -50,3 +54,53 @@ class Bypassed:
             heapq.heappop(self._heads)
         else:
             heapq.heapreplace(self._heads, (following, number, True))
+
+
+class BypassedBelow:
+    """Those who lack, at the queue `level`, what gangs take there, by the queue directly below in which they wait."""
+
+    def __init__(
+        self,
+        outcome: AdmissionPass,
+        level: str,
+        free: Mapping[str, int],
+        may_be_passed: Callable[[GangKey], bool],
+        *,
+        namespace: str = "",
+    ) -> None:
+        """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all."""
+        shares = outcome.shares
+        self._level = level
+        self._by_age = shares.by_age(level)
+        self._share: Callable[[str], float] = lambda queue: (
+            0.0 if queue == level else shares.of(queue, outcome.usage.taken(queue))
+        )
+        fresh: dict[str, list[WaitingLine]] = {}
+        for queue, state in outcome.states.items():
+            path = shares.tree.path(queue)
+            if level in path:
+                lines = fresh.setdefault(self._below(path), [])
+                lines += (
+                    line
+                    for where, line in state.lines.items()
+                    if where.stage is Stage.FRESH and namespace in ("", where.namespace)
+                )
+        self._queues = sorted(
+            (self._share(queue), queue, Bypassed(lines, free, may_be_passed)) for queue, lines in fresh.items() if lines
+        )
+
+    def _below(self, path: tuple[str, ...]) -> str:
+        """The queue directly below, on the way to the first of the path; the queue itself where none competes."""
+        at = path.index(self._level)
+        return self._level if at == 0 or self._by_age else path[at - 1]
+
+    def first(self, path: tuple[str, ...], own: Order | None) -> Order | None:
+        """The first that is passed by a gang of the first queue of this path, at that place (None: behind all)."""
+        below = self._below(path)
+        most = float("inf") if own is None else self._share(below)
+        for share, queue, bypassed in self._queues:
+            if share <= most:
+                first = bypassed.first(own if queue == below else None)
+                if first is not None:
+                    return first
+        return None

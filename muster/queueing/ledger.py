@@ -5,8 +5,9 @@ same ledger in any order of events. It never reads a clock and does no I/O: `now
 passed in. Whoever asks it to admit a gang must write that down in the cluster before acting on it.
 
 A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
-that limits anything, are one subtree: among them the more urgent is first, then the older. What fits of a subtree is
-settled once and kept until something in it changes. Where any namespace has an ElasticQuota all gangs are one subtree.
+that limits anything, are one subtree: the queue that has least of its share is first, and in a queue the more urgent
+gang, then the older. What fits of a subtree is settled once and kept until something in it changes. Where any namespace
+has an ElasticQuota all gangs are one subtree.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
-from muster.queueing.bypassed import Bypassed
+from muster.queueing.bypassed import BypassedBelow
 from muster.queueing.namespace_room import NamespaceUse
-from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Stage, Terms
+from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Terms
 from muster.queueing.queue_tree import ROOT, QueueTree
+from muster.queueing.shares import Shares
 from muster.queueing.unplaced_claims import soft_in, softened
 from muster.queueing.usage import Usage, amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
@@ -46,6 +48,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._tree = QueueTree()
+        self._shares = Shares(self._tree)
         self._usage = Usage(self._tree)
         self._lasting = Usage(self._tree)
         self._namespaces = NamespaceUse(self._tree)
@@ -287,6 +290,12 @@ class Ledger:
             for claim in state.held.values()
         )
 
+    def share(self, queue: str) -> float | None:
+        """The part of its share that a queue has; None where it has no siblings, or these do not share."""
+        if not self._shares.competes(queue):
+            return None
+        return self._shares.of(queue, dict(amounts_of(self.used(queue))))
+
     def soft(self, key: GangKey, now: float) -> bool:
         """Whether a part of the gang's claim does not count."""
         queue = self._queue_of.get(key)
@@ -342,7 +351,8 @@ class Ledger:
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 
-        Asked of a gang that may start, or that has grown: before `growth` stands everybody who waits.
+        Before it stand those of siblings that have no more of their share, with what starts. Asked of a gang that may
+        start, or that has grown: before `growth` stands everybody who waits.
         """
         queue = self._queue_of.get(key)
         if queue is None:
@@ -355,27 +365,25 @@ class Ledger:
         outcome = self._pass(self._subtree(queue), now)
         takes = tuple(name for name, _ in amounts)
         behind = None if growth else own
-        firsts = [self._bypassed(outcome, level, takes).first(behind) for level in self._tree.path(queue)]
+        path = self._tree.path(queue)
+        firsts = [self._bypassed(outcome, level, takes).first(path, behind) for level in path]
         if key.namespace in self._namespaces:
-            firsts.append(self._bypassed(outcome, ROOT, takes, key.namespace).first(behind))
+            firsts.append(self._bypassed(outcome, ROOT, takes, key.namespace).first(path, behind))
         return list(dict.fromkeys(first.key for first in firsts if first is not None))
 
-    def _bypassed(self, outcome: AdmissionPass, level: str, takes: tuple[str, ...], namespace: str = "") -> Bypassed:
+    def _bypassed(
+        self, outcome: AdmissionPass, level: str, takes: tuple[str, ...], namespace: str = ""
+    ) -> BypassedBelow:
         """Those whom nobody has passed and who lack at this queue, or in this namespace, what gangs take there."""
         known = outcome.bypassed.get((level, takes, namespace))
         if known is None:
-            fresh = (
-                line
-                for queue, state in outcome.states.items()
-                if level in self._tree.path(queue)
-                for where, line in state.lines.items()
-                if where.stage is Stage.FRESH and namespace in ("", where.namespace)
-            )
             free = outcome.usage.free(level, takes)
             if namespace:
                 most = outcome.namespaces.largest(namespace, kept=False)
                 free = {name: most[name] for name in takes if name in most}
-            known = Bypassed(fresh, free, lambda key: self._may_be_passed(key, outcome))
+            known = BypassedBelow(
+                outcome, level, free, lambda key: self._may_be_passed(key, outcome), namespace=namespace
+            )
             outcome.bypassed[level, takes, namespace] = known
         return known
 
@@ -442,7 +450,7 @@ class Ledger:
         if known is None or known.until <= now:
             states = {queue: self._states[queue] for queue in self._queues_of_subtree.get(subtree, ())}
             used = self._usage, self._lasting, self._namespaces.room()
-            known = self._outcome[subtree] = run_admission_pass(self._tree, states, *used, now=now)
+            known = self._outcome[subtree] = run_admission_pass(self._shares, states, *used, now=now)
         return known
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:

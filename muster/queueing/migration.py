@@ -11,6 +11,7 @@ from muster.model.names import (
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    SIBLINGS,
     UNPLACED_AFTER,
 )
 from muster.model.selectors import parse_selector
@@ -18,8 +19,6 @@ from muster.queueing.queue_tree import ROOT
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, selector_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from muster.model.objects import Queue
     from muster.model.selectors import Requirement
 
@@ -31,18 +30,21 @@ _FIELDS = {
     PATIENCE: "patience",
     UNPLACED_AFTER: "unplacedAfter",
     PREEMPTION: "preemption",
+    SIBLINGS: "siblings",
     BOUND: "bound",
     GATE_MODE: "gate",
 }
 
 
-def gang_queue_of(queue: Queue, deserved: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of the GangQueue that says what a Queue says; `deserved` is the Queue's.
+def gang_queue_of(queue: Queue) -> dict[str, Any]:
+    """The manifest of the GangQueue that says what a Queue says.
 
     Raises InvalidSelectorError for a selector of namespaces that cannot be read.
     """
     annotations = queue.metadata.annotations
-    spec: dict[str, Any] = {**_limits(queue), **({"deserved": {**deserved}} if deserved else {})}
+    spec = _amounts(queue)
+    if queue.spec.weight != 1:
+        spec["weight"] = queue.spec.weight
     spec |= {field: annotations[key] for key, field in _FIELDS.items() if key in annotations}
     if NAMESPACE_SELECTOR in annotations:
         requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements
@@ -55,9 +57,7 @@ def gang_queue_of(queue: Queue, deserved: Mapping[str, Any]) -> dict[str, Any]:
 def queue_of(queue: GangQueue) -> dict[str, Any]:
     """The manifest of the Queue that says what a GangQueue says; only Volcano can close it."""
     spec = queue.spec
-    manifest = _manifest("volcano", queue.metadata.name, {"weight": spec.weight, **_limits(queue)})
-    if spec.deserved:
-        manifest["spec"]["deserved"] = {**spec.deserved}
+    manifest = _manifest("volcano", queue.metadata.name, {"weight": spec.weight, **_amounts(queue)})
     # As `GangQueue` has them from its fields.
     annotations = dict(queue.metadata.annotations)
     if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
@@ -67,16 +67,18 @@ def queue_of(queue: GangQueue) -> dict[str, Any]:
     return manifest
 
 
-def _limits(queue: Queue) -> dict[str, Any]:
+def _amounts(queue: Queue) -> dict[str, Any]:
     spec = queue.spec
-    limits: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if spec.capability:
-        limits["capability"] = {**spec.capability}
+        found["capability"] = {**spec.capability}
+    if spec.deserved:
+        found["deserved"] = {**spec.deserved}
     if spec.guarantee.resource:
-        limits["guarantee"] = {"resource": {**spec.guarantee.resource}}
+        found["guarantee"] = {"resource": {**spec.guarantee.resource}}
     if spec.parent and spec.parent != ROOT:
-        limits["parent"] = spec.parent
-    return limits
+        found["parent"] = spec.parent
+    return found
 
 
 def _expression(one: Requirement) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from muster.model.names import (
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    SIBLINGS,
     UNPLACED_AFTER,
 )
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
@@ -82,6 +83,12 @@ class QueueView:
     """The queue above it; "" for the root."""
     guarantee: Resources = field(default_factory=dict)
     """What no other queue may take."""
+    deserved: Resources = field(default_factory=dict)
+    """What it is to have before its siblings have more than their share."""
+    weight: int = 1
+    """Its part among its siblings, of resources that its `deserved` does not name."""
+    by_age: bool = False
+    """Whether gangs of the queues directly below it start by age, whatever these queues have of their share."""
     strict: bool = False
     """Whether no gang may pass another one here."""
     patience: float = _PATIENCE
@@ -173,6 +180,9 @@ def read_queue(queue: Queue) -> QueueView:
         strict=one_of(QUEUEING, "strict") == "strict",
         patience=duration(PATIENCE, _PATIENCE),
         unplaced_after=duration(UNPLACED_AFTER, UNPLACED),
+        deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
+        weight=max(spec.weight, 1),
+        by_age=one_of(SIBLINGS, "age", "share") == "age",
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
@@ -207,6 +217,7 @@ class QueueTree:
         self._views: dict[str, QueueView] = {}
         self._children: dict[str, set[str]] = {}
         self._nodes: Resources | None = None
+        self._revision = 0
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
@@ -246,8 +257,17 @@ class QueueTree:
         """This tree with one more queue, or another one of its name."""
         return QueueTree([*(one for one in self._views.values() if one.name != view.name), view])
 
+    @property
+    def revision(self) -> int:
+        """Another number after each change of a queue, or of what the nodes can give."""
+        return self._revision
+
     def _changed(self) -> None:
         self._paths.clear()
+        self._forget_limits()
+
+    def _forget_limits(self) -> None:
+        self._revision += 1
         self._limits.clear()
         self._ceilings.clear()
 
@@ -264,8 +284,7 @@ class QueueTree:
         if nodes == self._nodes:
             return False
         self._nodes = nodes
-        self._limits.clear()
-        self._ceilings.clear()
+        self._forget_limits()
         return True
 
     def unplaced_after(self, name: str) -> float:
@@ -287,6 +306,11 @@ class QueueTree:
     def leaf(self, name: str) -> bool:
         """Whether no queue stands below it; the root takes no gangs even when it is alone."""
         return name != ROOT and name not in self._children
+
+    def siblings(self, name: str) -> tuple[str, ...]:
+        """The queues with the same parent, itself included where it is known."""
+        view = self._views.get(name)
+        return tuple(self._children.get(view.parent if view else ROOT, ()))
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and those above it, up to the root."""

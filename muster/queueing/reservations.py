@@ -83,11 +83,8 @@ class Bars:
 
     def holding_up(self, candidate: Candidate, lacking: dict[str, list[str]]) -> Bar | None:
         """The first reservation that keeps what a candidate behind it lacks, or None."""
-        names = {(queue, name) for queue, of_queue in lacking.items() for name in of_queue}
-        for bar in sorted(self.by_queue.values(), key=lambda bar: bar.order):
-            if bar.order < candidate.order and any(queue in bar.reach for queue, _ in names):
-                return bar
-        return None
+        others = (bar for bar in self.by_queue.values() if bar.order != candidate.order)
+        return next((bar for bar in others if any(queue in bar.reach for queue in lacking)), None)
 
     @property
     def watched(self) -> bool:

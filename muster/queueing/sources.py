@@ -19,9 +19,10 @@ from muster.model.names import (
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    SIBLINGS,
     UNPLACED_AFTER,
 )
-from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus, ResourceList
+from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,13 +48,13 @@ class LabelSelector(LocalObject, frozen=True):
 class _Spec(QueueSpec, frozen=True):
     """The specification of a GangQueue: a Queue's, and muster's annotations of a Queue as fields."""
 
-    deserved: ResourceList = msgspec.field(default_factory=dict)
     closed: bool = False
     namespace_selector: LabelSelector | None = None
     queueing: str = ""
     patience: str = ""
     unplaced_after: str = ""
     preemption: str = ""
+    siblings: str = ""
     bound: str = ""
     gate: str = ""
 
@@ -70,6 +71,7 @@ class GangQueue(Queue, frozen=True):
             PATIENCE: spec.patience,
             UNPLACED_AFTER: spec.unplaced_after,
             PREEMPTION: spec.preemption,
+            SIBLINGS: "" if spec.siblings == "share" else spec.siblings,
             BOUND: spec.bound,
             GATE_MODE: spec.gate,
         }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.queue_tree import exceeding
+from muster.queueing.shares import percent
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, describe, minus
 
@@ -78,6 +79,9 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         usage = shortage
     elif level is not None:
         usage = f"{level.called(candidate.queue)} has {_free(level, candidate.need, outcome.usage)}"
+        # The names of its siblings are none of a tenant's business.
+        if (own := outcome.gives_way(candidate.queue, level.queue)) is not None:
+            usage += f'; queue "{own[0]}" has {percent(own[1])} of its share, and siblings that have less go first'
     elif behind is not None:
         # Names of other namespaces are none of a tenant's business.
         named = (

@@ -73,6 +73,7 @@ def test_every_field_is_kept(made: Callable[..., Any]) -> None:
         "capability": {"cpu": 4, "memory": "8Gi"},
         "guarantee": {"resource": {"cpu": "500m"}},
         "deserved": {"cpu": "2"},
+        "weight": 3,
         "closed": True,
         "namespaceSelector": {
             "matchLabels": {"team": "ml"},
@@ -82,6 +83,7 @@ def test_every_field_is_kept(made: Callable[..., Any]) -> None:
         "patience": "1h30m",
         "unplacedAfter": "90s",
         "preemption": "lower-priority",
+        "siblings": "age",
         "bound": "nodes",
         "gate": "off",
     }
@@ -97,6 +99,8 @@ def test_every_field_is_kept(made: Callable[..., Any]) -> None:
         ({"capability": {"cpu": "lots"}}, "spec.capability.cpu"),
         ({"closed": "yes"}, "spec.closed"),
         ({"queueing": "fair"}, "spec.queueing"),
+        ({"siblings": "fair"}, "spec.siblings"),
+        ({"weight": 0}, "spec.weight"),
         ({"gate": "open"}, "spec.gate"),
         ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "operator"),
     ],

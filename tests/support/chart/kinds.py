@@ -29,6 +29,7 @@ from muster.model.names import (
     QUEUEING,
     REQUEUED_AT,
     SCHEDULER_LABEL,
+    SIBLINGS,
     STATE,
     TASK_SPEC,
     UNPLACED_AFTER,
@@ -58,7 +59,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
     "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
     "queueAnnotations": (
         "Annotations of a Queue that muster reads.",
-        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER],
+        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, SIBLINGS, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER],
     ),
     "marks": (
         "Annotations of a PodGroup that say what muster has decided.",

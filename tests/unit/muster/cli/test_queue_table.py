@@ -25,6 +25,20 @@ def entry(name: str, depth: int = 0, *, used: dict[str, str] | None = None, **li
     }
 
 
+def test_queues_that_share_say_how_much_of_it_they_have() -> None:
+    tree = [
+        entry("org", used={"cpu": "3"}, cpu="4"),
+        {**entry("org-a", 1, used={"cpu": "3"}), "share": "150%"},
+        {**entry("org-b", 1, used={}), "share": "0%"},
+    ]
+    assert queue_lines(tree, ASCII, 80) == [
+        "QUEUE     STATE  SHARE  GANGS  WAITING  RESOURCE  USED / LIMIT",
+        "org       Open       -      1       12  cpu       3 / 4  ############.....   75%",
+        "|- org-a  Open    150%      1       12  cpu       3 / -",
+        "`- org-b  Open      0%      1       12  -         -",
+    ]
+
+
 def numbers(used: str, limit: str) -> str:
     """What stands behind the resource, of a queue with that limit."""
     (_, line) = queue_lines([entry("q", used={"cpu": used}, cpu=limit)], ASCII, 80)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
+from muster.queueing.queue_tree import ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import amounts
+from tests.support.queueing.world import Holder, World
 
 if TYPE_CHECKING:
     from random import Random
@@ -38,15 +39,18 @@ def sizes(most_cpu: int, most_gpu: int) -> st.SearchStrategy[Resources]:
 
 @st.composite
 def views(draw: st.DrawFn) -> QueueView:
-    name = draw(st.sampled_from(QUEUES))
+    name = draw(st.sampled_from([*QUEUES, ROOT]))
     return QueueView(
         name=name,
         state=draw(st.sampled_from(["Open", "Open", "Open", "Open", "Closed", ""])),
         limit=draw(sizes(8, 3)),
         # Mostly the tree above; sometimes what makes no tree at all.
-        parent=draw(st.sampled_from([PARENTS[name]] * 4 + [ROOT, *QUEUES])),
+        parent=draw(st.sampled_from([PARENTS[name]] * 4 + [ROOT, *QUEUES])) if name != ROOT else "",
         guarantee=draw(st.sampled_from([{}, {}, amounts(cpu="2")])),
-        strict=draw(st.sampled_from([False, False, True])),
+        deserved=draw(st.sampled_from([{}, {}, amounts(cpu="3"), amounts(cpu="0", gpu="2")])),
+        weight=draw(st.sampled_from([1, 1, 2])),
+        by_age=draw(st.sampled_from([False, False, True])),
+        strict=draw(st.sampled_from([False, False, False, True])),
         patience=draw(st.sampled_from([60.0, 600.0])),
         preempts=draw(st.sampled_from([False, False, True])),
     )
@@ -68,23 +72,6 @@ candidates = st.builds(
 )
 
 
-def exactly_minus(whole: Resources, part: Resources) -> Resources:
-    """What is left, below zero where more is taken out than there is."""
-    return {name: whole.get(name, ZERO) - part.get(name, ZERO) for name in {**whole, **part}}
-
-
-class Holder(NamedTuple):
-    """What the model knows of an admitted gang; `soft` is a part of its claim."""
-
-    queue: str
-    claim: Resources
-    priority: int
-    since: str
-    soft: Resources
-    idle: bool
-    lasts: bool = False
-
-
 @st.composite
 def holders(draw: st.DrawFn) -> Holder:
     claim = draw(sizes(5, 2))
@@ -98,174 +85,6 @@ def holders(draw: st.DrawFn) -> Holder:
         idle=bool(soft) and draw(st.booleans()),
         lasts=draw(st.booleans()),
     )
-
-
-class World:
-    """The plain facts, and what follows from them by the words of the design: every gang after the other."""
-
-    def __init__(self) -> None:
-        self.queues: dict[str, QueueView] = {}
-        self.held: dict[GangKey, Holder] = {}
-        self.waits: dict[GangKey, Candidate] = {}
-        self.nodes: Resources | None = None
-
-    def tree(self) -> QueueTree:
-        """The queues as they stand."""
-        tree = QueueTree(self.queues.values())
-        tree.bound(self.nodes)
-        return tree
-
-    def used(
-        self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None, lasting: bool = False
-    ) -> Resources:
-        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
-
-        Of all, or of those alone that do not end by themselves.
-        """
-        soft = self.softened(tree)
-        used = total(
-            self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
-        )
-        if but_below:
-            of_queue, priority = but_below
-            spared = [
-                one
-                for one in self.held.values()
-                if one.queue == of_queue and one.priority < priority and (one.lasts or not lasting)
-            ]
-            return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
-        return used
-
-    def _counts(self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey]) -> Resources:
-        holder = self.held[gang]
-        if queue not in tree.path(holder.queue):
-            return {}
-        spared = gang in soft and queue in self.softens_in(tree, holder)
-        return minus(holder.claim, holder.soft) if spared else holder.claim
-
-    def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
-        """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
-        path = tree.path(holder.queue)
-        return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
-
-    def softened(self, tree: QueueTree) -> set[GangKey]:
-        """Whose soft part counts for nothing: in order, as long as the sum of those before is within all limits."""
-        soft: set[GangKey] = set()
-        for gang, holder in sorted(self.held.items(), key=lambda one: (-one[1].priority, one[1].since, one[0])):
-            where = self.softens_in(tree, holder) if holder.soft else []
-            sums = {
-                one: total(
-                    [
-                        holder.soft,
-                        *(self.held[key].soft for key in soft if one in self.softens_in(tree, self.held[key])),
-                    ]
-                )
-                for one in where
-            }
-            if where and all(
-                sums[one].get(what, ZERO) <= most
-                for one in where
-                for what, most in tree.limit(one).items()
-                if holder.soft.get(what)
-            ):
-                soft.add(gang)
-        return soft
-
-    def fitting(self, now: float) -> dict[GangKey, Candidate]:
-        """Who may start, in order."""
-        tree = self.tree()
-        fitting: dict[GangKey, Candidate] = {}
-        first_behind: set[str] = set()
-        barred: set[str] = set()
-        barring: list[Candidate] = []
-        kept: dict[str, Resources] = {}
-        for candidate in sorted(self.waits.values(), key=lambda one: one.order):
-            place = tree.place(candidate.queue)
-            if place is None or not self._can_start(tree, candidate, now):
-                continue
-            path, need = tree.path(candidate.queue), candidate.need
-            if first_behind.intersection(path) and not candidate.begun:
-                continue
-            victims = (candidate.queue, candidate.priority) if place.view.preempts else None
-            starting = [*fitting.values()]
-            over = self._patience_is_over(candidate, now)
-            short = self.short(tree, candidate, victims, starting, {} if candidate.begun else kept)
-            if self.lacks_in_namespace(candidate, starting):
-                first = over and not candidate.follows and barred.isdisjoint(short[:1])
-                if first and not self.in_vain(tree, candidate, victims, starting, barring):
-                    self.waits_in_namespace(candidate)
-                continue
-            if not short:
-                fitting[candidate.key] = candidate
-                continue
-            if candidate.follows:
-                continue
-            first_behind |= {one for one in path if (view := self.queues.get(one)) and view.strict}
-            if over and not self.in_vain(tree, candidate, victims, starting, barring) and short[0] not in barred:
-                barred.add(short[0])
-                barring.append(candidate)
-                self.keeps_in_namespace(candidate)
-                for one in path[: path.index(short[0]) + 1]:
-                    kept[one] = total([kept.get(one, {}), need])
-        return fitting
-
-    def lacks_in_namespace(self, candidate: Candidate, starting: list[Candidate]) -> bool:
-        """Whether ElasticQuotas leave it no room; here are none."""
-        del candidate, starting
-        return False
-
-    def waits_in_namespace(self, candidate: Candidate) -> None:
-        """Its patience is over, and its namespace has no room for it."""
-
-    def keeps_in_namespace(self, candidate: Candidate) -> None:
-        """What it needs is kept in its queue, and so in its namespace."""
-
-    def in_vain(
-        self,
-        tree: QueueTree,
-        candidate: Candidate,
-        victims: tuple[str, int] | None,
-        starting: list[Candidate],
-        barring: list[Candidate],
-    ) -> bool:
-        """Whether it would not fit after all had ended that end by themselves."""
-        staying = [one for one in starting + barring if one.lasts]
-        return bool(self.short(tree, candidate, victims, staying, {}, lasting=True))
-
-    def _can_start(self, tree: QueueTree, candidate: Candidate, now: float) -> bool:
-        view, need = self.queues[candidate.queue], candidate.need
-        limits = [tree.limit(one) for one in tree.path(candidate.queue)]
-        fits = all(need.get(what, ZERO) <= most for limit in limits for what, most in limit.items())
-        late = candidate.deadline is not None and candidate.deadline <= now
-        return view.open and tree.leaf(candidate.queue) and fits and not late
-
-    def _patience_is_over(self, candidate: Candidate, now: float) -> bool:
-        since = candidate.passed_since
-        return since is not None and since + self.queues[candidate.queue].patience <= now
-
-    def short(
-        self,
-        tree: QueueTree,
-        candidate: Candidate,
-        victims: tuple[str, int] | None,
-        beside: list[Candidate],
-        kept: dict[str, Resources],
-        *,
-        lasting: bool = False,
-    ) -> list[str]:
-        """Where there is no room for it, beside what is held, those that start, and what is kept for others."""
-        short = []
-        for one in tree.path(candidate.queue):
-            parts = [
-                self.used(tree, one, but_below=victims, lasting=lasting),
-                candidate.need,
-                kept.get(one, {}),
-                *(other.need for other in beside if one in tree.path(other.queue)),
-            ]
-            together = total(parts)
-            if any(candidate.need.get(what) and together[what] > most for what, most in tree.limit(one).items()):
-                short.append(one)
-        return short
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -297,7 +116,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.ledger.set_queue(view)
         self.world.queues[view.name] = view
 
-    @rule(name=st.sampled_from(QUEUES))
+    @rule(name=st.sampled_from([*QUEUES, ROOT]))
     def a_queue_goes(self, name: str) -> None:
         """Whoever holds or waits there stays known."""
         self.ledger.drop_queue(name)
@@ -384,8 +203,10 @@ class AnyHistory(RuleBasedStateMachine):
         """And whoever is told to start at once is exactly who may."""
         fitting = self.world.fitting(self.now)
         assert {gang for gang in self.world.waits if self._fits(gang)} == set(fitting)
-        startable = {gang for queue in QUEUES for gang in self.ledger.startable(queue, self.now)}
-        assert startable == set(fitting)
+        startable = {queue: self.ledger.startable(queue, self.now) for queue in QUEUES}
+        assert {gang for gangs in startable.values() for gang in gangs} == set(fitting)
+        for gangs in startable.values():
+            assert gangs == [gang for gang in fitting if gang in gangs]
 
     @invariant()
     def who_may_start_has_been_news_since_it_may(self) -> None:

@@ -14,7 +14,8 @@ from muster.queueing.queue_tree import QueueView
 from muster.resources.amounts import Resources, total
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import amounts
-from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, Holder, World, sizes
+from tests.support.queueing.world import Holder, World
+from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
 
 if TYPE_CHECKING:
     from random import Random

@@ -43,7 +43,8 @@ class History:
         for name in LEAVES:
             self.queue(name)
         for name in PARENTS:
-            self._set(QueueView(name, "Open", self.random.choice([{}, sized(self.random.randrange(6, 20))])))
+            limit = self.random.choice([{}, sized(self.random.randrange(6, 20))])
+            self._set(QueueView(name, "Open", limit, by_age=self.random.random() < 0.3))
 
     def _set(self, view: QueueView) -> None:
         self.queues[view.name] = view
@@ -63,6 +64,8 @@ class History:
                 patience=chance.choice([0.0, 5.0, 50.0]),
                 preempts=chance.random() < 0.15,
                 guarantee=chance.choice([{}, {}, sized(2)]),
+                deserved=chance.choice([{}, {}, sized(4)]),
+                weight=chance.choice([1, 1, 3]),
             )
         )
 
@@ -134,9 +137,9 @@ class History:
         self.ledger.hold(key, queue, claim, **rest)
         self.held[key] = queue, claim, rest
 
-    def startable(self, ledger: Ledger) -> dict[str, set[GangKey]]:
-        """Who may start, by one queue of every field."""
-        return {queue: set(ledger.startable(queue, self.now)) for queue in LEAVES}
+    def startable(self, ledger: Ledger) -> dict[str, list[GangKey]]:
+        """Who may start, in order, by one queue of every field."""
+        return {queue: ledger.startable(queue, self.now) for queue in LEAVES}
 
     def made_now(self) -> Ledger:
         """A ledger of the facts as they are."""

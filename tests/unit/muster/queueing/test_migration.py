@@ -21,12 +21,13 @@ WHOLE: dict[str, Any] = {
             "muster.dev/patience": "5m",
             "muster.dev/unplaced-after": "90s",
             "muster.dev/preemption": "lower-priority",
+            "muster.dev/siblings": "age",
             "muster.dev/gate": "assemble",
             NAMESPACE_SELECTOR: "team=ml,env in (dev, test),!legacy,tier notin (gold)",
         },
     },
     "spec": {
-        "weight": 1,
+        "weight": 3,
         "parent": "org",
         "capability": {"cpu": "4"},
         "guarantee": {"resource": {"cpu": "1"}},
@@ -38,7 +39,7 @@ WHOLE: dict[str, Any] = {
 
 def test_there_and_back_a_queue_says_the_same() -> None:
     queue = convert(WHOLE, Queue)
-    there = convert(gang_queue_of(queue, WHOLE["spec"]["deserved"]), GangQueue)
+    there = convert(gang_queue_of(queue), GangQueue)
     assert read_queue(there) == read_queue(queue)
     back = convert({**queue_of(there), "status": {"state": "Open"}}, Queue)
     assert read_queue(back) == read_queue(queue)
@@ -47,16 +48,16 @@ def test_there_and_back_a_queue_says_the_same() -> None:
 
 def test_a_closed_queue_is_a_closed_one_there() -> None:
     closed = convert({**WHOLE, "status": {"state": "Closing"}}, Queue)
-    assert gang_queue_of(closed, {})["spec"]["closed"] is True
+    assert gang_queue_of(closed)["spec"]["closed"] is True
 
 
 def test_root_is_nobodys_parent_in_words() -> None:
     top = {"metadata": {"name": "org"}, "spec": {"parent": "root"}}
-    assert gang_queue_of(convert(top, Queue), {})["spec"] == {}
+    assert gang_queue_of(convert(top, Queue))["spec"] == {}
 
 
 def test_a_selector_that_cannot_be_read_is_not_copied_as_an_open_door() -> None:
     broken = {"metadata": {"name": "q", "annotations": {NAMESPACE_SELECTOR: "team=="}}}
     broken["metadata"]["annotations"] = {NAMESPACE_SELECTOR: "(("}
     with pytest.raises(InvalidSelectorError):
-        gang_queue_of(convert(broken, Queue), {})
+        gang_queue_of(convert(broken, Queue))

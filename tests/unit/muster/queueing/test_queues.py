@@ -52,3 +52,20 @@ def test_what_is_more_than_a_queue_can_ever_give(
     need: dict[str, str], limit: dict[str, str], words: tuple[str, str] | None
 ) -> None:
     assert exceeding(amounts(**need), amounts(**limit)) == words
+
+
+def test_what_a_queue_has_among_its_siblings() -> None:
+    plain = read_queue(made(Queue, {"metadata": {"name": "q"}}))
+    assert (plain.weight, plain.deserved, plain.by_age) == (1, {}, False)
+    spec = {"weight": 0, "deserved": {"cpu": "2"}}
+    said = {"metadata": {"name": "q", "annotations": {"muster.dev/siblings": "age"}}, "spec": spec}
+    view = read_queue(made(Queue, said))
+    assert (view.weight, view.deserved, view.by_age) == (1, amounts(cpu="2"), True)
+
+
+def test_an_order_of_siblings_that_is_not_known_is_named_and_ignored() -> None:
+    view = read_queue(made(Queue, {"metadata": {"name": "q", "annotations": {"muster.dev/siblings": "fair"}}}))
+    assert not view.by_age
+    assert [str(problem) for problem in view.problems] == [
+        'metadata.annotations[muster.dev/siblings]: "fair" is not known; use age or share'
+    ]

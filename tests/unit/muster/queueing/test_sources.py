@@ -34,15 +34,23 @@ def test_what_annotations_of_a_queue_say_are_its_fields() -> None:
         preemption="lower-priority",
         gate="assemble",
         deserved={"cpu": "2"},
+        weight=3,
+        siblings="age",
     )
     assert (found.parent, str(found.limit["cpu"]), str(found.guarantee["cpu"])) == ("org", "4", "1")
     assert (found.strict, found.patience, found.unplaced_after) == (True, 300.0, 90.0)
     assert (found.preempts, found.gate) == (True, GateMode.ASSEMBLE)
+    assert (str(found.deserved["cpu"]), found.weight, found.by_age) == ("2", 3, True)
 
 
 def test_backfill_is_the_other_word_of_queueing() -> None:
     found = view(queueing="backfill")
     assert (found.strict, found.problems) == (False, ())
+
+
+def test_share_is_the_other_word_of_siblings() -> None:
+    found = view(siblings="share")
+    assert (found.by_age, found.problems) == (False, ())
 
 
 def test_one_is_closed_by_its_field_and_nobody_elses_word() -> None:

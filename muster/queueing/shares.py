@@ -1,0 +1,109 @@
+"""How much a queue has of its share, beside the queues with the same parent.
+
+A queue's share of a resource is what its `deserved` names. Where that names nothing it is the part of the room below
+the parent that its weight (1 where it says none) gives it among its siblings; Volcano's plugin `capacity` reads the
+first, `proportion` the second. A guarantee is part of the share, as in both. The room is what the parent and those
+above it limit, so that only resources count for which siblings compete. A queue has as much of its share as of the
+resource of which it has most.
+"""
+
+from __future__ import annotations
+
+from math import floor, isinf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.queueing.queue_tree import QueueTree
+
+__all__ = ["Shares", "percent"]
+
+
+def percent(share: float) -> str:
+    """A part of a share in words, rounded down."""
+    return "more than 100%" if isinf(share) else f"{floor(share * 100)}%"
+
+
+class Shares:
+    """The shares of the queues of `tree`, as it stands."""
+
+    def __init__(self, tree: QueueTree) -> None:
+        self.tree = tree
+        self._revision = tree.revision
+        # By queue: a resource, and the fraction of its share that a billionth of its unit is.
+        self._parts: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        self._rooms: dict[str, dict[str, int]] = {}
+
+    def by_age(self, parent: str) -> bool:
+        """Whether gangs of the queues directly below start by age: it says so, or stands in one strict line.
+
+        So do gangs for which nothing is limited in common.
+        """
+        self._refresh()
+        view = self.tree.get(parent)
+        if (view is not None and view.by_age) or not self._room(parent):
+            return True
+        return any(above is not None and above.strict for above in map(self.tree.get, self.tree.path(parent)))
+
+    def competes(self, queue: str) -> bool:
+        """Whether the queue has siblings with which it shares what their parent has."""
+        path = self.tree.path(queue)
+        if len(path) == 1 or len(self.tree.siblings(queue)) < 2:  # noqa: PLR2004 - itself and another
+            return False
+        return not self.by_age(path[1])
+
+    def of(self, queue: str, taken: Mapping[str, int]) -> float:
+        """The part of its share that is taken: 1.0 is all of it; infinity where it has what it deserves nothing of.
+
+        Equal parts are equal numbers: a quotient of integers is rounded once.
+        """
+        share = 0.0
+        for name, times, deserved in self._parts_of(queue):
+            has = taken.get(name, 0)
+            if has > 0:
+                part = has * times / deserved if deserved else float("inf")
+                share = max(part, share)
+        return share
+
+    def _refresh(self) -> None:
+        if self._revision != self.tree.revision:
+            self._parts.clear()
+            self._rooms.clear()
+            self._revision = self.tree.revision
+
+    def _parts_of(self, queue: str) -> tuple[tuple[str, int, int], ...]:
+        self._refresh()
+        known = self._parts.get(queue)
+        if known is None:
+            known = self._parts[queue] = self._read(queue)
+        return known
+
+    def _read(self, queue: str) -> tuple[tuple[str, int, int], ...]:
+        tree = self.tree
+        view = tree.get(queue)
+        weights = sum(one.weight for sibling in tree.siblings(queue) if (one := tree.get(sibling)) is not None)
+        parts = []
+        for name, room in self._room(tree.path(queue)[1]).items():
+            if view is None:
+                parts.append((name, 1, room))
+                continue
+            # The share is deserved / times.
+            times, deserved = weights, room * view.weight
+            if name in view.deserved:
+                times, deserved = 1, max(view.deserved[name].nano, 0)
+            guaranteed = view.guarantee[name].nano if name in view.guarantee else 0
+            if guaranteed * times > deserved:
+                times, deserved = 1, guaranteed
+            parts.append((name, times, deserved))
+        return tuple(parts)
+
+    def _room(self, parent: str) -> dict[str, int]:
+        """What all queues below the parent may hold together, by the tightest limit of each resource."""
+        known = self._rooms.get(parent)
+        if known is None:
+            known = self._rooms[parent] = {}
+            for one in self.tree.path(parent):
+                for name, limit in self.tree.ceiling(one).items():
+                    known[name] = min(limit, known.get(name, limit))
+        return known

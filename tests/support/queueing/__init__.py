@@ -1,0 +1,1 @@
+"""The facts that a ledger is told, and a model of what follows from them."""

@@ -1,0 +1,290 @@
+"""What a ledger should know and decide, in plain facts: a model that looks at everything anew each time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import takewhile
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
+from muster.resources.amounts import Resources, minus, total
+from muster.resources.quantity import ZERO
+
+if TYPE_CHECKING:
+    from muster.queueing.ledger import Candidate, GangKey
+
+__all__ = ["Holder", "World", "exactly_minus"]
+
+
+def exactly_minus(whole: Resources, part: Resources) -> Resources:
+    """What is left, below zero where more is taken out than there is."""
+    return {name: whole.get(name, ZERO) - part.get(name, ZERO) for name in {**whole, **part}}
+
+
+class Holder(NamedTuple):
+    """What the model knows of an admitted gang; `soft` is a part of its claim."""
+
+    queue: str
+    claim: Resources
+    priority: int
+    since: str
+    soft: Resources
+    idle: bool
+    lasts: bool = False
+
+
+class World:
+    """The plain facts, and what follows from them by the words of the design: every gang after the other."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, QueueView] = {}
+        self.held: dict[GangKey, Holder] = {}
+        self.waits: dict[GangKey, Candidate] = {}
+        self.nodes: Resources | None = None
+
+    def tree(self) -> QueueTree:
+        """The queues as they stand."""
+        tree = QueueTree(self.queues.values())
+        tree.bound(self.nodes)
+        return tree
+
+    def used(
+        self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None, lasting: bool = False
+    ) -> Resources:
+        """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
+
+        Of all, or of those alone that do not end by themselves.
+        """
+        soft = self.softened(tree)
+        used = total(
+            self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
+        )
+        if but_below:
+            of_queue, priority = but_below
+            spared = [
+                one
+                for one in self.held.values()
+                if one.queue == of_queue and one.priority < priority and (one.lasts or not lasting)
+            ]
+            return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
+        return used
+
+    def _counts(self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey]) -> Resources:
+        holder = self.held[gang]
+        if queue not in tree.path(holder.queue):
+            return {}
+        spared = gang in soft and queue in self.softens_in(tree, holder)
+        return minus(holder.claim, holder.soft) if spared else holder.claim
+
+    def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
+        """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
+        path = tree.path(holder.queue)
+        return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
+
+    def softened(self, tree: QueueTree) -> set[GangKey]:
+        """Whose soft part counts for nothing: in order, as long as the sum of those before is within all limits."""
+        soft: set[GangKey] = set()
+        for gang, holder in sorted(self.held.items(), key=lambda one: (-one[1].priority, one[1].since, one[0])):
+            where = self.softens_in(tree, holder) if holder.soft else []
+            sums = {
+                one: total(
+                    [
+                        holder.soft,
+                        *(self.held[key].soft for key in soft if one in self.softens_in(tree, self.held[key])),
+                    ]
+                )
+                for one in where
+            }
+            if where and all(
+                sums[one].get(what, ZERO) <= most
+                for one in where
+                for what, most in tree.limit(one).items()
+                if holder.soft.get(what)
+            ):
+                soft.add(gang)
+        return soft
+
+    def fitting(self, now: float) -> dict[GangKey, Candidate]:
+        """Who may start, in order."""
+        tree = self.tree()
+        going = _Pass(self, tree, now)
+        left = [one for one in self.waits.values() if tree.place(one.queue) and self._can_start(tree, one, now)]
+        while left := [one for one in left if going.may_matter(one)]:
+            turn = going.whose_turn(left)
+            going.visit(turn)
+            left.remove(turn)
+        return going.fitting
+
+    def lacks_in_namespace(self, candidate: Candidate, starting: list[Candidate]) -> bool:
+        """Whether ElasticQuotas leave it no room; here are none."""
+        del candidate, starting
+        return False
+
+    def waits_in_namespace(self, candidate: Candidate) -> None:
+        """Its patience is over, and its namespace has no room for it."""
+
+    def keeps_in_namespace(self, candidate: Candidate) -> None:
+        """What it needs is kept in its queue, and so in its namespace."""
+
+    def in_vain(
+        self,
+        tree: QueueTree,
+        candidate: Candidate,
+        victims: tuple[str, int] | None,
+        starting: list[Candidate],
+        barring: list[Candidate],
+    ) -> bool:
+        """Whether it would not fit after all had ended that end by themselves."""
+        staying = [one for one in starting + barring if one.lasts]
+        return bool(self.short(tree, candidate, victims, staying, {}, lasting=True))
+
+    def _can_start(self, tree: QueueTree, candidate: Candidate, now: float) -> bool:
+        view, need = self.queues[candidate.queue], candidate.need
+        limits = [tree.limit(one) for one in tree.path(candidate.queue)]
+        fits = all(need.get(what, ZERO) <= most for limit in limits for what, most in limit.items())
+        late = candidate.deadline is not None and candidate.deadline <= now
+        return view.open and tree.leaf(candidate.queue) and fits and not late
+
+    def patience_is_over(self, candidate: Candidate, now: float) -> bool:
+        """Whether nobody may pass it any more."""
+        since = candidate.passed_since
+        return since is not None and since + self.queues[candidate.queue].patience <= now
+
+    def short(
+        self,
+        tree: QueueTree,
+        candidate: Candidate,
+        victims: tuple[str, int] | None,
+        beside: list[Candidate],
+        kept: dict[str, Resources],
+        *,
+        lasting: bool = False,
+    ) -> list[str]:
+        """Where there is no room for it, beside what is held, those that start, and what is kept for others."""
+        short = []
+        for one in tree.path(candidate.queue):
+            parts = [
+                self.used(tree, one, but_below=victims, lasting=lasting),
+                candidate.need,
+                kept.get(one, {}),
+                *(other.need for other in beside if one in tree.path(other.queue)),
+            ]
+            together = total(parts)
+            if any(candidate.need.get(what) and together[what] > most for what, most in tree.limit(one).items()):
+                short.append(one)
+        return short
+
+
+class _Pass:
+    """Who starts, one after the other, and what is kept for others."""
+
+    def __init__(self, world: World, tree: QueueTree, now: float) -> None:
+        self.world, self.tree, self.now = world, tree, now
+        self.fitting: dict[GangKey, Candidate] = {}
+        self._first_behind: set[str] = set()
+        self._barred: set[str] = set()
+        self._barring: list[Candidate] = []
+        self._kept: dict[str, Resources] = {}
+        self._kept_in: set[str] = set()
+
+    def short(self, candidate: Candidate) -> list[str]:
+        """Where there is no room for it now."""
+        kept = {} if candidate.begun else self._kept
+        return self.world.short(self.tree, candidate, self._victims(candidate), [*self.fitting.values()], kept)
+
+    def in_vain(self, candidate: Candidate) -> bool:
+        """Whether there is no room for it even when all has ended that ends by itself."""
+        starting = [*self.fitting.values()]
+        return self.world.in_vain(self.tree, candidate, self._victims(candidate), starting, self._barring)
+
+    def lacks_in_namespace(self, candidate: Candidate) -> bool:
+        """Whether ElasticQuotas leave it no room now."""
+        return self.world.lacks_in_namespace(candidate, [*self.fitting.values()])
+
+    def _victims(self, candidate: Candidate) -> tuple[str, int] | None:
+        return (candidate.queue, candidate.priority) if self.world.queues[candidate.queue].preempts else None
+
+    def _strict(self, candidate: Candidate) -> set[str]:
+        return {one for one in self.tree.path(candidate.queue) if (view := self.tree.get(one)) and view.strict}
+
+    def may_matter(self, candidate: Candidate) -> bool:
+        """Whether it may start, or others may have to wait for it; if not now, then not later either."""
+        behind = self._first_behind & self._strict(candidate)
+        if behind and not candidate.begun:
+            return False
+        short = self.short(candidate)
+        strict = self._strict(candidate) and not behind
+        lacks = self.lacks_in_namespace(candidate)
+        if not lacks and (not short or (strict and not candidate.follows)):
+            return True
+        if candidate.follows or not self.world.patience_is_over(candidate, self.now) or self.in_vain(candidate):
+            return False
+        if lacks and candidate.key.namespace in self._kept_in:
+            return False
+        limited = [one for one in self.tree.path(candidate.queue) if self.tree.limit(one)]
+        reserved = takewhile(lambda one: one in self._barred, limited)
+        return bool(strict) or not set(short).intersection(reserved)
+
+    def whose_turn(self, left: list[Candidate]) -> Candidate:
+        """From the root down that of the queue with least of its share, or of the first in order."""
+        depth = 0
+        while len({one.queue for one in left}) > 1:
+            groups: dict[str, list[Candidate]] = {}
+            paths = {one.key: self.tree.path(one.queue)[::-1] for one in left}
+            parent = paths[left[0].key][depth]
+            depth += 1
+            for one in left:
+                groups.setdefault(paths[one.key][depth], []).append(one)
+            by_age = self._by_age(parent)
+            shares = {queue: Fraction(0) if by_age else self._share(queue) for queue in groups}
+            first = {queue: min(one.order for one in below) for queue, below in groups.items()}
+            left = groups[min(groups, key=lambda queue: (shares[queue], first[queue]))]
+        return min(left, key=lambda one: one.order)
+
+    def _by_age(self, parent: str) -> bool:
+        views = [self.tree.get(one) for one in self.tree.path(parent)]
+        return any(view and view.strict for view in views) or bool(views[0] and views[0].by_age)
+
+    def _share(self, queue: str) -> Fraction | float:
+        view, parent = self.tree.get(queue), self.tree.path(queue)[1]
+        weight, weights = 1, 1
+        named: Resources = {}
+        if view is not None:
+            beside = [one for one in self.tree if one.name != ROOT and one.parent == view.parent]
+            weight, named, weights = view.weight, view.deserved, sum(one.weight for one in beside)
+        below = [one.need for one in self.fitting.values() if queue in self.tree.path(one.queue)]
+        used = total([self.world.used(self.tree, queue), *below])
+        share: Fraction | float = Fraction(0)
+        for what in {what for one in self.tree.path(parent) for what in self.tree.limit(one)}:
+            room = min(limit[what].nano for one in self.tree.path(parent) if what in (limit := self.tree.limit(one)))
+            deserved = Fraction(named[what].nano) if what in named else Fraction(room * weight, weights)
+            if view is not None and what in view.guarantee:
+                deserved = max(deserved, Fraction(view.guarantee[what].nano))
+            has = used.get(what, ZERO).nano
+            if has > 0:
+                share = max(share, has / deserved if deserved else inf)
+        return share
+
+    def visit(self, candidate: Candidate) -> None:
+        """It starts, or others wait for it."""
+        waits = self.world.patience_is_over(candidate, self.now) and not self.in_vain(candidate)
+        short = self.short(candidate)
+        if self.lacks_in_namespace(candidate):
+            if waits and self._barred.isdisjoint(short[:1]):
+                self._kept_in.add(candidate.key.namespace)
+                self.world.waits_in_namespace(candidate)
+            return
+        if not short:
+            self.fitting[candidate.key] = candidate
+            return
+        self._first_behind |= self._strict(candidate)
+        if waits and short[0] not in self._barred:
+            self._barred.add(short[0])
+            self._barring.append(candidate)
+            if candidate.limited:
+                self._kept_in.add(candidate.key.namespace)
+            self.world.keeps_in_namespace(candidate)
+            path = self.tree.path(candidate.queue)
+            for one in path[: path.index(short[0]) + 1]:
+                self._kept[one] = total([self._kept.get(one, {}), candidate.need])
