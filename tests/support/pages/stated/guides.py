@@ -7,8 +7,18 @@ from tests.support.pages.numbers import Row
 __all__ = ["ROWS"]
 
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
+_PERFORMANCE = "docs/performance.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
 
+_BENCHMARKS = (
+    Row(_PERFORMANCE, "with equal shares of «2,000» cpu", ("hack.bench.siblings:_CPU",)),
+    Row(_PERFORMANCE, "has 1 to «20» pods of", ("hack.bench.siblings:_MOST_PODS",)),
+    Row(_PERFORMANCE, "pods of «4» cpu", ("hack.bench.siblings:_POD",)),
+    Row(_PERFORMANCE, "runs for «5» to", ("hack.bench.siblings:_SHORTEST",)),
+    Row(_PERFORMANCE, "to «60 minutes».", ("hack.bench.siblings:_LONGEST",), lambda minutes: minutes * 60),
+    Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
+    Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_tree:_PATIENCE",)),
+)
 _STATES = (
     Row(_REASONS, "becomes an event after «30 seconds», then", ("controller.reports:_SHORTEST_INTERVAL",)),
     Row(
@@ -244,4 +254,4 @@ _KUEUE = (
     ),
 )
 
-ROWS = (*_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
+ROWS = (*_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
