@@ -136,12 +136,13 @@ class AdmissionPass:
             return None
         path = self.tree.path(queue)
         own = path[path.index(level) - 1]
-        share = self._share(own)
+        share = self.share(own)
         if level not in self._least:
             self._least[level] = min(self._waiting_below(level), default=float("inf"))
         return (own, share) if self._least[level] < share else None
 
-    def _share(self, queue: str) -> float:
+    def share(self, queue: str) -> float:
+        """The part of its share that a queue has, with all that starts."""
         return self.shares.of(queue, self.usage.taken(queue))
 
     def _waiting_below(self, level: str) -> Iterator[float]:
@@ -152,7 +153,7 @@ class AdmissionPass:
                 below = path[: path.index(level)]
                 free = [self.usage.free(one, self.tree.ceiling(one)) for one in below]
                 if any(_within(line.least, free) for line in state.lines.values()):
-                    yield self._share(below[-1])
+                    yield self.share(below[-1])
 
     def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
         """What claims of lower priority hold in a queue where Volcano makes room by preempting them."""
@@ -248,7 +249,20 @@ class _Visitor(Visitor):
             return True
         if candidate.limited and not outcome.namespaces.has(order.key.namespace, amounts, kept=not candidate.begun):
             return candidate.follows or not _patience_is_over(outcome, candidate)
-        return candidate.follows and bool(outcome.lacking_behind(candidate, amounts))
+        if not (candidate.follows or self._begun_long_ago) or not outcome.lacking_behind(candidate, amounts):
+            return False
+        return candidate.follows or not outcome.could_fit(candidate, amounts)
+
+    @property
+    def _begun_long_ago(self) -> bool:
+        """Whether no reservation keeps them from what is free, also where in the end nothing would be.
+
+        In a strict queue the first that has to wait matters to others.
+        """
+        if not self.key.begun or self.key.stage is not Stage.OVER:
+            return False
+        strict = any(_strict(self.outcome.tree, one) for one in self.outcome.tree.path(self.queue))
+        return not strict or self.outcome.behind(self.queue) is not None
 
     def _most(self) -> dict[str, int] | None:
         """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
@@ -271,7 +285,7 @@ class _Visitor(Visitor):
                 _lower(most, self._free(one, spared))
             if any(name in most and amount > most[name] for name, amount in self.line.least):
                 return None
-        if self.key.stage is Stage.OVER and (behind or not strict):
+        if self.key.stage is Stage.OVER and not self.key.begun and (behind or not strict):
             self._lower_to_what_helps(most, spared)
         return most
 

@@ -69,25 +69,29 @@ class BypassedBelow:
         namespace: str = "",
     ) -> None:
         """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all."""
-        shares = outcome.shares
+        self._outcome = outcome
         self._level = level
-        self._by_age = shares.by_age(level)
-        self._share: Callable[[str], float] = lambda queue: (
-            0.0 if queue == level else shares.of(queue, outcome.usage.taken(queue))
-        )
+        self._free = free
+        self._may_be_passed = may_be_passed
+        self._by_age = outcome.shares.by_age(level)
         fresh: dict[str, list[WaitingLine]] = {}
-        for queue, state in outcome.states.items():
-            path = shares.tree.path(queue)
+        for queue in (level,) if level in outcome.states else outcome.states:
+            path = outcome.tree.path(queue)
             if level in path:
-                lines = fresh.setdefault(self._below(path), [])
-                lines += (
+                lines = [
                     line
-                    for where, line in state.lines.items()
+                    for where, line in outcome.states[queue].lines.items()
                     if where.stage is Stage.FRESH and namespace in ("", where.namespace)
-                )
-        self._queues = sorted(
-            (self._share(queue), queue, Bypassed(lines, free, may_be_passed)) for queue, lines in fresh.items() if lines
-        )
+                ]
+                if lines:
+                    fresh.setdefault(self._below(path), []).extend(lines)
+        self._lines = fresh
+        self._queues = sorted((self._share(queue), queue) for queue in fresh)
+        # Most queues are not asked for.
+        self._bypassed: dict[str, Bypassed] = {}
+
+    def _share(self, queue: str) -> float:
+        return 0.0 if queue == self._level else self._outcome.share(queue)
 
     def _below(self, path: tuple[str, ...]) -> str:
         """The queue directly below, on the way to the first of the path; the queue itself where none competes."""
@@ -98,9 +102,13 @@ class BypassedBelow:
         """The first that is passed by a gang of the first queue of this path, at that place (None: behind all)."""
         below = self._below(path)
         most = float("inf") if own is None else self._share(below)
-        for share, queue, bypassed in self._queues:
-            if share <= most:
-                first = bypassed.first(own if queue == below else None)
-                if first is not None:
-                    return first
+        for share, queue in self._queues:
+            if share > most:
+                break
+            bypassed = self._bypassed.get(queue)
+            if bypassed is None:
+                bypassed = self._bypassed[queue] = Bypassed(self._lines[queue], self._free, self._may_be_passed)
+            first = bypassed.first(own if queue == below else None)
+            if first is not None:
+                return first
         return None

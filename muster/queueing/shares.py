@@ -9,7 +9,7 @@ resource of which it has most.
 
 from __future__ import annotations
 
-from math import floor, isinf
+from math import floor, inf, isinf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Shares:
         for name, times, deserved in self._parts_of(queue):
             has = taken.get(name, 0)
             if has > 0:
-                part = has * times / deserved if deserved else float("inf")
-                share = max(part, share)
+                part = has * times / deserved if deserved else inf
+                share = max(share, part)
         return share
 
     def _refresh(self) -> None:

@@ -54,8 +54,8 @@ class Turns:
         self.by_share = False
         self._shares = shares
         self._usage = usage
-        paths = [(tuple(reversed(shares.tree.path(queue))), found) for queue, found in visitors.items() if found]
-        self._all = self._below(paths, 0) if paths else None
+        paths = [(shares.tree.path(queue), found) for queue, found in visitors.items() if found]
+        self._all = self._below(paths, -1) if paths else None
 
     def next(self) -> tuple[str, Order] | None:
         """The queue and the place of the gang whose turn it is; None where nobody is left."""
@@ -67,10 +67,10 @@ class Turns:
             self._all.visited()
 
     def _below(self, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int) -> Visitor:
-        """Those below one queue: all paths have it at this depth."""
+        """Those below one queue: all paths have it at this place, counted from the root at -1."""
         while len(paths) > 1:
             parent = paths[0][0][depth]
-            depth += 1
+            depth -= 1
             queues: dict[str, list[tuple[tuple[str, ...], Sequence[Visitor]]]] = {}
             for path in paths:
                 queues.setdefault(path[0][depth], []).append(path)

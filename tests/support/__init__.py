@@ -133,6 +133,9 @@ pages: Documents that are generated, or compared with what tests saw.
 - transcripts: Commands and what they printed, as a page or the demo shows them, apart from what differs each time.
 - versions: Which versions the tests run: the table of docs/operations.md, read from the testbed's own go.mod files.
 
+queueing: The facts that a ledger is told, and a model of what follows from them.
+- world: What a ledger should know and decide, in plain facts: a model that looks at everything anew each time.
+
 webhook: AdmissionReviews and certificates for tests of the webhook's parts.
 - admission_reviews: AdmissionReviews as the apiserver sends them, and a stand-in for the client behind the webhook's
   knowledge.

@@ -434,3 +434,12 @@ def test_one_that_waits_for_its_own_service_freezes_neither_siblings_nor_the_clu
     of.wait(tired("large", queue="a", cpu="90"))
     of.wait(waiting("b", queue="b", cpu="5"))
     assert admitted(of, "large", "b") == ["b"]
+
+
+def test_the_rest_of_a_gang_that_has_begun_starts_beside_a_reservation_for_a_service() -> None:
+    """What is free now is free for it, though in the end the service takes all."""
+    books = ledger(opened(cpu="8"), held={"runs": {"cpu": "2"}})
+    books.hold(key("stays"), "q", amounts(cpu="3"), lasts=True)
+    books.wait(replace(tired("service", cpu="5"), lasts=True, since="08:00"))
+    books.wait(replace(tired("wave", cpu="1"), begun=True))
+    assert admitted(books, "service", "wave") == ["wave"]
