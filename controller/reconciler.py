@@ -323,6 +323,7 @@ class Reconciler:
     async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
         """Admit the gang if it may start, else write down why it waits."""
         now = self._wall()
+        self._quota_use.notice(view.key.namespace)
         decision = self._admission_queue.decide(view, standing, now)
         if decision is None or memory.refused.wait(self._clock()) > 0:
             return

@@ -44,6 +44,8 @@ class QuotaUse:
         self._counted: dict[str, deque[Resources]] = {}
         # The namespaces in which pods or quotas have changed since what was counted is steady.
         self._changed: set[str] = set()
+        # Those whose quotas have changed since it was counted: others may use more.
+        self._uncounted: set[str] = set()
         self._quotas.store.subscribe(self._quota_changed)
         cluster.pods.subscribe(self._pod_changed)
 
@@ -58,8 +60,10 @@ class QuotaUse:
         if ceiling is None:
             self._counted.pop(namespace, None)
             self._changed.discard(namespace)
+            self._uncounted.discard(namespace)
         else:
             self._changed.add(namespace)
+            self._uncounted.add(namespace)
         own = None if ceiling is None else ceiling.own
         return self._ledger.limit_namespace(namespace, own, whole=self._quotas.limits.whole)
 
@@ -68,14 +72,32 @@ class QuotaUse:
         changed = [self._count(namespace) for namespace in sorted(self._changed)]
         return any(changed)
 
+    def notice(self, namespace: str) -> None:
+        """Have what others use count that began since it was counted: a gang there may be about to start."""
+        if namespace in self._uncounted:
+            self._uncounted.discard(namespace)
+            counts = self._counts_of(namespace)
+            latest = self._others(namespace)
+            if counts:
+                latest = largest(counts.pop(), latest)
+            counts.append(latest)
+            self._tell(namespace)
+
     def _count(self, namespace: str) -> bool:
-        counts = self._counted.setdefault(namespace, deque(maxlen=_COUNTS))
+        counts = self._counts_of(namespace)
         counts.append(self._others(namespace))
-        others: Resources = {}
-        for count in counts:
-            others = largest(others, count)
+        self._uncounted.discard(namespace)
         if len(counts) == _COUNTS and all(count == counts[-1] for count in counts):
             self._changed.discard(namespace)
+        return self._tell(namespace)
+
+    def _counts_of(self, namespace: str) -> deque[Resources]:
+        return self._counted.setdefault(namespace, deque(maxlen=_COUNTS))
+
+    def _tell(self, namespace: str) -> bool:
+        others: Resources = {}
+        for count in self._counts_of(namespace):
+            others = largest(others, count)
         return self._ledger.others_use(namespace, others)
 
     def _others(self, namespace: str) -> Resources:
@@ -93,11 +115,11 @@ class QuotaUse:
                         yield self._cluster.requests_of(pod)
 
     def _quota_changed(self, change: Change[ElasticQuota]) -> None:
-        self._touch(change.object.metadata.namespace)
-
-    def _pod_changed(self, change: Change[Pod]) -> None:
-        self._touch(change.object.metadata.namespace)
-
-    def _touch(self, namespace: str) -> None:
+        namespace = change.object.metadata.namespace
         if namespace in self._quotas.limits:
             self._changed.add(namespace)
+            self._uncounted.add(namespace)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        if change.object.metadata.namespace in self._quotas.limits:
+            self._changed.add(change.object.metadata.namespace)

@@ -126,6 +126,16 @@ async def test_pods_that_are_not_of_gangs_count() -> None:
     assert world.annotations(SMALL)[STATE] == "Admitted"
 
 
+async def test_what_others_use_counts_as_soon_as_it_is_known() -> None:
+    """Not a second later: a gang that has been admitted is not taken back."""
+    world = two_queues()
+    count(world)
+    world.set_elastic_quota(quota("4", used="3"))
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
+    assert 'ElasticQuota "elastic" has cpu 1 and' in world.annotations(LARGE)[MESSAGE]
+
+
 async def test_what_begins_to_run_hides_nothing_of_what_others_use() -> None:
     """Its pods are seen running before the scheduler's controller has counted them."""
     world = two_queues(most="6")
