@@ -108,6 +108,48 @@ def test_what_is_kept_in_a_queue_is_kept_in_the_namespace() -> None:
     assert books.startable("q", NOW) == [small.key]
 
 
+def unlimited(name: str, cpu: int, **where: str) -> Candidate:
+    """A gang of a scheduler that heeds no quotas."""
+    return replace(waiting(name, cpu, **where), limited=False)
+
+
+def test_what_starts_and_stays_in_the_namespace_ends_what_was_kept_there_in_vain_from_then_on() -> None:
+    books = ledger(team=quota(5))
+    hold(books, waiting("runs", 2))
+    serves = replace(unlimited("serves", 2, since="09:00"), lasts=True)
+    small = waiting("small", 1)
+    for one in (replace(waiting("large", 4, since="08:00"), passed_since=NOW - 9000), serves, small):
+        books.wait(one)
+    assert books.startable("q", NOW) == [serves.key]
+    hold(books, serves)
+    assert books.startable("q", NOW) == [small.key]
+
+
+def test_what_starts_and_stays_in_the_queue_does_so_too() -> None:
+    books = ledger(QueueView("t", "Open", amounts(cpu="8")), team=quota(4))
+    hold(books, waiting("runs", 1, queue="t"))
+    serves = replace(unlimited("serves", 5, namespace="other", queue="t", since="09:00"), lasts=True)
+    small = waiting("small", 1, queue="t")
+    large = replace(waiting("large", 4, queue="t", since="08:00"), passed_since=NOW - 9000)
+    for one in (large, serves, small):
+        books.wait(one)
+    assert books.startable("t", NOW) == [serves.key]
+    hold(books, serves)
+    assert books.startable("t", NOW) == [small.key]
+
+
+def test_who_loses_its_room_in_the_namespace_keeps_none_in_its_queue() -> None:
+    books = ledger(QueueView("t", "Open", amounts(cpu="4")), team=quota(4))
+    hold(books, waiting("guest", 3, namespace="other", queue="t"))
+    takes, next_guest = unlimited("takes", 2), waiting("next", 1, namespace="other", queue="t", since="11:00")
+    large = replace(waiting("large", 3, queue="t", since="08:00"), passed_since=NOW - 9000)
+    for one in (large, takes, next_guest):
+        books.wait(one)
+    assert books.startable("t", NOW) == [takes.key]
+    hold(books, takes)
+    assert books.startable("t", NOW) == [next_guest.key]
+
+
 def test_who_borrows_gets_what_is_left_of_all_min_and_who_does_not_gets_its_own() -> None:
     books = ledger(plenty=None, team=quota(8, 2), other=quota(8, 4))
     hold(books, waiting("borrows", 4, namespace="other"))
