@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from controller.kueue import still_admitted
 from muster.admitters import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, MESSAGE, STATE
+from muster.model.times import seconds_of
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import members
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, reply
 from tests.support.manifests.kueue import ADMITTED as YES
 from tests.support.manifests.kueue import EVICTED, PENDING, kueue_workload
 from tests.support.manifests.observed import GROUP, JSON, made, namespace, queue, ray_cluster, ray_pod
@@ -182,3 +185,35 @@ async def test_what_kueue_has_admitted_counts_in_its_schedulers_queue_for_the_ga
     harness.watch()
     await harness.settle()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_a_new_workload_says_nothing_until_kueue_had_five_seconds_to_look_at_it() -> None:
+    """Kueue makes its Workload in a moment; a warning before that would be a false one in every apply."""
+    manifest = ray_cluster(labels=LABELS, suspend=True)
+    harness = demo(pods=[], workloads=[manifest], kueue=[])
+    began = seconds_of(manifest["metadata"]["creationTimestamp"])
+    assert began is not None
+    harness.now = began + 3
+    await harness.settle()
+    assert (harness.events(), harness.queue.statistics().delayed) == ([], 1)
+    harness.now = began + 5
+    harness.reconciler.gang_changed(next(iter(harness.cluster.gangs())))
+    await harness.settle()
+    assert [reason for _, reason, _ in harness.events()] == ["WaitingForKueue"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "admitted"),
+    [
+        pytest.param(reply(kueue_workload(YES)), True, id="still"),
+        pytest.param(reply(kueue_workload(PENDING)), False, id="no longer"),
+        pytest.param(reply(kueue_workload(YES, uid="uid-next")), False, id="another of that name"),
+        pytest.param(failure(404, "NotFound"), False, id="gone"),
+    ],
+)
+async def test_the_apiserver_says_whether_kueues_yes_holds(answer: Answer, *, admitted: bool) -> None:
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("GET", answer)
+        assert await still_admitted(client, made(KueueWorkload, kueue_workload(YES))) is admitted
+    (request,) = server.seen("GET")
+    assert request.path == "/apis/kueue.x-k8s.io/v1beta2/namespaces/ns/workloads/raycluster-demo-4e95f"

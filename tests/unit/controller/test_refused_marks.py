@@ -42,11 +42,11 @@ async def test_a_gang_whose_mark_is_refused_leaves_the_line() -> None:
 async def test_it_is_tried_again_after_half_a_minute() -> None:
     world = await refused(times=1)
     world.set_queue(queue(cpu="9"))
-    world.now += 29
+    world.now += 29.5
     world.queue.add(GangKey(NAMESPACE, LARGE))
     await world.settle()
     assert world.open_pods() == ["small-0", "small-1"]
-    world.now += 1
+    world.now += 0.5
     world.queue.add(GangKey(NAMESPACE, LARGE))
     await world.settle()
     assert world.open_pods() == ["large-0", "large-1", "large-2", "small-0", "small-1"]

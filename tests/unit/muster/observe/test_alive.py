@@ -72,3 +72,13 @@ async def test_a_pod_group_without_owner_is_of_its_plain_pods(annotations: JSON,
         assert await somebodys(client, PLAIN) is alive
     (request,) = server.seen("LIST")
     assert (request.path, request.query["labelSelector"]) == ("/api/v1/namespaces/team/pods", "muster.dev/gang=train")
+
+
+async def test_of_many_plain_pods_no_more_are_read_than_are_looked_at() -> None:
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        pod = {"metadata": {"name": "p", "annotations": {"muster.dev/gang-size": "2"}}, "status": {"phase": "Running"}}
+        server.on("LIST", reply(listing(7, pod)))
+        assert await somebodys(client, PLAIN, first=1)
+    (request,) = server.seen("LIST")
+    assert request.path == "/api/v1/namespaces/team/pods"
+    assert (request.query["limit"], request.query["labelSelector"]) == ("1", "muster.dev/gang=train")

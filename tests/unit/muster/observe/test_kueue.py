@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from muster.admitters import Admitter, KueueWorkload, Yes
+from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.model.names import ADMITTER
+from muster.observe.kueue import KueueObjects
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
-from tests.support.manifests.kueue import ADMITTED, PENDING, kueue_workload
+from tests.support.manifests.kueue import ADMITTED, PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import DEFAULTS, JSON, KEY, NAMESPACE, made, namespace, ray_cluster, ray_pod
 from tests.support.manifests.owner_chains import owned
 
@@ -103,3 +105,46 @@ def test_a_change_of_a_workload_is_told_to_the_gangs_that_it_is_about() -> None:
     world.subscribe(gang=told.append, queue=lambda _: None)
     world.kueue.workloads.apply("added", made(KueueWorkload, kueue_workload(PENDING, owner_uid="uid-mine")))
     assert set(told) == {KEY}
+
+
+def test_a_job_that_kueue_has_not_met_yet_names_no_workload_of_kueues() -> None:
+    """Suspended by hand while its cluster's admission is known: there is none to take out of Kueue's hands."""
+    unlabelled = ray_job(suspend=True)
+    unlabelled["metadata"] = {**unlabelled["metadata"], "labels": {}}
+    answer = seen(owned(ray_cluster(labels={"volcano.sh/queue-name": "q"}), unlabelled), unlabelled, kueue=[])
+    assert not answer.admitted
+    assert answer.message
+
+
+def test_who_stops_kueue_from_resuming_a_ray_job_is_told_which_workload_to_write_to() -> None:
+    job = ray_job(suspend=True)
+    of_job = kueue_workload(ADMITTED, name="rayjob-mine-7b1", owner_uid="uid-mine")
+    answer = seen(owned(ray_cluster(labels=LABELS), job), job, kueue=[of_job])
+    assert 'Kueue\'s Workload "rayjob-mine-7b1"' in answer.message
+
+
+@pytest.mark.parametrize(
+    ("where", "quota", "words"),
+    [
+        pytest.param("ns", "1", 'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 1', id="too small"),
+        pytest.param("ns", "3", "", id="large enough"),
+        pytest.param("ns", "a lot", "", id="one that nobody can read"),
+        pytest.param("another", "1", "", id="its LocalQueue is another namespace's"),
+    ],
+)
+def test_what_its_cluster_queue_can_never_hold_is_known_by_the_local_queue_of_its_namespace(
+    where: str, quota: str, words: str
+) -> None:
+    kueue = KueueObjects()
+    local = {"metadata": {"name": "team", "namespace": where}, "spec": {"clusterQueue": "cq"}}
+    kueue.local_queues.apply("added", made(LocalQueue, local))
+    kueue.cluster_queues.apply("added", made(ClusterQueue, flavored_queue({"cpu": quota})))
+    assert kueue.never_fits(made(KueueWorkload, kueue_workload(PENDING, pod_set("worker", 3, cpu="1")))) == words
+
+
+def test_a_workload_of_kueues_that_nobody_can_read_is_not_said_to_be_too_large() -> None:
+    kueue = KueueObjects()
+    local = {"metadata": {"name": "team", "namespace": "ns"}, "spec": {"clusterQueue": "cq"}}
+    kueue.local_queues.apply("added", made(LocalQueue, local))
+    kueue.cluster_queues.apply("added", made(ClusterQueue, flavored_queue({"cpu": "1"})))
+    assert kueue.never_fits(made(KueueWorkload, kueue_workload(PENDING, pod_set("worker", 3, cpu="a lot")))) == ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.process.revision import BAKED, baked, in_checkout
+from muster.process.revision import BAKED, baked, in_checkout, revision
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,3 +71,11 @@ def test_the_package_says_what_was_written_into_it(tmp_path: Path, content: byte
     if content is not None:
         (tmp_path / BAKED).write_bytes(content)
     assert baked(tmp_path) == said
+
+
+def test_without_an_images_file_it_is_the_commit_of_the_checkout(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These tests run from no image; the checkout is one of which the test knows the commit."""
+    monkeypatch.setattr("muster.process.revision._PACKAGE", checkout / "muster")
+    assert revision() == git(checkout, "rev-parse", "HEAD")

@@ -275,3 +275,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing else than InvalidQuantityError comes out, whatever goes in."""
     with contextlib.suppress(InvalidQuantityError):
         parse_quantity(text)
+
+
+def test_a_sum_beyond_the_largest_suffix_keeps_it() -> None:
+    """One amount is capped at 8Ei, a sum of many is not; no suffix comes after Ei."""
+    assert str(parse_quantity("4Ei") * 256) == "1024Ei"

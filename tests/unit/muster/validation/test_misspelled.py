@@ -103,3 +103,7 @@ def test_of_thousands_of_keys_few_are_compared() -> None:
     assert lines({**many, "volcano.sh/queuename": "q"}) == []
     del many["volcano.sh/other-0"]
     assert len(lines({**many, "volcano.sh/queuename": "q"})) == 1
+
+
+def test_the_gang_label_of_a_plain_pod_is_where_it_is_read() -> None:
+    assert lines({GANG: "g"}, apiVersion="v1", kind="Pod", spec={"containers": [{"name": "c"}]}) == []

@@ -274,3 +274,21 @@ def test_a_place_is_given_back_where_that_fails_no_job(family: Family) -> None:
     found = judged(family.manifest(annotations={"muster.dev/requeue-after": "2m"}), known()).warnings
     fields = [one.field for one in found if one.reason is Reason.VALUE_IGNORED]
     assert fields == ["metadata.annotations[muster.dev/requeue-after]"] * ignored
+
+
+def test_who_asks_for_no_cpu_is_told_how_much_of_it_its_queue_shares_out() -> None:
+    pod_template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"memory": "1Gi"}}}]}}
+    job = pytorch_job(policy=QUEUED, replicas={"Worker": {"replicas": 2, "template": pod_template}})
+    (line,) = [one.message for one in judged(job, known(QueueView("q", "Open", amounts(cpu="9")))).warnings]
+    assert line.endswith(
+        'containers: pods of worker request no cpu, of which queue "q" has 9 to share out; '
+        "give their containers a request for it"
+    )
+
+
+def test_a_pod_group_of_somebodys_is_named_once_however_many_roles_are_bound_to_it() -> None:
+    groups = [workers(groupName=name) for name in ("a", "b", "c")]
+    for group, bound in zip(groups, ("mine", "mine", "other"), strict=True):
+        group["template"] = {**template(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": bound}}}
+    lines_of = [one.message for one in judged(ray_cluster(*groups)).warnings if one.reason is Reason.BOUND_TO_POD_GROUP]
+    assert [line.split('"')[1] for line in lines_of] == ["mine", "other"]
