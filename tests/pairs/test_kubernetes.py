@@ -14,7 +14,7 @@ from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
-from tests.support.cluster.objects import gates, message, state
+from tests.support.cluster.objects import gates, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import open_scene
@@ -174,17 +174,16 @@ def _plain_pod(name: str, queue: str, **spec: object) -> Manifest:
 
 
 def test_a_gated_pod_that_no_operator_made_is_made_again_by_hand(scene: PairScene) -> None:
-    """Until then the gang says that it lacks a pod, and its other pod is not placed alone."""
+    """Until then the gang keeps its room, and its other pod is not placed alone."""
     queue = scene.gang_queue(capability={"cpu": "4"})
     hold = "tests.muster.dev/hold"
     scene.apply(_plain_pod("plain-0", queue), _plain_pod("plain-1", queue, schedulingGates=[{"name": hold}]))
     scene.wait("muster's gates to be open", lambda: [gates(pod) for pod in scene.pods("plain")] == [[], [hold]])
     scene.delete(PODS, "plain-1")
-    scene.wait("the gang to say what it lacks", lambda: state(scene.pod_group("plain")) == "Assembling")
-    assert "1 of 2 pods" in message(scene.pod_group("plain"))
-    assert scene.placed("plain") == 0
+    scene.wait("the pod to go", lambda: scene.living("plain") == ["plain-0"])
     scene.apply(_plain_pod("plain-1", queue))
     scene.await_placed("plain", 2)
+    scene.assert_started_together("plain", 2)
 
 
 @pytest.mark.parametrize(
