@@ -53,3 +53,16 @@ def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
     memories = Memories()
     BypassTracker(Ledger(), memories, lambda _: None).note({KEY: None}, 60.0)
     assert memories.seen(KEY) == Memory()
+
+
+def test_who_stands_before_all_others_passes_nobody() -> None:
+    """It starts in its turn; patience begins when one goes first that came later."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
+    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
+    waits(ledger)
+    tracker = BypassTracker(ledger, Memories(), lambda _: None)
+    for name, since in (("elder", "09:00"), ("younger", "11:00")):
+        ledger.wait(Candidate(GangKey("team", name), "q", 0, since, amounts(cpu="1")))
+    assert tracker.by(GangKey("team", "elder"), 0.0) == {}
+    assert tracker.by(GangKey("team", "younger"), 0.0) == {KEY: "q"}

@@ -9,7 +9,7 @@ import pytest
 from muster.model.names import GANG, GROUP_NAME
 from muster.observe.candidates import candidate
 from muster.observe.context import EntryContext
-from muster.observe.ledger_entry import Standing, enter_ledger
+from muster.observe.ledger_entry import Standing, enter_ledger, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
 from muster.observe.view import Mark, View
@@ -389,3 +389,25 @@ def test_a_candidate_needs_what_its_template_says_where_pods_ask_for_less() -> N
 
 def test_pods_beyond_the_minimum_are_not_needed() -> None:
     assert need(ray_cluster(), *HELD, ray_pod("w-2")) == amounts(cpu="3", memory="3Gi")
+
+
+def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
+    ledger = a_ledger(cpu="9")
+    view = seen(ray_cluster(), OPEN, pod_group(admitted="uid-demo", priorityClassName="high"))
+    enter_ledger(view, ledger, EntryContext(NOW, {"": 0, "high": 100}))
+    assert ledger.claims("q")[KEY].order.urgency == -100
+
+
+@pytest.mark.parametrize(
+    ("pods", "admitted", "waits"),
+    [
+        pytest.param(OPEN, "uid-demo", True, id="open, and nowhere yet"),
+        pytest.param([ray_pod("head", "headgroup", held=False, nodeName="n")], "uid-demo", False, id="placed"),
+        pytest.param(HELD, "uid-demo", False, id="nothing open"),
+        pytest.param(HELD, "", False, id="not admitted"),
+    ],
+)
+def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:  # noqa: FBT001
+    view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
+    context = EntryContext(view.since or NOW, {"": 0})
+    assert waits_for_a_node(view, enter_ledger(view, a_ledger(cpu="9"), context)) is waits

@@ -140,3 +140,17 @@ def test_queues_in_a_ring_have_the_same_limits_whoever_is_asked_first(first: str
     )
     tree.limit(first)
     assert {name: tree.limit(name) for name in ("a", "b")} == {"a": amounts(cpu="4"), "b": {}}
+
+
+def test_entering_the_same_queue_again_changes_nothing() -> None:
+    tree = QueueTree([view("q", cpu="4")])
+    assert not tree.set(view("q", cpu="4"))
+    assert tree.set(view("q", cpu="5"))
+
+
+def test_nodes_of_which_nobody_told_bound_nothing() -> None:
+    tree = QueueTree([view("q", cpu="4")])
+    assert not tree.counts_nodes
+    assert not tree.bound(None)
+    assert tree.bound({})
+    assert tree.counts_nodes

@@ -89,3 +89,10 @@ def test_who_is_asked_for_again_is_the_same_until_it_was_passed() -> None:
     assert level.first(None) == level.first(None) == order(0)
     gone.add(order(0).key)
     assert level.first(None) == order(1)
+
+
+def test_when_the_smallest_has_gone_the_next_smallest_is_the_least() -> None:
+    line = of((("cpu", 1),), (("cpu", 5),), (("cpu", 9),))
+    assert dict(line.least) == {"cpu": 1}
+    line.remove(order(0))
+    assert dict(line.least) == {"cpu": 5}

@@ -23,7 +23,7 @@ from tests.support.webhook.certificate_store import (
     started,
     trust,
 )
-from webhook.certificates.rotation import Situation, next_step
+from webhook.certificates.rotation import RotationStep, Situation, next_step
 from webhook.certificates.trust import RotationTiming, Trust
 
 if TYPE_CHECKING:
@@ -253,3 +253,17 @@ async def _take(
                 await one.turn()
     else:
         places.set_data({"empty": None, "corrupt": GARBAGE, "backup": backup}[word])
+
+
+def test_a_serving_certificate_that_was_asked_for_says_so() -> None:
+    """The administrator who asked reads it in an event."""
+    now = dt.datetime.now(dt.UTC)
+    found = issue(NAMES, now)
+    assert found.issuer is not None
+    trusted = frozenset(found.authorities)
+    asked = Situation(
+        found, found.pair, found.issuer, trusted=trusted, idle=frozenset(), asked=RotationStep.SERVING, now=now
+    )
+    step = next_step(asked, NAMES, Lives())
+    assert step is not None
+    assert (step.why, step.answers) == ("made a new serving certificate, as was asked for", True)
