@@ -242,3 +242,17 @@ async def test_a_new_leader_keeps_a_mark_that_its_watch_has_not_shown_yet() -> N
     await harness.settle()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_of_a_gang_that_is_gone_nothing_is_remembered() -> None:
+    """A leader sees thousands come and go in its time."""
+    manifest = ray_cluster()
+    harness = Harness(workloads=[manifest], pods=members(), queues=[queue(cpu="9")])
+    await harness.settle()
+    harness.client.pods.clear()
+    harness.client.groups.clear()
+    harness.drop_workload(manifest)
+    harness.watch()
+    await harness.settle()
+    assert list(harness.reconciler._memories._of) == []
+    assert harness.reconciler._reporter._said == {}

@@ -68,3 +68,17 @@ def test_so_many_annotations_are_copied_to_a_pod_group_as_leave_room_for_marks()
     wanted = SCHEDULERS["volcano"].pod_group(*gang_and_intent(manifest), read(manifest))
     copied = wanted["metadata"]["annotations"]
     assert copied.keys() == {"volcano.sh/short", "team/3", "team/4", "team/5"}
+
+
+async def test_until_its_last_moment_others_start_before_it() -> None:
+    world = await refused()
+    workload, pods = gang("third", 3, created="2026-11-21T12:00:00Z")
+    world.set_queue(queue(cpu="5"))
+    world.now += 29.5
+    world.queue.add(GangKey(NAMESPACE, LARGE))
+    await world.settle()
+    world.set_workload(workload)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.watch()
+    await world.settle()
+    assert world.open_pods() == ["small-0", "small-1", "third-0", "third-1", "third-2"]

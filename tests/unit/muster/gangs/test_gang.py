@@ -12,11 +12,14 @@ from muster.gangs.gang import Gang, gang_of, priority_value, priority_values
 from muster.gangs.intent import find_intent
 from muster.model.objects import InvalidObjectError, PriorityClass
 from muster.resources.amounts import as_text, total
+from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import PodDefaults
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     amounts,
     gang_and_intent,
+    limit_range,
     made,
     priority_class,
     pytorch_job,
@@ -266,3 +269,13 @@ def test_a_ray_gang_is_the_head_and_what_ray_keeps(groups: list[JSON], autoscali
     autoscaler = amounts(cpu="500m", memory="512Mi") if autoscaling else {}
     assert found.min_resources == total((each, autoscaler))
     assert all(0 <= role.minimum <= role.replicas for role in found.roles)
+
+
+def test_an_amount_that_nobody_can_read_is_named_by_its_field_where_a_limit_range_completes_it() -> None:
+    broken = template()
+    broken["spec"]["resources"] = {"limits": {"cpu": "a lot"}}
+    workload = read(ray_cluster(workers(template=broken)))
+    intent = gang_and_intent(ray_cluster())[1]
+    ranges = PodDefaults(ranges=(made(LimitRange, limit_range(memory="1Gi")),))
+    with pytest.raises(InvalidObjectError, match=r"^spec\.workerGroupSpecs\[0\]\.template\.spec\.resources\.limits"):
+        gang_of(workload, intent, {}, ranges)

@@ -148,3 +148,12 @@ def test_a_workload_of_kueues_that_nobody_can_read_is_not_said_to_be_too_large()
     kueue.local_queues.apply("added", made(LocalQueue, local))
     kueue.cluster_queues.apply("added", made(ClusterQueue, flavored_queue({"cpu": "1"})))
     assert kueue.never_fits(made(KueueWorkload, kueue_workload(PENDING, pod_set("worker", 3, cpu="a lot")))) == ""
+
+
+def test_a_ray_job_that_nobody_can_read_takes_nothing_back_that_kueue_has_admitted() -> None:
+    """An edit that the operator refuses, too: its cluster goes on as it was."""
+    job = ray_job()
+    del job["spec"]["rayClusterSpec"]
+    assert seen(
+        owned(ray_cluster(labels=LABELS), job), job, kueue=[kueue_workload(ADMITTED, owner_uid="uid-mine")]
+    ).admitted

@@ -23,6 +23,7 @@ from tests.support.manifests.observed import (
     as_json,
     limit_range,
     made,
+    old_pod,
     pod,
     pod_group,
     priority_class,
@@ -280,3 +281,15 @@ def test_a_priority_class_that_changes_brings_the_gangs_back() -> None:
     cluster.subscribe(gang=told.append, queue=lambda _: None)
     cluster.priority_classes.apply("added", made(PriorityClass, priority_class("high", 1000)))
     assert told == [KEY]
+
+
+def test_of_a_workload_that_nobody_can_read_no_pod_counts_as_older_than_its_members() -> None:
+    """Made in the same second by a webhook that was not there yet; what its roles are nobody knows now."""
+    at = {"creationTimestamp": "2026-11-21T10:00:00Z"}
+    held = ray_pod("w-0")
+    held["metadata"] |= at
+    pods = [held, old_pod("old", meta={**old_pod("old")["metadata"], **at})]
+    view = observe(KEY, filled(workloads=[ray_cluster(workers(replicas=-1))], pods=pods), DEFAULTS)
+    assert view.error
+    assert view.unmanaged_pods
+    assert not view.left_alone

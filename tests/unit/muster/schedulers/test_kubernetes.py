@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.model.objects import Pod, convert
+from muster.observe.observing import observe
+from muster.observe.pod_groups import desired
+from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
 from muster.validation.workload import Context
+from tests.support.controller.stores import filled
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,
     made,
     pod,
     pytorch_job,
+    pytorch_pod,
     ray_cluster,
     read,
     template,
     workers,
 )
+
+if TYPE_CHECKING:
+    from muster.observe.view import View
 
 SCHEDULERS = named("kubernetes")
 KUBERNETES = SCHEDULERS["default-scheduler"]
@@ -125,3 +134,39 @@ def test_a_topology_that_a_scheduler_does_not_know_is_told() -> None:
     for product, name in (("kubernetes", "default-scheduler"), ("coscheduling", "scheduler-plugins-scheduler")):
         rest = "knows no network topology; it is ignored, and pods may be far from each other"
         assert told(product) == [f"metadata.labels[volcano.sh/network-topology-mode]: {name} {rest}"]
+
+
+def seen(*pods: JSON, **job: Any) -> View:  # noqa: ANN401 - whatever `pytorch_job` takes
+    """A job whose pods are kube-scheduler's."""
+    job_ = pytorch_job(policy={"queue": "q"}, **job)
+    cluster = filled(KUBERNETES, workloads=[job_], pods=pods)
+    return observe(GangKey("team", "train"), cluster, Defaults(schedulers=SCHEDULERS))
+
+
+def member(name: str, role: str = "worker", group: str = "train", **rest: Any) -> JSON:  # noqa: ANN401 - as above
+    inside: JSON = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    return pytorch_pod(name, role, schedulerName="default-scheduler", **inside, **rest)
+
+
+def test_who_has_ended_is_not_waited_for() -> None:
+    """kube-scheduler counts living pods alone: with the others in the number, no pod that comes again would start."""
+    pods = [member("m", "master"), member("w-0", phase="Succeeded", held=False), member("w-1")]
+    manifest = desired(seen(*pods), admitted=False).manifest
+    assert manifest["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        pytest.param("train", "", id="as the webhook wrote it"),
+        pytest.param(
+            "",
+            "spec.schedulingGroup: the apiserver dropped it: it needs the feature gate GenericWorkload and "
+            "scheduling.k8s.io/v1beta1",
+            id="without the feature gate",
+        ),
+    ],
+)
+def test_held_pods_that_are_in_no_group_are_told_of_with_what_to_do(group: str, words: str) -> None:
+    """Opened like that they would be placed one by one."""
+    assert seen(member("m", "master", group), member("w-0", group=group), member("w-1", group=group)).error == words

@@ -54,3 +54,18 @@ def test_what_makes_no_sense_is_refused(argument: str, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         chosen(argument)
     assert "use " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--secret", "Secret that holds the certificates"),
+        ("--service", "Service by which the apiserver calls"),
+        ("--configuration", "name of both webhook configurations"),
+    ],
+)
+def test_a_flag_that_names_an_object_says_which(flag: str, words: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_certificate_arguments(parser)
+    told = " ".join(parser.format_help().split())
+    assert f"{flag} {flag[2:].upper()} {words} --" in told

@@ -28,7 +28,7 @@ from tests.support.manifests.observed import (
 from tests.support.webhook.admission_reviews import Reader, knowing, request
 from webhook.reviews.pods import review_pod
 from webhook.reviews.reads import Reads
-from webhook.server.intake import Intake, Limits, Refused
+from webhook.server.intake import Intake, Limits, Refused, grow
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource
@@ -177,3 +177,13 @@ async def test_a_workload_that_holds_too_much_is_read_by_nobody() -> None:
         assert (answer.allowed, answer.reasons) == (False, [Reason.INVALID])
     assert reader.reads == []
     assert len(as_json(giant)) > 2**18
+
+
+async def test_what_meets_something_large_after_a_review_takes_no_place_for_it() -> None:
+    """The review has given its own back, and nobody would give this one back."""
+    lane = Intake(Limits(large_reviews=1)).lane("pods")
+    with lane.hold(large=False):
+        pass
+    grow()
+    with lane.hold(large=True):
+        assert lane.reviews == 1
