@@ -76,7 +76,7 @@ _WAITING = (
 
 _COMMANDS = (
     Row(_CLI, "more than «an hour» (`--held-for`)", ("muster.cli.doctor.gangs:LONG",)),
-    Row(_CLI, "more than «an hour» (`--held-for`)", ("flag:muster/cli/__init__.py --held-for",)),
+    Row(_CLI, "more than «an hour» (`--held-for`)", ("flag:muster/cli/commands.py --held-for",)),
     Row(_CLI, "the «20» that are held longest", ("muster.cli.doctor.gangs:MOST",)),
     Row(_CLI, "and pods older than «a minute» whose PodGroup", ("muster.cli.doctor.gangs:GROUP_DELAY",)),
     Row(_CLI, "Ready, from «1.11» on;", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
@@ -113,7 +113,7 @@ _COMMANDS = (
     Row(_CLI, "| «2» | something could not be checked;", ("muster.cli.audit:_CANNOT_LOOK",)),
     Row(_CLI, "| «1» | there is a problem,", ("muster.cli.doctor.command:_PROBLEM",)),
     Row(_CLI, "| «2» | no problem was found, but", ("muster.cli.doctor.command:_CANNOT_LOOK",)),
-    Row(_CLI, "no answer comes within «a second», the command", ("muster.cli:_CONNECT_SECONDS",)),
+    Row(_CLI, "no answer comes within «a second», the command", ("muster.cli.options:_CONNECT_SECONDS",)),
     Row(_CLI, "nested deeper than «100» levels", ("muster.cli.parsing:_DEEPEST",)),
     Row(_CLI, "or of more than «2,000,000» values, is refused", ("muster.cli.parsing:_MOST_VALUES",)),
 )

@@ -293,7 +293,7 @@ _KNOWING = (
     ),
     _row(
         "(`webhook.timeoutSeconds` and «a second» more)",
-        "flag:muster/cli/__init__.py --settle",
+        "flag:muster/cli/commands.py --settle",
         "values:webhook.timeoutSeconds",
         rule=lambda settle, timeout: settle - timeout,
     ),

@@ -1,0 +1,248 @@
+"""The commands and their options; nothing that a command needs to run is imported here, for start-up to stay short."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+import muster
+from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, scope
+
+__all__ = ["parser", "print_version"]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the commit")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _plan(commands)
+    _release(commands)
+    _withdraw(commands)
+    _explain(commands)
+    _queues(commands)
+    _audit(commands)
+    _doctor(commands)
+    _migrate_queues(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print the completion script of a shell",
+        description="Print the completion script of a shell. For bash: source <(muster completion bash)",
+    )
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    commands.add_parser("version", help="print the version and the commit")
+    return parser
+
+
+class _Version(argparse.Action):
+    """`--version`."""
+
+    def __call__(self, *_: object) -> None:
+        """Print the version and exit."""
+        print_version()
+
+
+def print_version() -> NoReturn:
+    """Print the version and the commit, and exit."""
+    from muster.process.revision import revision  # noqa: PLC0415
+
+    print(f"{muster.__version__} (commit {revision()})")
+    sys.exit(0)
+
+
+def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="show what muster would do with manifests; needs no cluster",
+        description="Show the gang, the PodGroup and the pod patches of each workload in the manifests. "
+        "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training "
+        "runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.",
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="manifest file, directory of manifests, or - for standard input; can be repeated",
+    )
+    parser.add_argument("-o", "--output", choices=["table", "wide", "yaml", "json", "junit"], default="table")
+    parser.add_argument(
+        "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
+    )
+    parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
+    installed(parser)
+    parser.add_argument(
+        "--dra",
+        choices=["deny", "warn"],
+        default="warn",
+        help="what to do with ResourceClaims; must match the chart value `dra`",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with 3 when a workload is not managed, or something looks misspelled",
+    )
+    parser.add_argument(
+        "--cluster", action="store_true", help="also read queues and the other context from the cluster"
+    )
+    connection(parser)
+
+
+def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "release",
+        help="emergency: open muster's gates regardless of the queues",
+        description="Remove muster's scheduling gate from the pods of gangs, so that the scheduler can place them. "
+        "It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.",
+    )
+    parser.add_argument("gang", nargs="*", metavar="GANG", help="name of the gang's PodGroup")
+    parser.add_argument("--all", action="store_true", help="every gang; without -n in all namespaces")
+    scope(
+        parser,
+        "namespace of the gangs; default: the namespace of the kubeconfig context",
+        "find the gangs in all namespaces",
+    )
+    caution(parser)
+    connection(parser)
+
+
+def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "withdraw",
+        help="remove muster from the cluster: its webhooks, then every gate; `helm uninstall` runs this",
+        description="Delete muster's webhook configurations and the permissions of its controller, then open every "
+        "gate. `helm upgrade` restores the first two. It needs only the apiserver.",
+    )
+    parser.add_argument(
+        "--name",
+        default="muster",
+        help="prefix of all object names of the release, as the chart computes it; default: muster",
+    )
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=6.0,
+        metavar="SECONDS",
+        help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
+    )
+    chosen_schedulers(parser)
+    caution(parser)
+    connection(parser)
+
+
+def _migrate_queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "migrate-queues",
+        help="copy Volcano's Queues into GangQueues, or back",
+        description="Make a queue of the other source for each queue of the one. A queue that exists already stays as "
+        "it is. The chart value `queues.source` chooses which of them count.",
+    )
+    parser.add_argument("--to", choices=["muster", "volcano"], required=True, help="the source that gets the queues")
+    caution(parser)
+    connection(parser)
+
+
+def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="show why a workload waits, runs, or is not managed by muster",
+        description="Show the state of a workload's gang and the reason: what the gang needs, what its queue "
+        "has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and "
+        "names the permissions that are missing.",
+    )
+    parser.add_argument(
+        "workload",
+        nargs="+",
+        metavar="KIND/NAME",
+        help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated",
+    )
+    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
+
+
+def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    queues = commands.add_parser(
+        "queues",
+        help="show the queues: limits, usage, and how many gangs wait",
+        description="Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold "
+        "a claim or wait.",
+    )
+    queues.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    watch = commands.add_parser(
+        "watch",
+        help="show queues and gangs, updated on every change, until Ctrl-C",
+        description="Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.",
+    )
+    for parser in (queues, watch):
+        cluster(
+            parser,
+            "namespace to read when you cannot list all namespaces",
+            "read all namespaces; the default when you can list them",
+        )
+
+
+def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="list existing objects that admission would reject or warn about",
+        description="Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were "
+        "applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. "
+        "It changes nothing, and running workloads keep running.",
+    )
+    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default")
+    parser.add_argument(
+        "--validation", choices=["deny", "warn", "off"], default="deny", help="the future chart value `validation`"
+    )
+    parser.add_argument(
+        "--validation-reason",
+        action="append",
+        default=[],
+        metavar="REASON=SEVERITY",
+        help="one entry of the future chart value `validationReasons`; can be repeated",
+    )
+    parser.add_argument(
+        "--excluded-namespace",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="one entry of the chart value `excludedNamespaces`, or the namespace of muster; can be repeated",
+    )
+    connection(parser)
+    installed(parser)
+
+
+def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="check muster and its dependencies, and suggest fixes",
+        description="Check a cluster: muster's pods, webhooks, certificates, permissions and lease, Volcano, gangs "
+        "that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A "
+        "pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a "
+        "problem, and 2 when there is none but some checks could not run.",
+    )
+    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    scope(
+        parser,
+        "namespace of the dry runs and the probe; default: the namespace of the kubeconfig context",
+        "read all namespaces; always done",
+    )
+    parser.add_argument(
+        "--held-for",
+        default="1h",
+        metavar="DURATION",
+        help="report gangs that are held for longer than this; default: 1h",
+    )
+    parser.add_argument(
+        "--probe",
+        nargs="?",
+        const="all",
+        choices=["all", "only"],
+        help="also test whether kube-scheduler holds gangs together, with a PodGroup and three small pods that are "
+        "deleted afterwards; only: make no other check",
+    )
+    parser.add_argument("--image", default="", help="image of the pods of --probe; default: muster's own")
+    chosen_schedulers(parser, "with --probe=only: the chart value `schedulers`; default: kubernetes")
+    connection(parser)

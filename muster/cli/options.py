@@ -1,0 +1,124 @@
+"""Options that several commands share, each described once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from muster.admitters import Admitter
+    from muster.model.selectors import Selector
+    from muster.schedulers import GangScheduler
+
+__all__ = ["CONNECT_TIMEOUT", "caution", "chosen_schedulers", "cluster", "connection", "installed", "scope"]
+
+CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
+"""The environment variable with the default of --connect-timeout."""
+# Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
+_CONNECT_SECONDS = 1.0
+
+
+def caution(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that changes the cluster."""
+    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation on a terminal")
+
+
+def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
+    """The options for one namespace, or for all."""
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("-n", "--namespace", help=namespace)
+    scope.add_argument("-A", "--all-namespaces", action="store_true", help=everywhere)
+
+
+def connection(parser: argparse.ArgumentParser) -> None:
+    """The options that say which cluster, and how long it may take to answer."""
+    parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
+    parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
+    parser.add_argument(
+        "--connect-timeout",
+        type=float,
+        default=os.environ.get(CONNECT_TIMEOUT, _CONNECT_SECONDS),
+        metavar="SECONDS",
+        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else "
+        f"{_CONNECT_SECONDS:g}",
+    )
+
+
+def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
+    """The options of a command that reads a cluster as the controller does."""
+    scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
+    connection(parser)
+    installed(parser)
+    parser.add_argument("--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`")
+
+
+def installed(parser: argparse.ArgumentParser) -> None:
+    """Settings of the installation that only administrators can read from the cluster."""
+    parser.add_argument("--default-queue", default="default", help="must match the chart value `defaultQueue`")
+    chosen_schedulers(parser)
+    parser.add_argument(
+        "--queue-source",
+        choices=["volcano", "muster"],
+        default="volcano",
+        help="must match the chart value `queues.source`",
+    )
+    parser.add_argument(
+        "--admitters",
+        type=_admitters,
+        default="ledger",
+        metavar="LIST",
+        help="must match the chart value `admitters`, such as ledger,kueue",
+    )
+    parser.add_argument("--elastic-quotas", action="store_true", help="must match the chart value `elasticQuotas`")
+    parser.add_argument(
+        "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
+    )
+    parser.add_argument(
+        "--namespace-selector",
+        type=_selector,
+        metavar="SELECTOR",
+        help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)",
+    )
+
+
+def chosen_schedulers(
+    parser: argparse.ArgumentParser,
+    text: str = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
+) -> None:
+    """The option that names the gang schedulers of the installation."""
+    parser.add_argument(
+        "--schedulers",
+        type=_schedulers,
+        metavar="LIST",
+        help=text,
+    )
+
+
+def _admitters(text: str) -> tuple[Admitter, ...]:
+    from muster.admitters import listed  # noqa: PLC0415 - as below
+
+    try:
+        return listed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _schedulers(text: str) -> dict[str, GangScheduler]:
+    from muster.schedulers import named  # noqa: PLC0415 - as below
+
+    try:
+        return named(*text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _selector(text: str) -> Selector:
+    # Most commands get none, and start without the module.
+    from muster.model.selectors import InvalidSelectorError, parse_selector  # noqa: PLC0415
+
+    try:
+        return parse_selector(text)
+    except InvalidSelectorError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
