@@ -85,7 +85,7 @@ def main() -> None:
     gang = gang_of(workload, intent, {})
     role = workload.roles[1]
     pod = Pod(spec=role.template.spec)
-    member = membership(role, gang, intent, intent.gang_scheduler)
+    member = membership(gang.roles[1], gang, intent, intent.gang_scheduler)
 
     plain = _microseconds(lambda: json.loads(text))
     figures = {

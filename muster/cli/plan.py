@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from muster.admitters import Admitter
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
+    from muster.gangs.pod_patch import Membership
     from muster.workloads import Decoded, RoleSpec, Workload
 
 __all__ = ["plan", "run"]
@@ -233,7 +234,9 @@ def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]
 
 def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
     gate = context.gate(intent)
-    patches = {spec.name: _patch(spec, workload, gang, intent, context) for spec in workload.roles}
+    specs = {spec.name: spec for spec in workload.roles}
+    members = (membership(role, gang, intent, intent.gang_scheduler) for role in gang.roles)
+    patches = {one.role.name: _patch(one, specs[one.role.name], workload, context) for one in members}
     return [
         {
             "name": role.name,
@@ -339,19 +342,16 @@ def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:
     }
 
 
-def _patch(
-    spec: RoleSpec, workload: Workload, gang: Gang, intent: Intent, context: Context
-) -> list[dict[str, Any]] | None:
+def _patch(member: Membership, spec: RoleSpec, workload: Workload, context: Context) -> list[dict[str, Any]] | None:
     """The patch of a pod of that role, applied once as a self-check; None when muster does not change the pod."""
     if not workload.kind.owns_gang:
         return None
-    scheduler = intent.gang_scheduler
     template = spec.template
     priorities = context.priorities or {}
     # The pod as the webhook receives it: created by the operator, with the defaults of the apiserver.
     pod = Pod(
         metadata=ObjectMeta(
-            namespace=gang.namespace,
+            namespace=workload.metadata.namespace,
             labels={**template.metadata.labels, **workload.kind.pod_labels(workload, spec)},
             annotations=template.metadata.annotations,
             owner_references=(
@@ -371,11 +371,10 @@ def _patch(
             preemption_policy=template.spec.preemption_policy or "PreemptLowerPriority",
         ),
     )
-    if not is_free(pod, scheduler):
+    if not is_free(pod, member.scheduler):
         return None
-    gate = context.gate(intent)
+    gate = context.gate(member.intent)
     held = spec.gated and gate is not GateMode.OFF
-    member = membership(spec, gang, intent, scheduler)
     operations = inject(pod, member, gate=gate)
     # Through JSON, as in the apiserver: a patch appends to lists, not to tuples.
     document = msgspec.json.decode(msgspec.json.encode(pod))

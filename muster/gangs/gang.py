@@ -34,7 +34,8 @@ class Role:
     `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
     Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of them. Pods
     of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
-    makes `made_first` pods before the others, which follow when the first have nodes.
+    makes `made_first` pods before the others, which follow when the first have nodes. `priority_class` is the class
+    that its template names, "" where it names none.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Role:
     together: bool = False
     grows: bool = False
     made_first: int = 0
+    priority_class: str = ""
 
     @property
     def awaited(self) -> int:
@@ -216,5 +218,6 @@ def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list
         left -= more
         requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
-        roles.append(replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first))
+        role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first)
+        roles.append(replace(role, priority_class=spec.template.spec.priority_class_name))
     return roles

@@ -20,11 +20,10 @@ from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDU
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from muster.gangs.gang import Gang
+    from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
     from muster.model.objects import ObjectMeta, OwnerReference, Pod
     from muster.schedulers import GangScheduler
-    from muster.workloads import RoleSpec
 
 __all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free", "membership", "opening"]
 
@@ -58,7 +57,7 @@ def is_certain(pod: Pod) -> bool:
 class Membership:
     """What all pods of one role of a gang get; `defaults` are annotations for those that say nothing of them."""
 
-    role: RoleSpec
+    role: Role
     intent: Intent
     scheduler: GangScheduler
     labels: Mapping[str, str]
@@ -67,7 +66,7 @@ class Membership:
     spec: Mapping[str, Any]
 
 
-def membership(role: RoleSpec, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
+def membership(role: Role, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
     """What makes the pods of that role members of the gang."""
     binding = scheduler.binding(gang, intent, role.name)
     labels = {**binding.labels, GANG: gang.label}
@@ -138,10 +137,9 @@ def opening(metadata: ObjectMeta) -> dict[str, Any]:
     }
 
 
-def _priority(pod: Pod, role: RoleSpec, intent: Intent) -> list[Operation]:
+def _priority(pod: Pod, role: Role, intent: Intent) -> list[Operation]:
     # What the user wrote into the template of this very role stays; what is on the pod may be the cluster's default.
-    chosen = role.template.spec.priority_class_name
-    if not intent.prioritise_pods or chosen or pod.spec.priority_class_name == intent.priority_class:
+    if not intent.prioritise_pods or role.priority_class or pod.spec.priority_class_name == intent.priority_class:
         return []
     operations = [_add("/spec/priorityClassName", intent.priority_class)]
     if pod.spec.priority is not None:

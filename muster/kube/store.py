@@ -65,11 +65,13 @@ class StoreStatistics(NamedTuple):
 class Store(Generic[T]):
     """Objects of one kind by namespace and name.
 
-    `synced` is False until the first list is in: an empty store that is not synced says nothing.
+    `synced` is False until the first list is in: an empty store that is not synced says nothing. `keep` gives what is
+    kept of an object, with its metadata's names, UID and version; the whole of it where there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[T], T] = lambda whole: whole) -> None:
         self.synced = False
+        self._keep = keep
         self._objects: dict[_Key, T] = {}
         self._key_functions: dict[str, Callable[[T], Iterable[Hashable]]] = {}
         self._indices: dict[str, dict[Hashable, dict[_Key, T]]] = {}
@@ -134,7 +136,7 @@ class Store(Generic[T]):
 
     def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
         """Take one watch event. What the store knows decides what it means: a repeated event is no change."""
-        self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(object))
+        self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(self._keep(object)))
 
     def statistics(self) -> StoreStatistics:
         """Numbers for metrics."""
@@ -226,7 +228,7 @@ class Relist(Generic[T]):
             self._listed.add(place)
             old = known.get(place)
             if old is None or not is_version(old, item):
-                self._news[place] = item
+                self._news[place] = self._store._keep(item)  # noqa: SLF001 - its own
             else:
                 self._news.pop(place, None)
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from muster.model.objects import PodSpec, PodTemplate
 
-__all__ = ["MOST", "Bounded"]
+__all__ = ["MOST", "TEMPLATE", "Bounded"]
 
 MOST = 10_000
-"""The sum over all templates: each container, amount, label and annotation counts 1, a template itself `_TEMPLATE`."""
-_TEMPLATE = 20
+"""The sum over all templates: each container, amount, label and annotation counts 1, a template itself `TEMPLATE`."""
+TEMPLATE = 20
 
 
 class Bounded(LocalObject, frozen=True):
@@ -56,13 +56,13 @@ class Bounded(LocalObject, frozen=True):
             raise InvalidObjectError(
                 path,
                 f"it holds {self.too_much} containers, amounts, labels and annotations of pods (each template counts "
-                f"{_TEMPLATE}), and muster reads {MOST} at most; use fewer or smaller templates",
+                f"{TEMPLATE}), and muster reads {MOST} at most; use fewer or smaller templates",
             )
 
 
 def _size(template: PodTemplate) -> int:
     meta, spec = template.metadata, template.spec
-    return _TEMPLATE + len(meta.labels) + len(meta.annotations) + _of_pod(spec)
+    return TEMPLATE + len(meta.labels) + len(meta.annotations) + _of_pod(spec)
 
 
 def _of_pod(spec: PodSpec) -> int:

@@ -60,7 +60,7 @@ class ClusterSpec(Bounded, frozen=True):
     enable_in_tree_autoscaling: bool = False
     autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
     suspend: bool = False
-    held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs")
+    held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs", "autoscaler_options")
 
     def templates(self) -> Iterator[PodTemplate]:
         """The pod templates of the head and of all groups."""

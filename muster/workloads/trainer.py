@@ -28,7 +28,7 @@ from muster.model.objects import (
 )
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources
-from muster.workloads.bounds import Bounded
+from muster.workloads.bounds import TEMPLATE, Bounded
 from muster.workloads.jobset import (
     JOB_SET,
     JobSetSpec,
@@ -44,13 +44,13 @@ from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, So
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
+__all__ = ["CLUSTER_TRAINING_RUNTIME", "STEP_LABEL", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")
 
 # The label on a replicated job's template that says which step of a TrainJob it is.
-_STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
+STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER_STEP = "trainer"
 # Of these the Trainer always makes one Job.
 _STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
@@ -94,7 +94,7 @@ class _Override(LocalObject, frozen=True):
 def _weight(override: _Override) -> int:
     """It is applied to each job that it names."""
     meta = override.metadata
-    each = 1 + len(meta.labels) + len(meta.annotations) + len(override.spec.scheduling_gates)
+    each = TEMPLATE + len(meta.labels) + len(meta.annotations) + len(override.spec.scheduling_gates)
     return (1 + len(override.target_jobs)) * each
 
 
@@ -283,7 +283,7 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
             # One that names a job twice is one.
             overrides.setdefault(target.name, {})[number] = override
     for replicated in runtime.template.spec.replicated_jobs:
-        step = replicated.template.metadata.labels.get(_STEP_LABEL, "")
+        step = replicated.template.metadata.labels.get(STEP_LABEL, "")
         trains = step == _TRAINER_STEP
         count = replicated.template.spec.parallelism
         if trains and policy is not None:

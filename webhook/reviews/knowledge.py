@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from muster.admitters import chosen_admitter, gate_by
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
-from muster.gangs.pod_patch import membership
+from muster.gangs.pod_patch import Membership, membership
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.reflector import Reflector
@@ -43,21 +43,21 @@ from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from webhook.reviews.holders import holder_of
+from webhook.reviews.kept import kept, looked_at
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
 from webhook.server.deadlines import in_time
+from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Defaults, Intent
-    from muster.gangs.pod_patch import Membership
     from muster.kube.client import Client
     from muster.model.objects import OwnerReference
     from muster.queueing.queue_tree import Place
     from muster.resources.amounts import Resources
-    from muster.workloads import Workload
     from webhook.reviews.admission_review import AdmissionResponse
 
 __all__ = ["GangTemplate", "Knowledge", "OwnerWorkload"]
@@ -89,21 +89,15 @@ class OwnerWorkload:
 
 @dataclass(frozen=True, slots=True)
 class GangTemplate:
-    """What all pods of a workload have in common."""
+    """What all pods of a workload have in common; the gang is `bare`."""
 
-    workload: Workload
     intent: Intent
     gang: Gang
-    _members: dict[str, Membership] = field(default_factory=dict)
 
     def member(self, name: str) -> Membership | None:
         """What those of the role of that name have in common, too; None where there is no such role."""
-        if name not in self._members:
-            role = self.workload.role(name)
-            if role is None:
-                return None
-            self._members[name] = membership(role, self.gang, self.intent, self.intent.gang_scheduler)
-        return self._members[name]
+        role = self.gang.role(name)
+        return membership(role, self.gang, self.intent, self.intent.gang_scheduler) if role is not None else None
 
 
 class Knowledge:
@@ -123,7 +117,8 @@ class Knowledge:
         self._elastic_quotas = ElasticQuotas()
         # By the UID of the workload.
         self.commons: Memo[GangTemplate | AdmissionResponse | None] = Memo()
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store(kept) for kind in WATCHED_KINDS}
+        # Workloads are judged by them, with all that their containers ask for.
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters.
         self._jobs: OrderedDict[str, OwnerReference | None] = OrderedDict()
@@ -139,7 +134,7 @@ class Knowledge:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
             *(
-                Reflector(self._client, resource_of(kind), kind.decoded, store)
+                Reflector(self._client, resource_of(kind), looked_at(kind), store)
                 for kind, store in self._workloads.items()
             ),
             *(
@@ -204,7 +199,8 @@ class Knowledge:
         """The workload of that name and UID, or nothing when it is gone."""
         known = self._workloads[kind].get(namespace, owner.name)
         if fresh or known is None or known.metadata.uid != owner.uid:
-            return await self._of_uid(resource_of(kind), owner, kind.decoded, namespace)
+            found = await self._of_uid(resource_of(kind), owner, looked_at(kind), namespace)
+            return Found(await in_review_thread(kept, found.object), found.early) if found.object else found
         return Found(known)
 
     async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
@@ -269,16 +265,15 @@ class Knowledge:
 
         A workload keeps its scheduler for its life, whatever its labels say by now: two place no gang together.
         """
-        workload = found.workload
         for scheduler in self._defaults.schedulers.values():
-            if scheduler is found.intent.gang_scheduler or not workload.kind.owns_pod_group:
+            if scheduler is found.intent.gang_scheduler or not found.gang.uid:
                 continue
             intent = replace(found.intent, scheduler=scheduler.name, gang_scheduler=scheduler)
             group = await self._pod_group(found.gang, intent)
             owner = group.metadata.controller if group else None
             ours = group is not None and group.metadata.labels.get(MANAGED_BY) == MUSTER
-            if ours and owner is not None and owner.uid == workload.metadata.uid:
-                return GangTemplate(workload, intent, found.gang)
+            if ours and owner is not None and owner.uid == found.gang.uid:
+                return GangTemplate(intent, found.gang)
         return found
 
     async def holder_of(self, gang: Gang, intent: Intent, kind: Kind, name: str) -> str | None:

@@ -23,6 +23,7 @@ from webhook.reviews.admission_review import (
     allow,
     deny,
 )
+from webhook.reviews.kept import bare, kept
 from webhook.reviews.knowledge import GangTemplate, OwnerWorkload
 from webhook.reviews.memo import version
 from webhook.reviews.reads import ask_again
@@ -183,7 +184,7 @@ def _common(
     defaults: Defaults,
 ) -> GangTemplate | AdmissionResponse | None:
     kind, decoded = behind.kind, behind.decoded
-    joined = decoded if origin is None else kind.whole(decoded, lambda _: origin)
+    joined = decoded if origin is None else kind.whole(decoded, lambda _: kept(origin))
     around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
     if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None
@@ -191,7 +192,7 @@ def _common(
         # Without what it is made from nobody can count its pods: this says so.
         workload = kind.read(kind.whole(decoded, lambda _: None) if origin is None else joined)
         intent = find_intent(workload, defaults, around)
-        return None if intent is None else GangTemplate(workload, intent, gang_of(workload, intent, priorities))
+        return None if intent is None else GangTemplate(intent, bare(gang_of(workload, intent, priorities)))
     except InvalidObjectError as error:
         # It slipped past validation. Without numbers there is no gang, and a part of one must not start.
         message = f"{kind.kind} {decoded.metadata.name}: {error}"

@@ -15,6 +15,7 @@ from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
 from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
+from webhook.reviews.kept import looked_at
 from webhook.reviews.knowledge import Knowledge
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def knowing(
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:
-            knowledge._workloads[kind].apply("added", made(kind.decoded, item))
+            knowledge._workloads[kind].apply("added", made(looked_at(kind), item))
         for source in SOURCES:
             if item["kind"] == source.kind:
                 knowledge._sources[source].apply("added", made(source.decoded, item))

@@ -133,9 +133,9 @@ def test_the_patch_of_every_role_applies_to_any_pod_and_once_is_enough(manifest:
     found = members(judged(manifest, Context(defaults=DEFAULTS)))
     if found is None:
         return
-    workload, gang, intent = found
+    _, gang, intent = found
     scheduler = SCHEDULERS[intent.scheduler]
-    for role in workload.roles:
+    for role in gang.roles:
         pod = convert(new, Pod)
         if not is_free(pod, scheduler):
             continue
@@ -181,14 +181,14 @@ def test_a_hostile_pod_is_refused_by_its_field_or_patched_like_any_other(manifes
     found = members(judged(manifest, Context(defaults=DEFAULTS)))
     if found is None:
         return
-    workload, gang, intent = found
+    _, gang, intent = found
     scheduler = SCHEDULERS[intent.scheduler]
     try:
         pod = convert(new, Pod)
     except InvalidObjectError:
         return
     if is_free(pod, scheduler):
-        member = membership(workload.roles[0], gang, intent, scheduler)
+        member = membership(gang.roles[0], gang, intent, scheduler)
         patch = inject(pod, member, gate=GateMode.QUEUE)
         patched = convert(jsonpatch.apply_patch(new, patch), Pod)
         assert inject(patched, member, gate=GateMode.QUEUE) == []

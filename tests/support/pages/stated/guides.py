@@ -151,6 +151,11 @@ _COUNTED = (
 
 _HELD = (
     Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
+    Row(
+        _SECURITY,
+        "keeps neither containers nor amounts, and less than «100 kB»",
+        ("tests.unit.webhook.reviews.test_kept:MOST_BYTES",),
+    ),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(
         _SECURITY,

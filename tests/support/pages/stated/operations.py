@@ -136,7 +136,7 @@ _LIMITS = (
     _row("with «256 KiB» or more", "webhook.server.intake:Limits.large_body", "webhook.reviews.reads:_LARGE"),
     _row("an object of «256 KiB» or more that", "webhook.reviews.reads:_LARGE"),
     _row("it holds more than «10,000» containers", "muster.workloads.bounds:MOST"),
-    _row("each template counts «20»", "muster.workloads.bounds:_TEMPLATE"),
+    _row("each template counts «20»", "muster.workloads.bounds:TEMPLATE"),
     _row("| connections | «256», at", "webhook.server.listener:Listener.__init__.connections"),
     _row(
         "head of a request | «5 seconds» each",

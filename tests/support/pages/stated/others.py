@@ -34,6 +34,8 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _SIZING),
     Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _SIZING),
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _BENCH),
+    Elsewhere(_OPERATIONS, "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with", _BENCH),
+    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _BENCH),
     Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _SIZING),
     Elsewhere(
         _OPERATIONS, "may start does | «0.6 ms» in one queue, «1.6 ms» in 100 queues below one limit; «0.3 ms»", _BENCH

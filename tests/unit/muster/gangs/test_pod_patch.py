@@ -15,7 +15,7 @@ from muster.model.modes import GateMode
 from muster.model.objects import Pod
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.generators import pods
-from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, read, template
+from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, template
 
 VOLCANO = SCHEDULERS["volcano"]
 GATE = {"name": "muster.dev/gang"}
@@ -29,9 +29,10 @@ def workload(priority: str = "", own: str = "") -> JSON:
 
 
 def patch_for(new: JSON, job: JSON, gate: GateMode = GateMode.QUEUE, role: str = "worker") -> list[Operation]:
-    spec = read(job).role(role)
-    assert spec is not None
-    return inject(made(Pod, new), membership(spec, *gang_and_intent(job), VOLCANO), gate=gate)
+    gang, intent = gang_and_intent(job)
+    found = gang.role(role)
+    assert found is not None
+    return inject(made(Pod, new), membership(found, gang, intent, VOLCANO), gate=gate)
 
 
 def patched(new: JSON, job: JSON, role: str = "worker") -> JSON:

@@ -7,6 +7,7 @@ import pytest
 from muster.model.findings import Reason
 from muster.workloads import kind_of
 from muster.workloads.bounds import MOST
+from muster.workloads.ray import RayCluster
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template
 from tests.support.manifests.train_jobs import judged as judged_train_job
@@ -70,6 +71,20 @@ def test_overrides_count_for_each_job_that_they_name() -> None:
     assert [one.field for one in judged_train_job(train_job(podTemplateOverrides=[override]), runtime()).refusals] == [
         "spec"
     ]
+
+
+def test_each_override_counts_as_a_template() -> None:
+    """Once and for each job that it names: they are kept, and gone through for each pod."""
+    override = {"targetJobs": [{"name": "node"}]}
+    few, many = (
+        judged_train_job(train_job(podTemplateOverrides=[override] * count), runtime()) for count in (250, 251)
+    )
+    assert (few.allowed, [one.field for one in many.refusals]) == (True, ["spec"])
+
+
+def test_of_what_the_autoscaler_asks_too_much_nothing_is_kept() -> None:
+    manifest = ray_cluster(autoscalerOptions={"resources": {"requests": {f"r{n}": 1 for n in range(MOST)}}})
+    assert len(repr(made(RayCluster, manifest))) < 10_000
 
 
 def test_what_says_nothing_of_gang_scheduling_passes_whatever_it_holds() -> None:

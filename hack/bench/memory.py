@@ -1,0 +1,168 @@
+"""What a webhook keeps of one workload, and what the controller does: `python -m hack.bench.memory`.
+
+Each row is a shape of manifest, in three sizes. It prints the kB of the manifest, of the whole decoded workload (as the
+controller keeps it), of what the webhook's store keeps, and of the answers that are kept beside it once a pod of each
+role has come; then milliseconds of CPU for each event of the watch: to decode it, and to leave out the rest. The kB are
+tracemalloc's, and the same in every run; no cluster is needed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+from muster.gangs.gang import gang_of
+from muster.gangs.intent import Defaults, find_intent
+from muster.kube.store import Store
+from muster.model.objects import decode
+from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from webhook.reviews.kept import bare, kept
+from webhook.reviews.knowledge import GangTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_JSON = dict[str, Any]
+_SIZES = (100_000, 500_000, 1_500_000)
+# So many are kept at once, and the mean of them is printed.
+_WORKLOADS = 5
+_ROUNDS = 5
+
+
+def _environment(count: int) -> _JSON:
+    requests = {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}
+    environment = [{"name": f"VARIABLE_{number}", "value": "v" * 60} for number in range(count)]
+    return {"name": "ray", "env": environment, "resources": {"requests": requests, "limits": requests}}
+
+
+def _few_large(size: int) -> _JSON:
+    return _cluster([[_environment(size // 390)] for _ in range(4)])
+
+
+def _many_small(size: int) -> _JSON:
+    # A template of 4.4 kB: in 1.5 MB nearly as many as muster reads.
+    return _cluster([[_environment(43)] for _ in range(size // 4_400)])
+
+
+def _containers(size: int) -> _JSON:
+    """One pod of thousands of containers, each with a resource that no other one has."""
+    return _cluster([[_asking(number, f"{'x' * 200}.example.com/{number}") for number in range(size // 320)]])
+
+
+def _amounts(size: int) -> _JSON:
+    """The same with one resource, in thousands of amounts."""
+    return _cluster([[{**_asking(number, "cpu"), "name": "c" * 240} for number in range(size // 320)]])
+
+
+def _asking(number: int, resource: str) -> _JSON:
+    return {"name": f"container-{number}", "resources": {"requests": {resource: f"{number % 4000}m"}}}
+
+
+def _labels(size: int) -> _JSON:
+    cluster = _few_large(10_000)
+    cluster["metadata"]["labels"] |= {
+        f"example.com/a-label-that-is-read-by-nobody-{number}": "v" * 60 for number in range(size // 115)
+    }
+    return cluster
+
+
+def _cluster(groups: list[list[_JSON]]) -> _JSON:
+    def template(containers: list[_JSON]) -> _JSON:
+        return {"template": {"spec": {"containers": containers}}}
+
+    workers = [{"groupName": f"group-{number}", "replicas": 2, **template(one)} for number, one in enumerate(groups)]
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"namespace": "team", "labels": {"volcano.sh/queue-name": "q"}},
+        "spec": {"headGroupSpec": template([{"name": "head"}]), "workerGroupSpecs": workers},
+    }
+
+
+def _seen(manifest: _JSON, number: int) -> bytes:
+    meta = {**manifest["metadata"], "name": f"w{number}", "uid": f"uid-{number}", "resourceVersion": "1"}
+    return json.dumps({**manifest, "metadata": meta}, separators=(",", ":")).encode()
+
+
+def _bytes(make: Callable[[], object]) -> float:
+    """What stays of what it makes, once the rest is gone."""
+    gc.collect()
+    tracemalloc.start()
+    made = make()
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del made
+    return taken / _WORKLOADS
+
+
+def _stored(texts: list[bytes], keep: Callable[[RayCluster], RayCluster]) -> Store[RayCluster]:
+    store: Store[RayCluster] = Store(keep)
+    for text in texts:
+        store.apply("added", decode(text, RayCluster))
+    return store
+
+
+def _answers(store: Store[RayCluster]) -> list[GangTemplate]:
+    found = []
+    for cluster in store:
+        workload = RAY_CLUSTER.read(cluster)
+        intent = find_intent(workload, Defaults())
+        if intent is None:
+            raise AssertionError("the cluster of the benchmark asks for nothing")
+        template = GangTemplate(intent, bare(gang_of(workload, intent, {})))
+        for role in workload.roles:
+            template.member(role.name)
+        found.append(template)
+    return found
+
+
+def _milliseconds(run: Callable[[], object]) -> float:
+    before = time.process_time()
+    for _ in range(_ROUNDS):
+        run()
+    return (time.process_time() - before) / _ROUNDS * 1e3
+
+
+def _whole(cluster: RayCluster) -> RayCluster:
+    return cluster
+
+
+def _measure(title: str, manifest: _JSON) -> None:
+    texts = [_seen(manifest, number) for number in range(_WORKLOADS)]
+    # The caches of the process are filled, and are no workload's.
+    store = _stored(texts, kept)
+    _answers(store)
+    cluster = decode(texts[0], RayCluster)
+    if cluster.spec.too_much:
+        raise AssertionError(f"{title}: more than muster reads")
+    sizes = (
+        len(texts[0]),
+        _bytes(lambda: _stored(texts, _whole)),
+        _bytes(lambda: _stored(texts, kept)),
+        _bytes(lambda: _answers(store)),
+    )
+    times = _milliseconds(lambda: decode(texts[0], RayCluster)), _milliseconds(lambda: kept(cluster))
+    kilobytes = " ".join(f"{size / 1e3:10.1f}" for size in sizes)
+    print(f"{title:36} {kilobytes}   {times[0]:6.2f} {times[1]:6.2f}", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    print(f"{'kB, and ms':36} {'manifest':>10} {'whole':>10} {'kept':>10} {'answers':>10}   decode   keep")
+    for title, shape in {
+        "four large templates": _few_large,
+        "many templates": _many_small,
+        "one pod, many names of resources": _containers,
+        "one pod, many amounts of one": _amounts,
+        "labels": _labels,
+    }.items():
+        for size in _SIZES:
+            _measure(title, shape(size))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""What the webhook keeps of a workload: no more than an answer to a pod depends on, and all of that."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.kube.store import Store
+from muster.model.objects import Container, decode
+from muster.workloads import GANG_KINDS, kind_of
+from tests.support.manifests.generators import workloads
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    NAMESPACE,
+    QUEUE_LABELS,
+    made,
+    pod,
+    ray_cluster,
+    ray_owner,
+    template,
+)
+from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.kept import kept, looked_at
+from webhook.reviews.pods import review_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from muster.workloads import Kind
+    from webhook.reviews.knowledge import Knowledge
+
+# Of a manifest of 1.5 MB.
+MANIFEST_BYTES, MOST_BYTES = 1_500_000, 100_000
+# So many places a kind has at least in which much can stand.
+LEAVES = 30
+SPOILED = {"requests", "limits", "overhead", "minResources"}
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+STEP = {"trainer.kubeflow.org/trainjob-ancestor-step": "dataset-initializer"}
+BY_NODE_LABELS = {"alpha.jobset.sigs.k8s.io/node-selector": "true"}
+
+
+def size(of: object) -> int:
+    """The bytes of an object and of all that hangs on it; classes and what they hold are everybody's."""
+    seen: set[int] = set()
+    left, total = [of], 0
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, type) or callable(one):
+            continue
+        seen.add(id(one))
+        total += sys.getsizeof(one)
+        left += gc.get_referents(one)
+    return total
+
+
+def of_kind(manifest: JSON) -> Kind:
+    kind = kind_of(manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    return kind
+
+
+def knowledge_of(manifest: JSON, *, whole: bool = False) -> Knowledge:
+    """What the webhook knows once it has seen the workload, and what that is made from."""
+    made_from = manifest["spec"].get("madeFrom")
+    runtime = {
+        "apiVersion": manifest["apiVersion"],
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch"},
+        **(made_from or {}),
+    }
+    knowledge = knowing(workloads=[runtime] if made_from else [])
+    kind = of_kind(manifest)
+    if whole:
+        knowledge._workloads[kind] = Store()
+    knowledge._workloads[kind].apply("added", made(looked_at(kind), manifest))
+    return knowledge
+
+
+def pods_of(manifest: JSON) -> Iterator[JSON]:
+    """A new pod of each role that the family has, and one that is of none."""
+    owner = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "name": "demo", "controller": True}
+    for role in ("headgroup", "w", "master", "chief", "launcher", "worker", "a", "b", "none"):
+        labels = dict.fromkeys(
+            (
+                "ray.io/group",
+                "training.kubeflow.org/replica-type",
+                "training.kubeflow.org/job-role",
+                "jobset.sigs.k8s.io/replicatedjob-name",
+            ),
+            role,
+        )
+        yield pod("", owner={**owner, "uid": "uid-demo"}, labels=labels, schedulerName="default-scheduler", priority=0)
+
+
+def answers(manifest: JSON, knowledge: Knowledge) -> list[JSON]:
+    async def all_() -> list[JSON]:
+        return [answered(await review_pod(request(new), knowledge, DEFAULTS)) for new in pods_of(manifest)]
+
+    return asyncio.run(all_())
+
+
+def spoiled(value: Any, amount: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON
+    """The same with other amounts, of the containers and of the workload."""
+    if isinstance(value, dict):
+        return {
+            key: {name: amount() for name in item} if key in SPOILED and item else spoiled(item, amount)
+            for key, item in value.items()
+        }
+    return [spoiled(item, amount) for item in value] if isinstance(value, list) else value
+
+
+@st.composite
+def seen_workloads(draw: st.DrawFn) -> JSON:
+    """A workload as the watch of its kind shows it; now and then its amounts are none."""
+    manifest = draw(workloads().filter(lambda one: of_kind(one) in GANG_KINDS))
+    manifest = copy.deepcopy(manifest)
+    manifest["metadata"] |= {
+        "uid": "uid-demo",
+        "resourceVersion": "1",
+        "annotations": draw(st.just({}) | st.just(EXCLUSIVE)),
+    }
+    if draw(st.booleans()):
+        amounts = st.sampled_from(["1", "1", "1", "-1", "x", 1, -1, "x" * 1000])
+        manifest = spoiled(manifest, lambda: draw(amounts))
+    return manifest
+
+
+@given(seen_workloads())
+def test_a_pod_gets_the_same_answer_as_if_the_whole_workload_were_kept(manifest: JSON) -> None:
+    """The same patch, or the same refusal with the same words."""
+    assert answers(manifest, knowledge_of(manifest)) == answers(manifest, knowledge_of(manifest, whole=True))
+
+
+def _job_set(**annotations: str) -> JSON:
+    """Its Jobs have two pods each."""
+    jobs = [
+        {"name": name, "replicas": 2, "template": {"spec": {"parallelism": 2, "template": template()}}} for name in "ab"
+    ]
+    return _seen("jobset.x-k8s.io/v1alpha2", "JobSet", annotations, {"replicatedJobs": jobs})
+
+
+def _train_job(annotations: Mapping[str, str] | None = None, step: Mapping[str, str] | None = None) -> JSON:
+    """The second job of its runtime waits for the first, which has nothing to do unless it is a step of the Trainer."""
+    jobs = _job_set()["spec"]["replicatedJobs"]
+    jobs[0]["template"]["metadata"] = {"labels": dict(step or {})}
+    if step is not None:
+        jobs[0]["replicas"] = 0
+        jobs[1]["dependsOn"] = [{"name": "a", "status": "Complete"}]
+    override = {"targetJobs": [{"name": "a"}], "metadata": {"annotations": dict(annotations or {})}}
+    spec = {
+        "runtimeRef": {"name": "torch"},
+        "madeFrom": {"spec": {"template": {"spec": {"replicatedJobs": jobs}}}},
+        "podTemplateOverrides": [override],
+    }
+    return _seen("trainer.kubeflow.org/v1alpha1", "TrainJob", {}, spec)
+
+
+def _seen(api_version: str, kind: str, annotations: Mapping[str, str], spec: JSON) -> JSON:
+    meta = {"name": "demo", "namespace": NAMESPACE, "uid": "uid-demo", "resourceVersion": "1"}
+    labels = {"volcano.sh/queue-name": "q"}
+    said = {"labels": labels, "annotations": dict(annotations)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {**meta, **said}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "without"),
+    [
+        pytest.param(_job_set(**EXCLUSIVE), _job_set(), id="exclusive placement"),
+        pytest.param(_job_set(**EXCLUSIVE), _job_set(**EXCLUSIVE, **BY_NODE_LABELS), id="by labels of nodes"),
+        pytest.param(_train_job(EXCLUSIVE), _train_job(), id="in an override"),
+        pytest.param(_train_job(step=STEP), _train_job(step={}), id="a step of the Trainer"),
+        pytest.param(ray_cluster(), ray_cluster(labels={}), id="the queue"),
+        pytest.param(
+            ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-mode": "near"}), ray_cluster(), id="a mode"
+        ),
+        pytest.param(
+            ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-highest-tier-allowed": "x"}),
+            ray_cluster(),
+            id="a tier",
+        ),
+    ],
+)
+def test_what_an_answer_depends_on_is_kept(manifest: JSON, without: JSON) -> None:
+    found = answers(manifest, knowledge_of(manifest))
+    assert found == answers(manifest, knowledge_of(manifest, whole=True))
+    assert found != answers(without, knowledge_of(without))
+
+
+@given(seen_workloads())
+def test_of_what_is_kept_all_is_kept(manifest: JSON) -> None:
+    once = kept(made(looked_at(of_kind(manifest)), manifest))
+    assert kept(once) == once
+
+
+@pytest.mark.parametrize(("where", "index"), [("initContainers", 3), ("containers", 0), ("containers", 7)], ids=str)
+def test_a_refusal_names_the_amount_that_is_none_where_it_stands(where: str, index: int) -> None:
+    containers = [{"name": f"c{number}", "resources": {"requests": {"cpu": "1"}}} for number in range(10)]
+    spec: JSON = {"containers": containers, "initContainers": copy.deepcopy(containers)}
+    spec[where][index]["resources"]["limits"] = {"memory": "much"}
+    manifest = ray_cluster(head={"spec": spec})
+    new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": "headgroup"}, schedulerName="")
+    answer = asyncio.run(review_pod(request(new), knowing(workloads=[manifest]), DEFAULTS))
+    field = f"spec.headGroupSpec.template.spec.{where}[{index}].resources.limits.memory"
+    assert f'{field}: "much" is not a quantity' in answered(answer)["status"]["message"]
+
+
+def _stuffed(type_: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - any type
+    """Values of a type, each with a lot in one place; "" stands for the place itself."""
+    if type_ is str:
+        yield "", "x" * MANIFEST_BYTES
+    elif type_ is Any:
+        yield "", {f"k{number}": "v" * 30 for number in range(10_000)}
+    elif isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        for one in msgspec.structs.fields(type_):
+            for path, value in _stuffed(one.type):
+                yield f".{one.encode_name}{path}", {one.encode_name: value}
+    elif getattr(type_, "__origin__", None) is tuple:
+        inner = type_.__args__[0]
+        # As many as muster reads; the apiserver takes ten dependencies of a job.
+        yield "[]", [1] * 300_000 if inner is Any else [{}] * (9_000 if inner is Container else 300)
+        yield from ((f"[0]{path}", [value]) for path, value in _stuffed(inner))
+    elif getattr(type_, "__origin__", None) is dict:
+        inner = type_.__args__[1]
+        struct = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
+        yield "{}", {f"k{number}": {} if struct else "1" for number in range(300 if struct else 4_000)}
+        yield "{long}", {"k" * MANIFEST_BYTES: {} if struct else "1"}
+        yield from ((f"{{0}}{path}", {"Worker": value}) for path, value in _stuffed(inner))
+    else:
+        for one in getattr(type_, "__args__", ()):
+            yield from _stuffed(one)
+
+
+@pytest.mark.parametrize("type_", dict.fromkeys(kind.decoded for kind in GANG_KINDS), ids=lambda one: one.__name__)
+def test_whatever_makes_a_workload_large_is_not_kept(type_: type[Any]) -> None:
+    """Each field that muster decodes in turn, with as much in it as an object can have."""
+    bytes_ = {path: size(kept(decode(json.dumps(value), type_))) for path, value in _stuffed(type_)}
+    assert {path: many for path, many in bytes_.items() if many > MOST_BYTES} == {}
+    assert len(bytes_) > LEAVES
+
+
+async def test_what_is_made_for_its_pods_is_as_small() -> None:
+    """Of all its hundreds of roles, once a pod of each has come."""
+    groups: list[JSON] = [
+        {"groupName": f"g{number}", "replicas": 1, "template": _large_template()} for number in range(200)
+    ]
+    manifest = ray_cluster(*groups)
+    assert len(json.dumps(manifest)) > MANIFEST_BYTES
+    knowledge = knowing(workloads=[manifest])
+    for group in groups:
+        new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": group["groupName"]}, schedulerName="")
+        assert (await review_pod(request(new), knowledge, DEFAULTS)).patch
+    (entry,) = knowledge.commons._entries.values()
+    assert size(knowledge._workloads[of_kind(manifest)]) + size(entry) < MOST_BYTES
+
+
+async def test_what_a_direct_read_has_shown_is_as_small() -> None:
+    """A read may be quicker than the watch, and its answer serves until the workload changes."""
+    amounts = {f"example.com/{number}": "1" for number in range(4_000)}
+    head: JSON = {"spec": {"containers": [{"name": "ray", "resources": {"requests": amounts}}]}}
+    manifest = ray_cluster(head=head)
+    knowledge = knowing(Reader({"rayclusters/demo": manifest}))
+    new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": "headgroup"}, schedulerName="")
+    assert (await review_pod(request(new), knowledge, DEFAULTS)).patch
+    (entry,) = knowledge.commons._entries.values()
+    assert size(entry) < MOST_BYTES / 10
+
+
+def _large_template() -> JSON:
+    large = template()
+    large["spec"]["containers"][0]["env"] = [{"name": f"V{number}", "value": "v" * 60} for number in range(90)]
+    return large
