@@ -60,9 +60,12 @@ class AdmissionQueue:
         return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
 
     def terms(self, queue: str) -> tuple[object, ...]:
-        """What of a queue concerns gangs of other queues, too: its namespaces, its parent, and its gate mode."""
+        """What of a queue concerns gangs of other queues, too, or who is not in the ledger.
+
+        Its namespaces, its parent, its gate mode, and whether it is on hold.
+        """
         view = self.ledger.tree.get(queue)
-        return (view.gate, view.namespaces, view.parent) if view else ()
+        return (view.gate, view.namespaces, view.parent, view.on_hold) if view else ()
 
     def bound(self, nodes: Resources | None) -> None:
         """Admit no more than the nodes can hold, or with None whatever the queues allow."""
@@ -103,10 +106,10 @@ class AdmissionQueue:
             return queue_not_found(view.intent.queue)
         if view.kueue is not None and not view.kueue.admitted:
             return Decision(fits=False, state=of_kueue(view.kueue), message=not_by_kueue(view.kueue))
-        if standing.gate is GateMode.ASSEMBLE:
+        if standing.gate is GateMode.ASSEMBLE and standing.on_hold is None:
             admitted = "Kueue has admitted it, and " if view.kueue is not None else ""
             return Decision(fits=True, state=GangState.ADMITTED, message=f"{admitted}all its pods are there")
-        return self.ledger.decide(view.key, now)
+        return self.ledger.decide(view.key, now) or standing.on_hold
 
     def refusal(self, view: View, context: EntryContext) -> Decision | None:
         """Why a gang can never start, however much is free; None when it can."""

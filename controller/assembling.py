@@ -8,6 +8,7 @@ gang's: so the deletion is repeated, less and less often, and the other gang kee
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,9 @@ class Assembling:
         shortage = None
         if quotas and view.gang is not None and view.intent is not None:
             order = candidate(view, context.priorities, context.mark).order
+            if view.on_hold_by is not None:
+                # It would not start with the pods that others give up for it.
+                order = order._replace(urgency=sys.maxsize)
             shortage = self._shares.look(view, quotas, order, gives=gives)
         words = lacking(view)
         if shortage is not None:

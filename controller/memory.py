@@ -190,9 +190,12 @@ class Memory:
         return self.mark
 
     def still_waiting(self, view: View) -> Mark:
-        """What was decided of the gang while it is not admitted; it is remembered."""
+        """What was decided of the gang while it is not admitted; it is remembered.
+
+        Nobody passes one that is on hold: its patience begins when it is back in line.
+        """
         queue = view.intent.queue if view.intent else ""
-        since = passed_since(view, self.mark, queue)
+        since = passed_since(view, self.mark, queue) if view.on_hold_by is None else ""
         self.mark = Mark(
             passed_since=since,
             passed_in=queue if since else "",

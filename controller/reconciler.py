@@ -315,7 +315,7 @@ class Reconciler:
             view = await self._group_writer.ensure(view, memory, lenient(view))
             if standing.opening is not None:
                 memory.opened |= set(await self._gates.take_off(standing.opening.members))
-                message += messages.beyond(standing.opening, {})
+                message += messages.beyond(standing.opening, {}, standing.on_hold)
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
             await self._group_writer.report(view, memory, mark, state, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from muster.cli.commands import parser, print_version
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from muster.schedulers import GangScheduler
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
+
+# Module and function of each command that is not `run` of the module of its name.
+_RUN_BY = {"doctor": ("doctor.command", "run"), "resume": ("hold", "run"), "watch": ("queues", "watch")}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -39,25 +43,6 @@ def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:
     """The function that runs a command; only its module is imported."""
-    match command:
-        case "explain":
-            from muster.cli.explain import run  # noqa: PLC0415
-        case "queues":
-            from muster.cli.queues import run  # noqa: PLC0415
-        case "watch":
-            from muster.cli.queues import watch as run  # noqa: PLC0415
-        case "audit":
-            from muster.cli.audit import run  # noqa: PLC0415
-        case "withdraw":
-            from muster.cli.withdraw import run  # noqa: PLC0415
-        case "migrate-queues":
-            from muster.cli.migrate_queues import run  # noqa: PLC0415
-        case "doctor":
-            from muster.cli.doctor.command import run  # noqa: PLC0415
-        case "completion":
-            from muster.cli.completion import run  # noqa: PLC0415
-        case "release":
-            from muster.cli.release import run  # noqa: PLC0415
-        case _:
-            from muster.cli.plan import run  # noqa: PLC0415
+    module, function = _RUN_BY.get(command, (command.replace("-", "_"), "run"))
+    run: Callable[[argparse.Namespace], int] = getattr(import_module(f"muster.cli.{module}"), function)
     return run

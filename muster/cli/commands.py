@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     _withdraw(commands)
     _explain(commands)
     _queues(commands)
+    _hold(commands)
     _audit(commands)
     _doctor(commands)
     _migrate_queues(commands)
@@ -181,6 +182,35 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             "namespace to read when you cannot list all namespaces",
             "read all namespaces; the default when you can list them",
         )
+
+
+def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    hold = commands.add_parser(
+        "hold",
+        help="let no gang of a workload or queue start; what runs goes on",
+        description="Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves "
+        "the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. "
+        "What runs goes on, and gets lost pods back.",
+    )
+    resume = commands.add_parser(
+        "resume",
+        help="let workloads or queues that are on hold go on",
+        description="Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads "
+        "have made. A workload stands in line again where its priority and age put it.",
+    )
+    for parser in (hold, resume):
+        parser.add_argument(
+            "object",
+            nargs="+",
+            metavar="KIND/NAME",
+            help="queue, workload, or pod of one, for example queue/research or rayjob/demo; can be repeated",
+        )
+        parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+        parser.add_argument(
+            "-n", "--namespace", help="namespace of the workloads; default: the namespace of the kubeconfig context"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+        connection(parser)
 
 
 def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

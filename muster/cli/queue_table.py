@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from muster.cli.table import rounded
 from muster.cli.terminal import GREEN, RED, YELLOW, painted
+from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.resources.quantity import parse_quantity
 
@@ -86,7 +87,8 @@ def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row
     for entry, (branch, below) in zip(entries, _branches([entry["depth"] for entry in entries], glyphs), strict=True):
         limit, used = entry["limit"], entry["used"]
         name = branch + printable(entry["name"])
-        counts = (entry["state"] or "-", entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
+        state = GangState.ON_HOLD if entry.get("onHoldBy") else entry["state"] or "-"
+        counts = (str(state), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
         if not (limit or used):
             yield _Row((name, *counts, "-", "-"))
         for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["gang_entries", "queue_entries", "run", "tree_lines", "watch"]
+__all__ = ["gang_entries", "queue_entries", "remarks", "run", "tree_lines", "watch"]
 
 _CANNOT_ASK = 2
 # Seconds between two redraws; a faster screen cannot be read.
@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         if print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
             return 0
         print("\n".join(tree_lines(entries, sys.stdout)))
-    problems = [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
-    for said in (*problems, *picture.missing):
+    for said in (*remarks(entries), *picture.missing):
         print(f"muster queues: {printable(said)}", file=sys.stderr)
     return 0
 
@@ -64,6 +63,13 @@ async def _look(arguments: argparse.Namespace) -> Picture:
 def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, Any]]:
     """Every queue, parents before children; `used` is None unless `whole`: unreadable namespaces may hold more."""
     return [_entry(snapshot, name, depth, whole=whole) for name, depth in _in_tree(snapshot)]
+
+
+def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to know of the queues beside the tree: which are on hold, and what in them cannot be read."""
+    held = [name for entry in entries if entry["onHoldBy"] == (name := entry["name"])]
+    on_hold = [f"queue {name}: no gang starts, for it is on hold; muster resume queue/{name}" for name in held]
+    return on_hold + [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
 
 
 def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
@@ -96,6 +102,7 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
         "depth": depth,
         "parent": view.parent if view else "",
         "state": view.state if view else "",
+        "onHoldBy": ledger.tree.on_hold_by(name) or None,
         "limit": as_text(limit),
         "used": as_text(ledger.used(name)) if whole else None,
         "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,

@@ -15,7 +15,7 @@ from muster.kube.errors import ApiError, OversizedLine, Silence, Unreachable
 from muster.kube.transport import Call, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from types import TracebackType
@@ -88,6 +88,10 @@ class Client:
     def in_cluster(self) -> bool:
         """Whether this is the connection of a pod, with the credentials of its own ServiceAccount."""
         return self._transport.connection.in_cluster
+
+    def on_warning(self, tell: Callable[[str], None]) -> None:
+        """Have every warning told that comes with an answer: the apiserver's own, and those of webhooks."""
+        self._transport.on_warning = tell
 
     def now(self) -> datetime:
         """The apiserver's clock, as of its last answer; this machine's before the first."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from muster.kube.errors import ApiError, Silence, Unreachable, error_from_respon
 from muster.kube.lines import LineSplitter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from aiohttp.abc import AbstractStreamWriter
 
@@ -35,6 +36,9 @@ _JSON = "application/json"
 _CONNECTIONS = 64
 _UNAUTHORIZED = 401
 _TOO_MANY_REQUESTS = 429
+# As the apiserver writes warnings (RFC 7234, 5.5): 299 - "text", where a backslash goes before quotes.
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Transport:
     def __init__(self, connection: Connection, *, user_agent: str) -> None:
         self.connection = connection
         self.clock = ServerClock()
+        self.on_warning: Callable[[str], None] | None = None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=connection.ssl_context or True),
             # Uncompressed: gzip costs more processor time, on both sides, than the network inside a cluster saves.
@@ -186,6 +191,9 @@ class Transport:
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
         self.clock.heard(response.headers.get("Date"))
+        if self.on_warning is not None:
+            for found in filter(None, map(_WARNING.match, response.headers.getall("Warning", ()))):
+                self.on_warning(_ESCAPED.sub(r"\1", found[1]))
         # A proxy's page with status 200 is no answer of an apiserver either.
         if not _succeeded(response) or not response.content_type.endswith("json"):
             raise _refusal(response, body)

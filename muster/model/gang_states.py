@@ -19,6 +19,7 @@ class GangState(StrEnum):
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_NOT_LEAF = "QueueNotLeaf"
+    ON_HOLD = "OnHold"
     DEADLINE_NEAR = "DeadlineNear"
     DEADLINE_PASSED = "DeadlinePassed"
     ADMITTED = "Admitted"

@@ -17,6 +17,7 @@ __all__ = [
     "GATE",
     "GATE_MODE",
     "GROUP_NAME",
+    "HOLD",
     "KUEUE_QUEUE",
     "LONGEST_NAME",
     "MANAGED",
@@ -73,6 +74,7 @@ NUDGE = "muster.dev/nudge"  # annotation on workloads: when their operator was l
 PASSED_SINCE = "muster.dev/passed-since"  # annotation on PodGroups: since when smaller gangs pass this one (RFC 3339)
 PASSED_IN = "muster.dev/passed-in"  # annotation on PodGroups: the queue in which that is so
 REQUEUED_AT = "muster.dev/requeued-at"  # annotation on PodGroups: when the gang last gave its place back (RFC 3339)
+HOLD = "muster.dev/hold"  # annotation on queues, workloads and what makes those: "true" where no gang is to start
 REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
 QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m

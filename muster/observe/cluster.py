@@ -29,6 +29,7 @@ from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta
 from muster.model.selectors import Selector
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
+from muster.observe.holds import asks_to_wait
 from muster.observe.kueue import KueueObjects, kueue_told
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
@@ -206,6 +207,7 @@ class Cluster:
         for kind in WATCHED_KINDS:
             if kind not in GANG_KINDS:
                 self._workloads[kind].subscribe(_maker_changed(kind, gang))
+                self._workloads[kind].subscribe(self._hold_told(gang))
         self.kueue.workloads.subscribe(kueue_told(self._workloads, gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gang))
@@ -220,6 +222,18 @@ class Cluster:
                 kind, maker = found
                 for name in kind.carried_on_by(maker):
                     gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+        return changed
+
+    def _hold_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+        """Tell the gangs of a namespace when something there that makes workloads is put on hold, or resumed."""
+
+        def changed(change: Change[Decoded]) -> None:
+            before, now = (one is not None and asks_to_wait(one.metadata) for one in (change.old, change.new))
+            if before != now:
+                for key in self.gangs():
+                    if key.namespace == change.object.metadata.namespace:
+                        gang(key)
 
         return changed
 

@@ -17,6 +17,7 @@ from muster.model.times import seconds_of
 from muster.observe.candidates import candidate, limited, passed_since, priority_held, queue_held, waiting_since
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
+from muster.observe.holds import held_back
 from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.queueing.ledger import Ledger
     from muster.queueing.usage import Amounts
+    from muster.queueing.verdicts import Decision
     from muster.resources.amounts import Resources
 
 __all__ = ["Standing", "auxiliary_keys", "enter_ledger", "waits_for_a_node"]
@@ -71,6 +73,8 @@ class Standing:
     """What more it would hold, and may not for want of room; None for nothing."""
     wanted: Wanted | None = None
     """The PodGroup of an admitted gang, where it was worked out to know what was granted."""
+    on_hold: Decision | None = None
+    """Why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
 
@@ -99,11 +103,12 @@ class _Outlook(NamedTuple):
 class _Limit:
     """Gives whether the gang may hold so much of a queue; what its pods that are being deleted hold is its own.
 
+    It may hold nothing more where it is `stopped`: its queue is not there, or one of the two is on hold.
     `refused` are the claims for which it lacks room.
     """
 
     def __init__(
-        self, view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, lost: bool
+        self, view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, stopped: bool
     ) -> None:
         self.refused: dict[Amounts, Resources] = {}
         self._key = view.key
@@ -111,11 +116,11 @@ class _Limit:
         self._gate = gate
         self._ledger = ledger
         self._context = context
-        self._lost = lost
+        self._stopped = stopped
         self._limited = limited(view)
 
     def __call__(self, claim: Resources) -> bool:
-        if self._lost:
+        if self._stopped:
             return False
         if self._context.grow and self._gate is not GateMode.QUEUE:
             return True
@@ -201,9 +206,11 @@ def _outlook(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
             return _admitted(view, ledger, context)
         case Phase.WAITING:
             # The ledger knows no gang that waits for no quota, and no gang that may get none now.
-            queues = place.gate is GateMode.QUEUE and not place.lost and not context.refused
+            hold = held_back(view, ledger.tree, view.intent.queue if view.intent else "", place.gate)
+            stopped = place.lost or context.refused or (hold is not None and view.on_hold_by is not None)
+            queues = place.gate is GateMode.QUEUE and not stopped
             waits = candidate(view, context.priorities, context.mark) if queues else None
-            return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost), waits)
+            return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
         case Phase.NOT_MANAGED if view.holds:
             return _left_alone(view, place, ledger, context)
         case Phase.ASSEMBLING if place.lost:
@@ -232,9 +239,10 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     entry = _Held(queue_held(view), base, priority_held(view, context), waiting_since(view), lasts=lasts(view))
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
-    limit = _Limit(view, entry.queue, place.gate, ledger, context, lost=place.lost)
+    hold = held_back(view, ledger.tree, entry.queue, place.gate)
+    limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=place.lost or hold is not None)
     opening = plan_opening(view.members, (), base, limit)
-    standing = Standing(place.phase, changed, opening, gate=place.gate)
+    standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
     return _Outlook(standing, entry._replace(claim=opening.claim), refused=limit.refused.values())
 
 
@@ -243,7 +251,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context))
     lost = lost_in(view, ledger.tree, grant.queue)
     gate = gate_in(view, ledger.tree, grant.queue)
-    limit = _Limit(view, grant.queue, gate, ledger, context, lost=lost)
+    hold = held_back(view, ledger.tree, grant.queue, gate)
+    limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
     opening = _opening(view, grant, gate, limit)
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
@@ -266,8 +275,10 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         stuck={} if unused.wholly or not enforced else unused.soft,
         requeues=None if unused.since is None or after is None else unused.since + after,
         wanted=wanted,
+        on_hold=hold,
     )
-    next_claim = opening.next_claim if gate is GateMode.QUEUE and not lost else None
+    waits = gate is GateMode.QUEUE and not lost and not (hold is not None and view.on_hold_by is not None)
+    next_claim = opening.next_claim if waits else None
     return _Outlook(standing, entry, next_claim, limit.refused.values())
 
 

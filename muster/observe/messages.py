@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from muster.observe.ledger_entry import Standing
     from muster.observe.opening import Opening
     from muster.observe.view import View
+    from muster.queueing.verdicts import Decision
     from muster.resources.amounts import Resources
     from muster.workloads import Workload
 
@@ -103,12 +104,14 @@ def lacking(view: View) -> str:
         there = sum(member.role == role.name for member in view.members)
         if there < role.minimum:
             missing.append(f"{role.name} {there} of {role.minimum}")
-    return f"waiting for its pods: {', '.join(missing)}"
+    words = f"waiting for its pods: {', '.join(missing)}"
+    return words if view.on_hold_by is None else f"{words}; {view.on_hold_by.sentence}"
 
 
 def admitted(view: View, standing: Standing, holds: str, aside: str) -> tuple[GangState, str]:
     """State and sentence for an admitted gang; `holds` says how much of which queue, `aside` what else is to know."""
-    message = holds + (beyond(standing.opening, standing.stuck) if standing.opening is not None else "") + aside
+    more = beyond(standing.opening, standing.stuck, standing.on_hold) if standing.opening is not None else ""
+    message = holds + more + aside
     if later := deferred(view):
         message += f"; {later}"
     if standing.soft and not (view.members and not view.open):
@@ -125,16 +128,20 @@ def _runs(view: View) -> bool:
     return all(running[role.name] >= role.minimum for role in view.gang.roles)
 
 
-def beyond(opening: Opening, stuck: Resources) -> str:
+def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) -> str:
     """Which pods of a gang that is admitted still wait, and for what; "" where none does.
 
-    `stuck` is what its opened pods ask for that have found no node for too long.
+    `stuck` is what its opened pods ask for that have found no node for too long; `on_hold` why no more may start.
     """
     words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
     if opening.surplus:
         names = _named([member.pod for member in opening.surplus])
         more = f"{describe(total(one.requests for one in opening.surplus))} more ({names})"
-        words += f"; {more} come when its minimum has nodes" if opening.after_minimum else f"; no room yet for {more}"
+        if on_hold is not None:
+            words += f"; {more} do not start: {on_hold.message}"
+        else:
+            after = opening.after_minimum
+            words += f"; {more} come when its minimum has nodes" if after else f"; no room yet for {more}"
     lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
     return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
 

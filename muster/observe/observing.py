@@ -20,6 +20,7 @@ from muster.model.objects import InvalidObjectError, Pod, PodGroup
 from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.ends import follows
+from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belonging, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
@@ -123,6 +124,7 @@ def _seen(
         rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
+        on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
     view = replace(view, admitter=admitter_of(view, cluster, defaults))
     return view if error else _read(view, kind, decoded, cluster, defaults)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
     from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
+    from muster.observe.holds import OnHold
     from muster.queueing.ledger import GangKey
     from muster.resources.amounts import Resources
     from muster.workloads import Decoded, Kind, Workload
@@ -154,6 +155,8 @@ class View:
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""
+    on_hold_by: OnHold | None = None
+    """What its user, or somebody above, has put on hold; None where it may start when it is its turn."""
 
     @property
     def ours(self) -> bool:

@@ -149,7 +149,7 @@ class AdmissionPass:
         """The shares of queues directly below in which anybody waits for room of `level`, and not for room below it."""
         for queue, state in self.states.items():
             path = self.tree.path(queue)
-            if level in path[1:]:
+            if level in path[1:] and self.tree.takes_work(queue):
                 below = path[: path.index(level)]
                 free = [self.usage.free(one, self.tree.ceiling(one)) for one in below]
                 if any(_within(line.least, free) for line in state.lines.values()):
@@ -187,8 +187,7 @@ def run_admission_pass(
     visitors: dict[str, list[_Visitor]] = {}
     for queue, state in states.items():
         outcome.until = min(outcome.until, state.advance(now))
-        view = tree.get(queue)
-        if view is not None and view.open and tree.leaf(queue):
+        if tree.takes_work(queue) and tree.leaf(queue):
             visitors[queue] = [_Visitor(outcome, queue, key, line) for key, line in state.lines.items()]
     turns = Turns(shares, outcome.usage, visitors)
     outcome.by_share = turns.by_share

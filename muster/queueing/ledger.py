@@ -410,8 +410,7 @@ class Ledger:
         stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
         the key `replaces`. `limited` as a candidate is.
         """
-        view = self._tree.get(queue)
-        if view is None or not view.open:
+        if not self._tree.takes_work(queue):
             return False
         held = self._claim(key) if self._queue_of.get(key) == queue else None
         outcome = self._pass(self._subtree(queue), now)
@@ -439,9 +438,8 @@ class Ledger:
 
         It says no to no growth that `fits_more`, apart from that of a gang that may start under a key of its own.
         """
-        view = self._tree.get(queue)
         outcome = self._pass(self._subtree(queue), now)
-        if view is None or not view.open or outcome.behind(queue) is not None:
+        if not self._tree.takes_work(queue) or outcome.behind(queue) is not None:
             return None
         return outcome.room(queue)
 
@@ -471,9 +469,9 @@ def _as_expected(outcome: AdmissionPass, candidate: Candidate | None, new: Claim
     )
 
 
-def _role(view: QueueView) -> tuple[str, bool, bool]:
-    """What of a queue decides who competes with whom."""
-    return view.parent, bool(view.limit), view.strict
+def _role(view: QueueView) -> tuple[str, bool, bool, bool]:
+    """What of a queue decides who competes with whom, and whether any gang of queues below it starts."""
+    return view.parent, bool(view.limit), view.strict, view.on_hold
 
 
 def _signed(amounts: Amounts, sign: int) -> Amounts:

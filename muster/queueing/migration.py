@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from muster.model.names import (
     BOUND,
     GATE_MODE,
+    HOLD,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
@@ -51,7 +52,10 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
         spec["namespaceSelector"] = {"matchExpressions": [_expression(one) for one in requirements]}
     if queue.status.state in ("Closed", "Closing"):
         spec["closed"] = True
-    return _manifest("muster", queue.metadata.name, spec)
+    manifest = _manifest("muster", queue.metadata.name, spec)
+    if HOLD in annotations:
+        manifest["metadata"]["annotations"] = {HOLD: annotations[HOLD]}
+    return manifest
 
 
 def queue_of(queue: GangQueue) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from muster.model.modes import GateMode, read_gate_mode
 from muster.model.names import (
     BOUND,
     GATE_MODE,
+    HOLD,
     NAMESPACE_NAME,
     NAMESPACE_SELECTOR,
     PATIENCE,
@@ -101,6 +102,8 @@ class QueueView:
     """Whether the root admits no more than the nodes can hold."""
     gate: GateMode | None = None
     """The gate mode of its gangs; None where the queue sets none."""
+    on_hold: bool = False
+    """Whether no gang is to start here, or in a queue below it, until it is resumed."""
     zeros: tuple[str, ...] = ()
     """The resources of which its capability says 0, which is unlimited to Volcano."""
     namespaces: Selector | None = None
@@ -134,11 +137,15 @@ class QueueLevel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A queue in its tree; a `leaf` has no queues below it, `levels` go from the queue itself up to the root."""
+    """A queue in its tree; a `leaf` has no queues below it, `levels` go from the queue itself up to the root.
+
+    `on_hold_by` is the queue, itself or one above it, that is on hold; "" where none is.
+    """
 
     view: QueueView
     leaf: bool
     levels: tuple[QueueLevel, ...]
+    on_hold_by: str = ""
 
 
 def read_queue(queue: Queue) -> QueueView:
@@ -186,6 +193,7 @@ def read_queue(queue: Queue) -> QueueView:
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
+        on_hold=one_of(HOLD, "true", "false") == "true",
         zeros=tuple(resource for resource, amount in capability.items() if amount == ZERO),
         namespaces=namespaces,
         problems=tuple(problems),
@@ -307,6 +315,15 @@ class QueueTree:
         """Whether no queue stands below it; the root takes no gangs even when it is alone."""
         return name != ROOT and name not in self._children
 
+    def on_hold_by(self, name: str) -> str:
+        """The queue that is on hold: this one, or the nearest above it; "" where none is."""
+        return next((one for one in self.path(name) if (view := self._views.get(one)) and view.on_hold), "")
+
+    def takes_work(self, name: str) -> bool:
+        """Whether anything new may start there: the queue is open, and neither it nor one above it is on hold."""
+        view = self._views.get(name)
+        return view is not None and view.open and not self.on_hold_by(name)
+
     def siblings(self, name: str) -> tuple[str, ...]:
         """The queues with the same parent, itself included where it is known."""
         view = self._views.get(name)
@@ -389,7 +406,7 @@ class QueueTree:
         if view is None or not (namespace is None or self.open_to(name, namespace)):
             return None
         levels = tuple(QueueLevel(one, self.limit(one)) for one in self.path(name))
-        return Place(view, self.leaf(name), tuple(level for level in levels if level.limit))
+        return Place(view, self.leaf(name), tuple(level for level in levels if level.limit), self.on_hold_by(name))
 
 
 def _tighter(first: Resources, second: Resources) -> Resources:

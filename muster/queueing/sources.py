@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr, replace
 from muster.model.names import (
     BOUND,
     GATE_MODE,
+    HOLD,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
@@ -76,6 +77,9 @@ class GangQueue(Queue, frozen=True):
             GATE_MODE: spec.gate,
         }
         annotations = {key: text for key, text in said.items() if text}
+        # The one that has no field: it is set and taken off by hand, beside manifests that say nothing of it.
+        if HOLD in self.metadata.annotations:
+            annotations[HOLD] = self.metadata.annotations[HOLD]
         if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
             annotations[NAMESPACE_SELECTOR] = text
         force_setattr(self, "metadata", replace(self.metadata, annotations=annotations))

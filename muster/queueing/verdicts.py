@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
+from muster.model.names import HOLD
 from muster.queueing.queue_tree import exceeding
 from muster.queueing.shares import percent
 from muster.queueing.usage import amounts_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import Place, QueueLevel
     from muster.queueing.usage import Usage
 
-__all__ = ["Decision", "queue_not_found", "refused", "why"]
+__all__ = ["Decision", "queue_not_found", "queue_on_hold", "refused", "why"]
 
 # Why one whose patience is over holds up nobody all the same.
 _IN_VAIN = "what does not end by itself leaves it no room"
@@ -37,6 +38,13 @@ class Decision:
 def queue_not_found(name: str) -> Decision:
     """The message for a queue that does not exist, or that is closed to the gang's namespace."""
     return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
+
+
+def queue_on_hold(name: str, by: str) -> Decision:
+    """The message for a queue where `by`, the queue itself or one above it, is on hold."""
+    which = f'queue "{by}"' if by == name else f'queue "{by}" above "{name}"'
+    message = f"{which} is on hold (its annotation {HOLD}); to resume it: muster resume queue/{by}"
+    return Decision(fits=False, state=GangState.ON_HOLD, message=message)
 
 
 def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, now: float) -> Decision | None:
@@ -62,6 +70,8 @@ def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, 
     if candidate.deadline is not None and candidate.deadline <= now:
         message = "the workload's own deadline has passed while it waited"
         return Decision(fits=False, state=GangState.DEADLINE_PASSED, message=message)
+    if place.on_hold_by:
+        return queue_on_hold(name, place.on_hold_by)
     return None
 
 

@@ -17,6 +17,7 @@ from muster.model.names import (
     GANG,
     GANG_SIZE,
     GATE_MODE,
+    HOLD,
     MANAGED,
     NUDGE,
     PRIORITY_CLASS_LABEL,
@@ -45,7 +46,7 @@ _LABELS = (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-_ANNOTATIONS = (QUEUE_ANNOTATION, REQUEUE_AFTER)
+_ANNOTATIONS = (QUEUE_ANNOTATION, REQUEUE_AFTER, HOLD)
 _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 # Muster's own, and what stands on other objects: nobody misspelled these.
 _OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})

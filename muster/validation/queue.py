@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
 from muster.queueing.queue_tree import ROOT, QueueTree, QueueView, exceeding, read_queue
 from muster.resources.amounts import describe, parse_resources, total
+from muster.validation.holds import idle_hold_of_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from muster.model.strictness import Validation
     from muster.resources.amounts import Resources
@@ -21,14 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["burdened", "faults", "kept_out", "left_outside", "new_parent", "tightened"]
 
 
-def faults(queue: Queue, tree: QueueTree) -> tuple[Finding, ...]:
-    """What is wrong with a queue among the others, which are in the tree, an older one of its name perhaps too."""
+def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tuple(Admitter)) -> tuple[Finding, ...]:
+    """What is wrong with a queue among the others, which are in the tree, an older one of its name perhaps too.
+
+    `admitters` are those that the installation has.
+    """
     try:
         view = read_queue(queue)
     except InvalidObjectError as error:
         return (Finding(Reason.INVALID, error.field, str(error)),)
     unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
-    return (*unread, *_misplaced(view, tree.having(view)))
+    return (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters))
 
 
 def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ from muster.resources.amounts import times
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import limits
+from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
@@ -160,6 +161,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         *_findings(workload, gang, intent, context),
         *_ignored(decoded, around.namespace),
         *_unknown_admitter(context),
+        *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
         *misspelled(kind, decoded),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults)),
     ]

@@ -49,6 +49,7 @@ _LABELS: Mapping[str, Sequence[str]] = {
 _ANNOTATIONS: Mapping[str, Sequence[str]] = {
     "scheduling.volcano.sh/queue-name": _NAMES,
     "muster.dev/requeue-after": ("30m", "soon"),
+    "muster.dev/hold": ("true", "yes"),
     "muster.dev/admitted": ("uid-demo",),
     "muster.dev/workload": ("{}", '{"kind": "RayCluster", "name": "theirs"}', "no JSON"),
     "scheduling.k8s.io/group-name": ("other",),
@@ -70,6 +71,7 @@ _OF_QUEUES: Mapping[str, Sequence[str]] = {
     ),
     "muster.dev/patience": ("10m", "soon"),
     "muster.dev/unplaced-after": ("1h", "never"),
+    "muster.dev/hold": ("true", "yes"),
     "muster.dev/queueing": ("strict", "lax"),
     "muster.dev/preemption": ("lower-priority", "always"),
     "muster.dev/gate": ("off", "never"),

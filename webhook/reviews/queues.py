@@ -49,7 +49,7 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
         else None
     )
     tree = await knowledge.tree(new.spec.parent)
-    found = faults(new, tree)
+    found = faults(new, tree, defaults.admitters)
     parent = new_parent(new, tree)
     if parent and (old is None or old.spec.parent != new.spec.parent):
         found += burdened(parent, await knowledge.pod_groups(parent) or ())

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan release withdraw explain queues watch audit doctor migrate-queues completion version)
+_shtab_muster_subparsers=(plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
@@ -13,6 +13,8 @@ _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --
 _shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
+_shtab_muster_hold_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
+_shtab_muster_resume_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
 _shtab_muster_audit_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --validation --validation-reason --excluded-namespace --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector)
 _shtab_muster_doctor_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --held-for --probe --image --schedulers --kubeconfig --context --connect-timeout)
 _shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
@@ -28,6 +30,8 @@ _shtab_muster_withdraw___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_explain___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_queues___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_watch___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_hold___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_resume___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_audit___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_doctor___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_migrate_queues___kubeconfig_COMPGEN=_shtab_compgen_files
@@ -50,6 +54,10 @@ _shtab_muster_queues___bound_choices=('' nodes)
 _shtab_muster_watch___queue_source_choices=(volcano muster)
 _shtab_muster_watch___gate_choices=(queue assemble off)
 _shtab_muster_watch___bound_choices=('' nodes)
+_shtab_muster_hold__o_choices=(table yaml json)
+_shtab_muster_hold___output_choices=(table yaml json)
+_shtab_muster_resume__o_choices=(table yaml json)
+_shtab_muster_resume___output_choices=(table yaml json)
 _shtab_muster_audit__o_choices=(table yaml json)
 _shtab_muster_audit___output_choices=(table yaml json)
 _shtab_muster_audit___validation_choices=(deny warn off)
@@ -60,7 +68,7 @@ _shtab_muster_doctor___output_choices=(table yaml json)
 _shtab_muster_doctor___probe_choices=(all only)
 _shtab_muster_migrate_queues___to_choices=(muster volcano)
 _shtab_muster_completion_pos_0_choices=(bash zsh fish)
-_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch audit doctor migrate-queues completion version)
+_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version)
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
@@ -98,6 +106,14 @@ _shtab_muster_watch___help_nargs=0
 _shtab_muster_watch__A_nargs=0
 _shtab_muster_watch___all_namespaces_nargs=0
 _shtab_muster_watch___elastic_quotas_nargs=0
+_shtab_muster_hold_pos_0_nargs=+
+_shtab_muster_hold__h_nargs=0
+_shtab_muster_hold___help_nargs=0
+_shtab_muster_hold___dry_run_nargs=0
+_shtab_muster_resume_pos_0_nargs=+
+_shtab_muster_resume__h_nargs=0
+_shtab_muster_resume___help_nargs=0
+_shtab_muster_resume___dry_run_nargs=0
 _shtab_muster_audit__h_nargs=0
 _shtab_muster_audit___help_nargs=0
 _shtab_muster_audit__A_nargs=0

@@ -50,7 +50,7 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan release withdraw explain queues watch audit doctor migrate-queues completion version
+set -g _shtab_muster_commands plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version
 set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
@@ -144,6 +144,22 @@ complete -c muster -n '_shtab_muster_using watch' -l elastic-quotas -d 'must mat
 complete -c muster -n '_shtab_muster_using watch' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using watch' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using watch' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a hold -d 'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
+complete -c muster -n '_shtab_muster_using hold' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using hold' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using hold' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
+complete -c muster -n '_shtab_muster_using hold' -l dry-run -d 'check everything and change nothing'
+complete -c muster -n '_shtab_muster_using hold' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using hold' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using hold' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a resume -d 'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
+complete -c muster -n '_shtab_muster_using resume' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using resume' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using resume' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
+complete -c muster -n '_shtab_muster_using resume' -l dry-run -d 'check everything and change nothing'
+complete -c muster -n '_shtab_muster_using resume' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using resume' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using resume' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a audit -d 'Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. It changes nothing, and running workloads keep running.'
 complete -c muster -n '_shtab_muster_using audit' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using audit' -s o -l output -xka "table yaml json" -d output

@@ -14,10 +14,12 @@ _shtab_muster_commands() {
     completion:'Print the completion script of a shell. For bash: source <(muster completion bash)'
     doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
     explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
+    hold:'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.'
+    resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
     version:'print the version and the commit'
     watch:'Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.'
     withdraw:'Delete muster'"'"'s webhook configurations and the permissions of its controller, then open every gate. `helm upgrade` restores the first two. It needs only the apiserver.'
@@ -103,6 +105,20 @@ _shtab_muster_explain_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_explain_defaults_added=0
 
+_shtab_muster_hold_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--output}"[output]:output:(table yaml json)"
+  {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
+  "--dry-run[check everything and change nothing]"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "(*):queue, workload, or pod of one, for example queue\/research or rayjob\/demo\; can be repeated:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_hold_defaults_added=0
+
 _shtab_muster_migrate_queues_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--to[the source that gets the queues]:to:(muster volcano)"
@@ -177,6 +193,20 @@ _shtab_muster_release_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_release_defaults_added=0
 
+_shtab_muster_resume_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--output}"[output]:output:(table yaml json)"
+  {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
+  "--dry-run[check everything and change nothing]"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "(*):queue, workload, or pod of one, for example queue\/research or rayjob\/demo\; can be repeated:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_resume_defaults_added=0
+
 _shtab_muster_version_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -242,10 +272,12 @@ _shtab_muster() {
         completion) _arguments -C -s $_shtab_muster_completion_options ;;
         doctor) _arguments -C -s $_shtab_muster_doctor_options ;;
         explain) _arguments -C -s $_shtab_muster_explain_options ;;
+        hold) _arguments -C -s $_shtab_muster_hold_options ;;
         migrate-queues) _arguments -C -s $_shtab_muster_migrate_queues_options ;;
         plan) _arguments -C -s $_shtab_muster_plan_options ;;
         queues) _arguments -C -s $_shtab_muster_queues_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;
+        resume) _arguments -C -s $_shtab_muster_resume_options ;;
         version) _arguments -C -s $_shtab_muster_version_options ;;
         watch) _arguments -C -s $_shtab_muster_watch_options ;;
         withdraw) _arguments -C -s $_shtab_muster_withdraw_options ;;

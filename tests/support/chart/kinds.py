@@ -16,6 +16,7 @@ from muster.model.names import (
     GANG_SPEC,
     GATE_MODE,
     GROUP_NAME,
+    HOLD,
     MANAGED,
     MESSAGE,
     NAMESPACE_SELECTOR,
@@ -59,7 +60,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
     "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
     "queueAnnotations": (
         "Annotations of a Queue that muster reads.",
-        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, SIBLINGS, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER],
+        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, SIBLINGS, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER, HOLD],
     ),
     "marks": (
         "Annotations of a PodGroup that say what muster has decided.",

@@ -25,7 +25,7 @@ from muster.model.names import ADMITTED
 from muster.model.objects import Namespace, ObjectMeta, Queue
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import SCHEDULERS
-from muster.workloads.kubeflow import PYTORCH_JOB
+from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.stores import fill_pods, filled, workload_store
 from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, made
@@ -366,8 +366,9 @@ class Harness:
         self.cluster.queues.apply("modified", made(Queue, manifest))
 
     def set_workload(self, manifest: JSON) -> None:
-        """A RayCluster or a PyTorchJob as the watch shows it now."""
-        kind = RAY_CLUSTER if manifest["kind"] == "RayCluster" else PYTORCH_JOB
+        """A workload as the watch shows it now."""
+        kind = kind_of(manifest["apiVersion"], manifest["kind"])
+        assert kind is not None
         workload_store(self.cluster, kind).apply("modified", made(kind.decoded, manifest))
 
     def set_namespace(self, manifest: JSON) -> None:

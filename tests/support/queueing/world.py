@@ -144,7 +144,9 @@ class World:
         limits = [tree.limit(one) for one in tree.path(candidate.queue)]
         fits = all(need.get(what, ZERO) <= most for limit in limits for what, most in limit.items())
         late = candidate.deadline is not None and candidate.deadline <= now
-        return view.open and tree.leaf(candidate.queue) and fits and not late
+        above = [self.queues[one] for one in tree.path(candidate.queue) if one in self.queues]
+        stopped = any(one.on_hold for one in above)
+        return view.open and tree.leaf(candidate.queue) and fits and not late and not stopped
 
     def patience_is_over(self, candidate: Candidate, now: float) -> bool:
         """Whether nobody may pass it any more."""

@@ -39,6 +39,12 @@ def test_queues_that_share_say_how_much_of_it_they_have() -> None:
     ]
 
 
+def test_a_queue_on_hold_says_so_in_place_of_its_state() -> None:
+    held = {**entry("org", used={}), "onHoldBy": "org"}
+    (_, line) = queue_lines([held], ASCII, 80)
+    assert line.split()[:2] == ["org", "OnHold"]
+
+
 def numbers(used: str, limit: str) -> str:
     """What stands behind the resource, of a queue with that limit."""
     (_, line) = queue_lines([entry("q", used={"cpu": used}, cpu=limit)], ASCII, 80)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries, screen
-from muster.model.names import MESSAGE, STATE
+from muster.cli.queues import queue_entries, remarks, screen
+from muster.model.names import HOLD, MESSAGE, STATE
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
 
@@ -50,6 +50,15 @@ def tree() -> Picture:
 def test_what_is_used_is_unknown_where_not_everything_was_seen() -> None:
     entries = queue_entries(tree().ledger_snapshot(NOW), whole=False)
     assert {entry["used"] for entry in entries} == {None}
+
+
+def test_a_queue_below_one_on_hold_names_it_and_only_that_one_is_remarked() -> None:
+    org = below("root", "org")
+    org["metadata"]["annotations"] = {HOLD: "true"}
+    picture = Picture(filled(queues=[org, below("org", "q"), queue("other")]))
+    entries = queue_entries(picture.ledger_snapshot(NOW), whole=True)
+    assert {entry["name"]: entry["onHoldBy"] for entry in entries} == {"org": "org", "q": "org", "other": None}
+    assert remarks(entries) == ["queue org: no gang starts, for it is on hold; muster resume queue/org"]
 
 
 def test_queues_without_parents_and_in_circles_are_shown_once() -> None:

@@ -40,6 +40,23 @@ async def drain(client: Client, *, silence: float = 30.0, max_line: int = 2**23)
             pass
 
 
+async def test_warnings_are_told_who_asked_for_them(server: FaultyApiserver, client: Client) -> None:
+    """As the apiserver writes them, each in a header of its own; what is no warning of Kubernetes is left alone."""
+    told: list[str] = []
+
+    async def warning(request: web.Request) -> web.StreamResponse:
+        answer = await OK(request)
+        for text in ('299 - "no \\"x\\" here"', '299 muster "second"', "110 - stale"):
+            answer.headers.add("Warning", text)
+        return answer
+
+    server.on("GET", warning)
+    await client.get(PODS, "p", "ns")
+    client.on_warning(told.append)
+    await client.get(PODS, "p", "ns")
+    assert told == ['no "x" here', "second"]
+
+
 @pytest.mark.parametrize(
     "fault",
     [

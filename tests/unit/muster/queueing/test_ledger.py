@@ -139,6 +139,18 @@ def test_queues_do_not_touch_each_other() -> None:
             'queue "q" is not open yet and takes no new work',
             id="too new",
         ),
+        pytest.param(
+            QueueView("q", "Open", {}, on_hold=True),
+            GangState.ON_HOLD,
+            'queue "q" is on hold (its annotation muster.dev/hold); to resume it: muster resume queue/q',
+            id="on hold",
+        ),
+        pytest.param(
+            QueueView("q", "Closed", {}, on_hold=True),
+            GangState.QUEUE_CLOSED,
+            'queue "q" is Closed and takes no new work',
+            id="closed and on hold",
+        ),
         pytest.param(None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist', id="not there"),
     ],
 )

@@ -53,6 +53,7 @@ def views(draw: st.DrawFn) -> QueueView:
         strict=draw(st.sampled_from([False, False, False, True])),
         patience=draw(st.sampled_from([60.0, 600.0])),
         preempts=draw(st.sampled_from([False, False, True])),
+        on_hold=draw(st.sampled_from([False] * 5 + [True])),
     )
 
 

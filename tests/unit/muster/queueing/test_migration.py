@@ -23,6 +23,7 @@ WHOLE: dict[str, Any] = {
             "muster.dev/preemption": "lower-priority",
             "muster.dev/siblings": "age",
             "muster.dev/gate": "assemble",
+            "muster.dev/hold": "true",
             NAMESPACE_SELECTOR: "team=ml,env in (dev, test),!legacy,tier notin (gold)",
         },
     },

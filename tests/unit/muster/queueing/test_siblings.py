@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -284,6 +285,18 @@ def test_nobody_passes_a_large_gang_of_a_queue_that_has_nothing_when_its_patienc
     books.wait(Candidate(key("large"), "a", 0, "10:00", amounts(cpu="7"), passed_since=NOW - 700))
     books.wait(Candidate(key("small"), "b", 0, "09:00", amounts(cpu="1")))
     assert books.startable("a", NOW) == []
+
+
+@pytest.mark.parametrize(
+    "b", [QueueView("b", "Closed", {}), QueueView("b", "Open", {}, on_hold=True)], ids=["closed", "on hold"]
+)
+def test_a_sibling_in_which_nothing_starts_goes_before_nobody(b: QueueView) -> None:
+    books = beside(QueueView("a", "Open", {}), b, cpu="8")
+    books.hold(key("runs"), "a", amounts(cpu="7"))
+    books.wait(Candidate(key("mine"), "a", 0, "09:00", amounts(cpu="2")))
+    books.wait(Candidate(key("theirs"), "b", 0, "08:00", amounts(cpu="1")))
+    assert words(books, "mine") == "needs cpu 2; the cluster has cpu 1 free of cpu 8; position 1 of 1 waiting"
+    assert books.startable("b", NOW) == []
 
 
 def test_who_waits_behind_siblings_hears_what_its_own_queue_has() -> None:

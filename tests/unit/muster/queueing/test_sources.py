@@ -43,6 +43,12 @@ def test_what_annotations_of_a_queue_say_are_its_fields() -> None:
     assert (str(found.deserved["cpu"]), found.weight, found.by_age) == ("2", 3, True)
 
 
+def test_a_hold_alone_is_an_annotation_of_both_kinds() -> None:
+    """It is set and taken off by hand, beside manifests that say nothing of it."""
+    found = view({"muster.dev/hold": "true", "muster.dev/patience": "1s"})
+    assert (found.on_hold, found.patience) == (True, 600.0)
+
+
 def test_backfill_is_the_other_word_of_queueing() -> None:
     found = view(queueing="backfill")
     assert (found.strict, found.problems) == (False, ())

@@ -1,0 +1,218 @@
+"""`muster hold` and `muster resume`: put queues and workloads on hold, and have them go on.
+
+Both write one annotation with the user's own rights, and nothing else; the controller honours it. A pod or a PodGroup
+stands for its workload. What a workload has made may have a copy of the annotation, which `resume` removes as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names
+from muster.cli.output import as_long_as_read, print_data
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.resource import POD_GROUPS, Resource
+from muster.model.names import GANG, HOLD
+from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.texts import printable
+from muster.observe.holds import asks_to_wait
+from muster.observe.resources import queues_of, resource_of
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from muster.cli.names import ObjectName
+    from muster.kube.client import Client
+    from muster.model.objects import OwnerReference
+
+__all__ = ["run"]
+
+_NOT_ALL, _CANNOT = 1, 2
+_SHORT = {"volcano": "q", "muster": "gq"}
+
+
+class _Bare(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An object that may have the annotation."""
+
+    resource: Resource
+    metadata: ObjectMeta
+
+    @property
+    def called(self) -> str:
+        """As kubectl calls it after a change."""
+        group = f".{self.resource.group}" if self.resource.group else ""
+        return f"{self.resource.kind.lower()}{group}/{self.metadata.name}"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of both: 1 when one could not be changed, 2 for names that mean nothing or without an answer."""
+    command, failures = f"muster {arguments.command}", list[str]()
+    try:
+        names = parse_names(arguments.object)
+        wanted = [(named, _resources(named.kind)) for named in names]
+        entries = asyncio.run(_change(arguments, wanted, failures))
+    except (*NO_ANSWER, UnknownSubjectError) as error:
+        print(f"{command}: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT
+    with as_long_as_read():
+        if not print_data(entries, arguments.output, sys.stdout):
+            for entry in entries:
+                print(printable(f"{entry['object']}: {_words(arguments, entry)}"))
+    for failure in failures:
+        print(f"{command}: {printable(failure)}", file=sys.stderr)
+    return _NOT_ALL if failures else 0
+
+
+def _resources(word: str) -> list[Resource]:
+    """What a word may mean; raises UnknownSubjectError where nothing of it is ever on hold.
+
+    A queue is of either source: whoever names one need not know which of them the installation has.
+    """
+    queues = [queues_of(source) for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
+    if word in ("queue", "queues"):
+        queues = [queues_of(source) for source in QUEUE_SOURCES.values()]
+    if queues:
+        return queues
+    if is_pod_group(word):
+        return [POD_GROUPS]
+    found = kinds_of(word)
+    held = [kind for kind in found if kind in WATCHED_KINDS or kind is PLAIN_POD]
+    if not held:
+        kind = found[0].kind
+        how = f"; name one of the pods of the {kind}" if any(not one.owns_pod_group for one in found) else ""
+        raise UnknownSubjectError(f'a {kind} cannot be on hold: muster does not read "{HOLD}" there{how}')
+    return [resource_of(kind) for kind in held]
+
+
+def _words_of_queue(name: str) -> set[str]:
+    source = QUEUE_SOURCES[name]
+    words = (source.kind.lower(), source.plural)
+    groups = (source.group, f"{source.version}.{source.group}")
+    return {*(f"{word}.{group}" for word in words for group in groups), _SHORT[name], *words} - {"queue", "queues"}
+
+
+async def _change(
+    arguments: argparse.Namespace, wanted: Iterable[tuple[ObjectName, Sequence[Resource]]], failures: list[str]
+) -> list[dict[str, Any]]:
+    """Change all that there is, and give what it is then; `failures` gets what could not be changed."""
+    hold, entries = arguments.command == "hold", list[dict[str, Any]]()
+    async with connected(arguments) as client:
+        client.on_warning(lambda text: print(f"Warning: {printable(text)}", file=sys.stderr))
+        namespace = arguments.namespace or client.namespace
+        for named, resources in wanted:
+            try:
+                targets = await _targets(client, resources, named.name, namespace)
+                if not hold:
+                    targets += [made for target in targets for made in await _made(client, target)]
+            except ApiError as error:
+                failures.append(str(error))
+                continue
+            except UnknownSubjectError as error:
+                failures.append(str(error))
+                continue
+            for target in targets:
+                try:
+                    entries.append(await _annotate(client, target, hold=hold, dry_run=arguments.dry_run))
+                except ApiError as error:
+                    failures.append(f"{target.called}: {error}")
+    return entries
+
+
+async def _targets(client: Client, resources: Sequence[Resource], name: str, namespace: str) -> list[_Target]:
+    """The objects of that name. Raises UnknownSubjectError where there is none, ApiError where none can be read."""
+    found: list[_Target] = []
+    refused: ApiError | None = None
+    for resource in resources:
+        try:
+            raw = await client.get(resource, name, namespace if resource.namespaced else None)
+        except ApiError as error:
+            if not (error.not_found or error.forbidden):
+                raise
+            # Without its CRD a kind is forbidden to most users, not missing.
+            refused = error if error.forbidden else refused
+            continue
+        found.append(await _workload_of(client, resource, raw))
+    if not found and refused is not None:
+        raise refused
+    if not found:
+        where = f' in namespace "{namespace}"' if resources[0].namespaced else ""
+        raise UnknownSubjectError(f'no {resources[0].kind} "{name}"{where}')
+    return found
+
+
+async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Target:
+    """The object itself, or for a pod or a PodGroup the workload for which it was made."""
+    meta = decode(raw, _Bare).metadata
+    owner: OwnerReference | None = None
+    if resource == POD_GROUPS:
+        owner = meta.controller
+    elif resource.kind == "Pod":
+        owner = owner_of(decode(raw, Pod))
+    kind = kind_of_owner(owner)
+    if owner is not None and kind is not None:
+        above = resource_of(kind)
+        return _Target(above, decode(await client.get(above, owner.name, meta.namespace), _Bare).metadata)
+    if resource == POD_GROUPS:
+        raise UnknownSubjectError(f'PodGroup "{meta.name}" belongs to no workload; name one of its pods')
+    if resource.kind == "Pod" and GANG not in meta.labels:
+        raise UnknownSubjectError(f'pod "{meta.name}" belongs to no gang of muster')
+    return _Target(resource, meta)
+
+
+async def _made(client: Client, target: _Target) -> list[_Target]:
+    """The workloads on hold that a workload has made, and that those have made."""
+    makers = [resource_of(kind) for kind in WATCHED_KINDS if not kind.owns_gang]
+    if target.resource not in makers:
+        return []
+    made = []
+    for kind in WATCHED_KINDS:
+        resource = resource_of(kind)
+        if kind.group == target.resource.group and resource != target.resource:
+            for one in await list_objects(client, resource, _Bare, namespace=target.metadata.namespace):
+                meta = one.metadata
+                if meta.controller is not None and meta.controller.uid == target.metadata.uid:
+                    below = _Target(resource, meta)
+                    made += [*([below] if asks_to_wait(meta) else []), *await _made(client, below)]
+    return made
+
+
+async def _annotate(client: Client, target: _Target, *, hold: bool, dry_run: bool) -> dict[str, Any]:
+    """Write the annotation, or take it off, and give what the object is then."""
+    meta, resource = target.metadata, target.resource
+    there = HOLD in meta.annotations
+    changes = not asks_to_wait(meta) if hold else there
+    if changes:
+        body = {"metadata": {"annotations": {HOLD: "true" if hold else None}}}
+        namespace = meta.namespace if resource.namespaced else None
+        await client.merge_patch(resource, meta.name, body, namespace, field_manager="muster", dry_run=dry_run)
+    return {
+        "object": target.called,
+        "kind": resource.kind,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "onHold": hold if changes and not dry_run else asks_to_wait(meta),
+        "changed": changes and not dry_run,
+        "wouldChange": changes,
+    }
+
+
+def _words(arguments: argparse.Namespace, entry: dict[str, Any]) -> str:
+    hold = arguments.command == "hold"
+    if not entry["wouldChange"]:
+        return "on hold already" if hold else "not on hold"
+    if arguments.dry_run:
+        return f"would be {'put on hold' if hold else 'resumed'} (dry run)"
+    return "put on hold; what runs goes on" if hold else "resumed"

@@ -1,0 +1,72 @@
+"""What keeps a gang from starting by the annotation `muster.dev/hold`: its workload, an owner of that, or its queue.
+
+A gang on hold leaves its place in line: it takes no part in any decision, so that it holds up nobody, whatever is said
+of its queue. It comes back by its priority and its age. What runs stays, and what was admitted opens its minimum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.admitters import Admitter
+from muster.model.gang_states import GangState
+from muster.model.modes import GateMode
+from muster.model.names import HOLD
+from muster.queueing.verdicts import Decision, queue_on_hold
+from muster.workloads import PLAIN_POD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.model.objects import ObjectMeta
+    from muster.observe.cluster import Cluster
+    from muster.observe.view import View
+    from muster.queueing.queue_tree import QueueTree
+    from muster.workloads import Decoded, Kind
+
+__all__ = ["OnHold", "asks_to_wait", "held_back", "on_hold_by"]
+
+
+class OnHold(NamedTuple):
+    """An object with the annotation: the workload, an owner of it, or a pod of a gang of plain pods."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def sentence(self) -> str:
+        """That it is on hold, by what, and how to resume it."""
+        resume = f"muster resume {self.kind.lower()}/{self.name} -n {self.namespace}"
+        return f'{self.kind} "{self.name}" is on hold (its annotation {HOLD}); to resume it: {resume}'
+
+
+def asks_to_wait(metadata: ObjectMeta) -> bool:
+    """Whether the object has the annotation; any other value than "true" holds nothing."""
+    return metadata.annotations.get(HOLD) == "true"
+
+
+def on_hold_by(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> OnHold | None:
+    """What puts the workload on hold, whose pods have the metadata `members`; None where nothing does.
+
+    The topmost owner first, which its user wrote: operators copy annotations to what they make.
+    """
+    if kind is PLAIN_POD:
+        found = [(kind, one) for one in members]
+    else:
+        found = [(kind, decoded.metadata), *((of, owner.metadata) for of, owner in cluster.owners(decoded.metadata))]
+    named = (OnHold(of.kind, one.namespace, one.name) for of, one in reversed(found) if asks_to_wait(one))
+    return next(named, None)
+
+
+def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode) -> Decision | None:
+    """Why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
+
+    Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held.
+    """
+    if view.admitter is not Admitter.LEDGER or gate is GateMode.OFF:
+        return None
+    if view.on_hold_by is not None:
+        return Decision(fits=False, state=GangState.ON_HOLD, message=view.on_hold_by.sentence)
+    by = tree.on_hold_by(queue)
+    return queue_on_hold(queue, by) if by else None
