@@ -7,6 +7,7 @@ import sys
 from typing import NoReturn
 
 import muster
+from muster.cli.examples import Formatter, epilog
 from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, scope
 
 __all__ = ["parser", "print_version"]
@@ -33,6 +34,8 @@ def parser() -> argparse.ArgumentParser:
     )
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     commands.add_parser("version", help="print the version and the commit")
+    for name, command in commands.choices.items():
+        command.epilog, command.formatter_class = epilog(name), Formatter
     return parser
 
 

@@ -57,8 +57,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_the_package_muster_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.partition("/")[0] for name in names} == {"muster", f"muster_cli-{version()}.dist-info"}
+    own = f"muster_cli-{version()}"
+    assert {name.partition("/")[0] for name in names} == {"muster", f"{own}.data", f"{own}.dist-info"}
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_pip_puts_its_man_pages_where_man_finds_them(wheel: Path) -> None:
+    """`share/man` below the prefix of which `bin` is on PATH."""
+    with zipfile.ZipFile(wheel) as archive:
+        data = [name for name in archive.namelist() if ".data/" in name]
+    folder = f"muster_cli-{version()}.data/data/share/man/man1/"
+    assert sorted(data) == sorted(f"{folder}{path.name}" for path in (FOLDER / "man").iterdir())
+    assert f"{folder}muster-plan.1" in data
 
 
 def version() -> str:

@@ -1,0 +1,88 @@
+"""Examples of each command, as its `--help` and its man page show them; tests parse all, and run those of `plan`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+__all__ = ["EXAMPLES", "Example", "Formatter", "epilog"]
+
+_HEAD = "examples:\n"
+
+
+class Example(NamedTuple):
+    """What a command is good for, and the command as a user types it."""
+
+    purpose: str
+    command: str
+
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "plan": (
+        Example("what muster would do with a manifest", "muster plan -f raycluster.yaml"),
+        Example(
+            "in a pipeline, beside the queues of the cluster", "helm template . | muster plan --cluster --strict -f -"
+        ),
+        Example("as a report for a CI system", "muster plan -o junit -f manifests/ > plan.xml"),
+    ),
+    "release": (
+        Example("two gangs, by the names of their PodGroups", "muster release -n team-a ray-demo-pg ray-llm-pg"),
+        Example("what would be opened everywhere", "muster release --all --dry-run"),
+    ),
+    "withdraw": (Example("what would be removed", "muster withdraw --dry-run"),),
+    "explain": (
+        Example("why a RayCluster waits", "muster explain raycluster/demo"),
+        Example("the RayCluster of a RayJob, for a program", "muster explain -n team-a -o json rayjob/nightly"),
+    ),
+    "queues": (
+        Example("the tree with all limits", "muster queues"),
+        Example(
+            "the queues in which gangs wait",
+            "muster queues -o json | jq -r '.queues[] | select(.waiting > 0) | .name'",
+        ),
+    ),
+    "watch": (
+        Example("until Ctrl-C", "muster watch"),
+        Example("without the right to read all namespaces", "muster watch -n team-a"),
+    ),
+    "hold": (
+        Example("no gang starts in a queue, or in one below it", "muster hold queue/research"),
+        Example(
+            "two workloads wait, and those behind them go on", "muster hold -n team-a rayjob/nightly pytorchjob/train"
+        ),
+        Example("whether I may", "muster hold --dry-run raycluster/demo"),
+    ),
+    "resume": (
+        Example("the gangs of a queue go on", "muster resume queue/research"),
+        Example("a workload, and what it has made", "muster resume -n team-a rayjob/nightly"),
+    ),
+    "audit": (
+        Example("before the webhook refuses, and no longer warns", "muster audit"),
+        Example("one namespace, for a program", "muster audit -n team-a -o json"),
+    ),
+    "doctor": (
+        Example("is everything as it should be?", "muster doctor"),
+        Example("with three small pods, in a namespace for that", "muster doctor --probe -n sandbox"),
+    ),
+    "migrate-queues": (
+        Example("which GangQueues would be made of Volcano's Queues", "muster migrate-queues --to muster --dry-run"),
+    ),
+    "completion": (
+        Example("in ~/.bashrc", "source <(muster completion bash)"),
+        Example("in ~/.zshrc", "source <(muster completion zsh)"),
+    ),
+    "version": (Example("also: muster --version", "muster version"),),
+}
+"""By command; each command has one at least."""
+
+
+def epilog(command: str) -> str:
+    """The examples of a command below each other, as they stand at the end of its `--help`."""
+    return _HEAD + "\n".join(f"  # {one.purpose}\n  {one.command}" for one in EXAMPLES[command])
+
+
+class Formatter(argparse.HelpFormatter):
+    """Wraps all texts but the examples, whose lines stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(_HEAD) else super()._fill_text(text, width, indent)
