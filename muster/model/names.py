@@ -37,6 +37,7 @@ __all__ = [
     "QUEUEING",
     "QUEUE_ANNOTATION",
     "QUEUE_LABEL",
+    "RECLAIM",
     "REQUEUED_AT",
     "REQUEUE_AFTER",
     "REQUIRED",
@@ -81,6 +82,7 @@ PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
 SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share
+RECLAIM = "muster.dev/reclaim"  # annotation on the root Queue: "beyond-share" where Volcano takes back by reclaim
 BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold
 NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: the namespaces that may use it
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # label that the apiserver puts on every Namespace

@@ -73,12 +73,18 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         lasts=lasts(view),
         follows=view.follows,
         limited=limited(view),
+        reclaims=_reclaims(view),
     )
 
 
 def limited(view: View) -> bool:
     """Whether the ElasticQuotas of its namespace bound what the gang may hold."""
     return view.elastic_quotas and scheduler_of(view).elastic_quotas
+
+
+def _reclaims(view: View) -> bool:
+    """Whether its scheduler takes pods of others back for it, where that is set up: not where its pods forbid it."""
+    return scheduler_of(view).reclaims and all(one.pod.spec.preemption_policy != "Never" for one in view.members)
 
 
 def gang_and_intent(view: View) -> tuple[Gang, Intent]:

@@ -21,6 +21,7 @@ from muster.observe.holds import held_back
 from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
+from muster.observe.spare import spare
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
 from muster.queueing.growth import Growth
@@ -89,6 +90,7 @@ class _Held(NamedTuple):
     soft: Resources | None = None
     idle: bool = False
     lasts: bool = False
+    spare: Resources | None = None
 
 
 class _Outlook(NamedTuple):
@@ -265,6 +267,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         soft=unused.soft if enforced else {},
         idle=not opening.members and not view.open,
         lasts=lasts(view),
+        spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
     )
     after = view.requeue_after
     standing = Standing(

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from muster.queueing.queue_state import Stage
+from muster.queueing.line_visitor import LineVisitor, lower
+from muster.queueing.queue_tree import ROOT
+from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Bars
-from muster.queueing.turns import Turns, Visitor
+from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import softened, take_hard_parts
 from muster.queueing.usage import amounts_of
 
@@ -24,11 +27,10 @@ if TYPE_CHECKING:
 
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Candidate, GangKey, LineKey, Order, QueueState
+    from muster.queueing.queue_state import Candidate, GangKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
     from muster.queueing.usage import Amounts, Usage
-    from muster.queueing.waiting_line import WaitingLine
 
 __all__ = ["AdmissionPass", "run_admission_pass"]
 
@@ -39,7 +41,8 @@ class AdmissionPass:
 
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
     strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `soft` are
-    the gangs whose soft claims do not count. `by_share` tells whether siblings competed by share.
+    the gangs whose soft claims do not count. `by_share` tells whether siblings competed by share. `given_back` is
+    what others can be made to give back, now and after all had ended that end by themselves; None where nobody is.
     """
 
     shares: Shares
@@ -53,6 +56,7 @@ class AdmissionPass:
     until: float = float("inf")
     told: bool = False
     by_share: bool = False
+    given_back: tuple[Reclaimable, Reclaimable] | None = None
     soft: set[GangKey] = field(default_factory=set)
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
 
@@ -83,8 +87,10 @@ class AdmissionPass:
         Not so where its claim changes what somebody holds up whom nobody passes; nor where it passes such a one itself,
         or counts on room that is still to be made for it. Among siblings that compete by share each start changes whose
         turn is next, and one that preempts takes room that is not free: there the first must start first, and nobody
-        may hold up others at all.
+        may hold up others at all. Where room is taken back, each start changes how much that is.
         """
+        if self.given_back is not None:
+            return False
         view = self.tree.get(candidate.queue)
         preempts = view is not None and view.preempts
         if (self.by_share or preempts) and (self.bars.watched or next(iter(self.fits)) != candidate.key):
@@ -96,12 +102,33 @@ class AdmissionPass:
 
     def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """The resources that a candidate lacks beside current claims, by queue: its own and those above it."""
-        return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate))
+        return self._lacking(candidate, amounts)
 
     def lacking_behind(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """The same, beside the reservations as well."""
         kept = {} if candidate.begun else self.bars.kept
-        return self.usage.lacking(self.tree.path(candidate.queue), amounts, self._left_out(candidate), kept)
+        return self._lacking(candidate, amounts, kept)
+
+    def _lacking(
+        self,
+        candidate: Candidate,
+        amounts: Amounts,
+        kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        *,
+        lasting: bool = False,
+    ) -> dict[str, list[str]]:
+        usage = self.bars.lasting if lasting else self.usage
+        left_out = self._left_out(candidate, lasting=lasting)
+        lacking = usage.lacking(self.tree.path(candidate.queue), amounts, left_out, kept)
+        if ROOT in lacking and self.given_back is not None and candidate.reclaims:
+            given_back = self.given_back[lasting]
+            if given_back.counts_for(candidate.queue, amounts, lacking[ROOT]):
+                more = dict(left_out)
+                for name, amount in given_back.given.items():
+                    more[name] = more.get(name, 0) + amount
+                if not usage.lacking((ROOT,), amounts, tuple(more.items()), kept):
+                    del lacking[ROOT]
+        return lacking
 
     def room(self, queue: str) -> dict[str, int]:
         """What a queue and those above it all have, beside the reservations, of the resources that they limit."""
@@ -109,14 +136,19 @@ class AdmissionPass:
         for one in self.tree.path(queue):
             kept = self.bars.kept.get(one, {})
             free = self.usage.free(one, self.tree.ceiling(one))
-            _lower(room, {name: amount - kept.get(name, 0) for name, amount in free.items()})
+            lower(room, {name: amount - kept.get(name, 0) for name, amount in free.items()})
         return room
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
         if candidate.limited and not self.namespaces.could_have(candidate.key.namespace, amounts):
             return False
-        return not self.bars.lasting.short(candidate.queue, amounts, self._left_out(candidate, lasting=True))
+        return not self._lacking(candidate, amounts, lasting=True)
+
+    def patience_is_over(self, candidate: Candidate) -> bool:
+        """Whether nobody may pass it any more."""
+        view, since = self.tree.get(candidate.queue), candidate.passed_since
+        return view is not None and since is not None and since + view.patience <= self.now
 
     def waits_in_vain(self, candidate: Candidate) -> bool:
         """Whether its patience is over, and it still holds up no other gang."""
@@ -125,7 +157,7 @@ class AdmissionPass:
         if self.namespaces.keepers.get(candidate.key.namespace) == candidate.order:
             return False
         could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
-        return _patience_is_over(self, candidate) and not could
+        return self.patience_is_over(candidate) and not could
 
     def gives_way(self, queue: str, level: str) -> tuple[str, float] | None:
         """The queue directly below `level` in which gangs of a queue wait, and the part of its share that it has.
@@ -184,160 +216,20 @@ def run_admission_pass(
     bars = Bars(tree, lasting.copy())
     outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
-    visitors: dict[str, list[_Visitor]] = {}
+    visitors: dict[str, list[LineVisitor]] = {}
     for queue, state in states.items():
         outcome.until = min(outcome.until, state.advance(now))
         if tree.takes_work(queue) and tree.leaf(queue):
-            visitors[queue] = [_Visitor(outcome, queue, key, line) for key, line in state.lines.items()]
+            visitors[queue] = [LineVisitor(outcome, queue, key, line) for key, line in state.lines.items()]
     turns = Turns(shares, outcome.usage, visitors)
     outcome.by_share = turns.by_share
+    if tree.reclaims:
+        of_all = Reclaimable(shares, states, outcome.usage)
+        outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)
     while (turn := turns.next()) is not None:
         _visit(outcome, *turn)
         turns.visited()
     return outcome
-
-
-class _Visitor(Visitor):
-    """Finds those of a line who can change anything when they are visited; what they may need only shrinks in a pass.
-
-    That are those who may fit, and those whose patience is over where a reservation may help them. In a strict queue
-    it is everybody, until one has to wait.
-    """
-
-    def __init__(self, outcome: AdmissionPass, queue: str, key: LineKey, line: WaitingLine) -> None:
-        self.outcome = outcome
-        self.queue = queue
-        self.key = key
-        self.line = line
-        self.first = line.first
-        # Who was visited last, or can change nothing any more; and how much had changed when the next one was found.
-        self._last: Order | None = None
-        self._found_at = -1
-
-    def settle(self) -> bool:
-        if self._found_at != self.outcome.changes:
-            found = self._next()
-            if found is None:
-                return False
-            self.first = found
-            self._found_at = self.outcome.changes
-        return True
-
-    def next(self) -> tuple[str, Order] | None:
-        return (self.queue, self.first) if self.settle() else None
-
-    def visited(self) -> None:
-        self._last = self.first
-        self._found_at = -1
-
-    def _next(self) -> Order | None:
-        most = self._most()
-        if most is None:
-            return None
-        found = self.line.next_within(self._last, most)
-        while found is not None and self._changes_nothing(*found):
-            self._last = found[0]
-            found = self.line.next_within(self._last, most)
-        return None if found is None else found[0]
-
-    def _changes_nothing(self, order: Order, amounts: Amounts) -> bool:
-        """Whether it cannot start in this pass, and has nothing reserved either."""
-        outcome = self.outcome
-        candidate = outcome.states[self.queue].waits(order.key)
-        if candidate.deadline is not None and candidate.deadline <= outcome.now:
-            return True
-        if candidate.limited and not outcome.namespaces.has(order.key.namespace, amounts, kept=not candidate.begun):
-            return candidate.follows or not _patience_is_over(outcome, candidate)
-        if not (candidate.follows or self._begun_long_ago) or not outcome.lacking_behind(candidate, amounts):
-            return False
-        return candidate.follows or not outcome.could_fit(candidate, amounts)
-
-    @property
-    def _begun_long_ago(self) -> bool:
-        """Whether no reservation keeps them from what is free, also where in the end nothing would be.
-
-        In a strict queue the first that has to wait matters to others.
-        """
-        if not self.key.begun or self.key.stage is not Stage.OVER:
-            return False
-        strict = any(_strict(self.outcome.tree, one) for one in self.outcome.tree.path(self.queue))
-        return not strict or self.outcome.behind(self.queue) is not None
-
-    def _most(self) -> dict[str, int] | None:
-        """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
-        outcome, tree = self.outcome, self.outcome.tree
-        path = tree.path(self.queue)
-        strict = any(_strict(tree, one) for one in path)
-        behind = strict and outcome.behind(self.queue) is not None
-        if behind and not self.key.begun:
-            return None
-        # Who can never start is never visited.
-        most = self._most_of_namespace()
-        spared = self._spared(lasting=False)
-        # From the root down: many a queue has nobody who fits what is free for all.
-        for one in reversed(path):
-            limit = tree.ceiling(one)
-            if not limit:
-                continue
-            _lower(most, limit)
-            if self.key.stage is not Stage.OVER and (behind or not strict):
-                _lower(most, self._free(one, spared))
-            if any(name in most and amount > most[name] for name, amount in self.line.least):
-                return None
-        if self.key.stage is Stage.OVER and not self.key.begun and (behind or not strict):
-            self._lower_to_what_helps(most, spared)
-        return most
-
-    def _most_of_namespace(self) -> dict[str, int]:
-        """The same, beside the ElasticQuotas of its namespace."""
-        room, namespace, begun = self.outcome.namespaces, self.key.namespace, self.key.begun
-        if namespace not in room:
-            return {}
-        helps = self.key.stage is Stage.OVER and namespace not in room.keepers
-        return room.largest(namespace, kept=not begun, in_the_end=helps)
-
-    def _lower_to_what_helps(self, most: dict[str, int], spared: Mapping[str, int]) -> None:
-        """What would be free after all had ended that end by themselves; and where others have a reservation, now.
-
-        For one reservation stands in a queue at most: that of the first who lacks quota there, and not in those below.
-        """
-        tree, bars = self.outcome.tree, self.outcome.bars
-        in_the_end = self._spared(lasting=True)
-        reserved = True
-        for one in tree.path(self.queue):
-            limit = tree.ceiling(one)
-            if limit:
-                taken = bars.lasting.taken(one)
-                _lower(most, {name: up - taken.get(name, 0) + in_the_end.get(name, 0) for name, up in limit.items()})
-                reserved = reserved and one in bars.by_queue
-                if reserved:
-                    _lower(most, self._free(one, spared))
-
-    def _free(self, queue: str, spared: Mapping[str, int]) -> dict[str, int]:
-        taken = self.outcome.usage.taken(queue)
-        kept = {} if self.key.begun else self.outcome.bars.kept.get(queue, {})
-        return {
-            name: limit - taken.get(name, 0) - kept.get(name, 0) + spared.get(name, 0)
-            for name, limit in self.outcome.tree.ceiling(queue).items()
-        }
-
-    def _spared(self, *, lasting: bool) -> Mapping[str, int]:
-        """What those hold whom Volcano preempts for this line; a line has one priority then."""
-        view = self.outcome.tree.get(self.queue)
-        if view is None or not view.preempts:
-            return {}
-        return self.outcome.states[self.queue].less_urgent(-self.key.urgency, lasting=lasting)
-
-
-def _lower(most: dict[str, int], other: Mapping[str, int]) -> None:
-    for name, amount in other.items():
-        if name not in most or amount < most[name]:
-            most[name] = amount
-
-
-def _strict(tree: QueueTree, queue: str) -> bool:
-    view = tree.get(queue)
-    return view is not None and view.strict
 
 
 def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
@@ -366,7 +258,7 @@ def _wait_in_namespace(outcome: AdmissionPass, candidate: Candidate, amounts: Am
 
     Not while the room that it lacks in its queue is kept for another: that one is first.
     """
-    if _patience_is_over(outcome, candidate) and not candidate.follows:
+    if outcome.patience_is_over(candidate) and not candidate.follows:
         outcome.namespaces.watched = True
         short = next(iter(outcome.lacking_behind(candidate, amounts)), None)
         if candidate.key.namespace in outcome.namespaces.keepers or short in outcome.bars.by_queue:
@@ -378,19 +270,13 @@ def _wait_in_namespace(outcome: AdmissionPass, candidate: Candidate, amounts: Am
 def _wait(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]]) -> None:
     """Reserve quota for a gang that lacks it, where its patience is over."""
     for one in outcome.tree.path(candidate.queue):
-        if _strict(outcome.tree, one):
+        if outcome.tree.strict(one):
             outcome.barriers.setdefault(one, candidate.order)
             outcome.namespaces.watched = outcome.namespaces.watched or candidate.limited
-    if _patience_is_over(outcome, candidate):
+    if outcome.patience_is_over(candidate):
         could_fit = outcome.could_fit(candidate, amounts)
         reserved = outcome.bars.add(candidate, amounts, lacking, outcome.usage, could_fit=could_fit)
         if candidate.limited:
             outcome.namespaces.watched = True
             if reserved:
                 outcome.namespaces.keep(candidate, amounts)
-
-
-def _patience_is_over(outcome: AdmissionPass, candidate: Candidate) -> bool:
-    view = outcome.tree.get(candidate.queue)
-    since = candidate.passed_since
-    return view is not None and since is not None and since + view.patience <= outcome.now

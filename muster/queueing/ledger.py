@@ -140,13 +140,9 @@ class Ledger:
         known = self._fields.get(queue)
         if known is None:
             path = self._tree.path(queue)
-            known = next((one for one in reversed(path) if self._tree.limit(one) or self._strict(one)), path[0])
+            known = next((one for one in reversed(path) if self._tree.limit(one) or self._tree.strict(one)), path[0])
             self._fields[queue] = known
         return known
-
-    def _strict(self, queue: str) -> bool:
-        view = self._tree.get(queue)
-        return view is not None and view.strict
 
     def _terms(self, queue: str) -> Terms:
         view = self._tree.get(queue)
@@ -165,14 +161,26 @@ class Ledger:
         soft: Resources | None = None,
         idle: bool = False,
         lasts: bool = False,
+        spare: Resources | None = None,
     ) -> bool:
-        """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs."""
+        """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs.
+
+        `spare` is what its scheduler may take back of it.
+        """
         unplaced, order = soft or {}, Order(-priority, since, key)
-        new = Claim(claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts)
+        new = Claim(
+            claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts, amounts_of(spare or {})
+        )
         if self._queue_of.get(key) == queue:
             state, outcome = self._states[queue], self._outcome.get(self._subtree(queue))
-            if state.held.get(key) == new:
+            old = state.held.get(key)
+            if old == new:
                 return False
+            if old is not None and replace(old, spare=new.spare) == new:
+                state.hold(key, new)
+                if self._tree.reclaims:
+                    self._outcome.pop(self._subtree(queue), None)
+                return self._tree.reclaims
             if outcome and _as_expected(outcome, state.candidate(key), new):
                 del outcome.fits[key]
                 state.leave(key)

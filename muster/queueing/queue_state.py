@@ -77,6 +77,8 @@ class Candidate:
     """Whether it waits for the end of its own predecessor; it holds up no other gang."""
     limited: bool = False
     """Whether its scheduler heeds the ElasticQuotas of its namespace."""
+    reclaims: bool = False
+    """Whether its scheduler takes room back for it from queues beyond their shares, where the root says so."""
 
     @property
     def order(self) -> Order:
@@ -102,6 +104,8 @@ class Claim:
     """Whether none of its pods is open."""
     lasts: bool = False
     """Whether it does not end by itself."""
+    spare: Amounts = ()
+    """What its scheduler may take back of it, and it runs on, in billionths."""
 
 
 class Stage(IntEnum):
@@ -153,6 +157,8 @@ class QueueState:
         self._over: set[GangKey] = set()
         # What is held by urgency, of those that last and of the others, without what is soft.
         self._sums: dict[tuple[int, bool], dict[str, int]] = {}
+        # What may be taken back, of those that last and of the others.
+        self._spare: dict[bool, dict[str, int]] = {False: {}, True: {}}
 
     def __bool__(self) -> bool:
         return bool(self.held or self._candidates)
@@ -179,6 +185,9 @@ class QueueState:
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
+        spare = self._spare[claim.lasts]
+        for name, amount in claim.spare:
+            spare[name] = spare.get(name, 0) + sign * amount
         if self._terms.preempts:
             sums = self._sums.setdefault((claim.order.urgency, claim.lasts), {})
             for amounts, factor in ((claim.amounts, sign), (claim.soft_amounts, -sign)):
@@ -196,6 +205,14 @@ class QueueState:
                 for name, amount in sums.items():
                     held[name] = held.get(name, 0) + amount
         return held
+
+    def spare(self, *, lasting: bool = False) -> dict[str, int]:
+        """What may be taken back of the claims, of those alone that last or of all, and their gangs run on."""
+        found = dict(self._spare[True])
+        if not lasting:
+            for name, amount in self._spare[False].items():
+                found[name] = found.get(name, 0) + amount
+        return {name: amount for name, amount in found.items() if amount}
 
     def candidate(self, key: GangKey) -> Candidate | None:
         """The gang as one that waits here."""
@@ -242,6 +259,7 @@ class QueueState:
             return
         self._terms = terms
         self._sums.clear()
+        self._spare = {False: {}, True: {}}
         for claim in self.held.values():
             self._sum(claim)
         self.lines.clear()

@@ -23,6 +23,7 @@ from muster.model.names import (
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    RECLAIM,
     SIBLINGS,
     UNPLACED_AFTER,
 )
@@ -98,6 +99,8 @@ class QueueView:
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
     """Whether claims of lower priority do not stand in the way of a gang."""
+    reclaims: bool = False
+    """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
     bound_by_nodes: bool = False
     """Whether the root admits no more than the nodes can hold."""
     gate: GateMode | None = None
@@ -191,6 +194,7 @@ def read_queue(queue: Queue) -> QueueView:
         weight=max(spec.weight, 1),
         by_age=one_of(SIBLINGS, "age", "share") == "age",
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
+        reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
         on_hold=one_of(HOLD, "true", "false") == "true",
@@ -310,6 +314,17 @@ class QueueTree:
         """Whether the root queue asks to be bound by the nodes."""
         root = self._views.get(ROOT)
         return root is not None and root.bound_by_nodes
+
+    @property
+    def reclaims(self) -> bool:
+        """Whether what queues hold beyond their shares is taken back for those that have less."""
+        root = self._views.get(ROOT)
+        return root is not None and root.reclaims
+
+    def strict(self, name: str) -> bool:
+        """Whether no gang may pass another one there."""
+        view = self._views.get(name)
+        return view is not None and view.strict
 
     def leaf(self, name: str) -> bool:
         """Whether no queue stands below it; the root takes no gangs even when it is alone."""

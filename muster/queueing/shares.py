@@ -44,7 +44,7 @@ class Shares:
         view = self.tree.get(parent)
         if (view is not None and view.by_age) or not self._room(parent):
             return True
-        return any(above is not None and above.strict for above in map(self.tree.get, self.tree.path(parent)))
+        return any(map(self.tree.strict, self.tree.path(parent)))
 
     def competes(self, queue: str) -> bool:
         """Whether the queue has siblings with which it shares what their parent has."""
@@ -65,6 +65,17 @@ class Shares:
                 part = has * times / deserved if deserved else inf
                 share = max(share, part)
         return share
+
+    def beyond(self, queue: str, taken: Mapping[str, int]) -> dict[str, int]:
+        """What of it is more than the queue's share, by resource, in billionths; the root has no share."""
+        if len(self.tree.path(queue)) == 1:
+            return {}
+        over = {
+            name: (taken[name] * times - deserved) // times
+            for name, times, deserved in self._parts_of(queue)
+            if taken.get(name, 0) * times > deserved
+        }
+        return {name: amount for name, amount in over.items() if amount}
 
     def _refresh(self) -> None:
         if self._revision != self.tree.revision:

@@ -59,13 +59,6 @@ class Usage:
             for name, amount in amounts:
                 used[name] = used.get(name, 0) + amount
 
-    def short(self, queue: str, amounts: Amounts, left_out: Amounts = ()) -> list[str]:
-        """The queues, of this one and those above it, that have no room for these amounts; `left_out` counts as free.
-
-        What is not asked for is not looked at.
-        """
-        return list(self.lacking(self._tree.path(queue), amounts, left_out))
-
     def lacking(
         self,
         queues: Iterable[str],
@@ -73,7 +66,10 @@ class Usage:
         left_out: Amounts = (),
         kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> dict[str, list[str]]:
-        """The resources of these amounts for which there is no room, by queue; `kept` of each counts as taken."""
+        """The resources of these amounts for which there is no room, by queue.
+
+        `left_out` counts as free, and `kept` of each queue as taken. What is not asked for is not looked at.
+        """
         lacking = {}
         spared = dict(left_out)
         for one in queues:

@@ -63,6 +63,8 @@ class GangScheduler(ABC):
     """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
     role_minimums: ClassVar[bool] = False
     """Whether it places no part of a gang that lacks the minimum of a role."""
+    reclaims: ClassVar[bool] = False
+    """Whether it may be set to take pods back, beyond the minimum of a gang, from queues that have more than theirs."""
     enforces_limits: ClassVar[bool] = False
     """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True

@@ -24,6 +24,7 @@ class Volcano(GangScheduler):
     version = "v1beta1"
     keeps_room = True
     role_minimums = True
+    reclaims = True
     enforces_limits = True
     topology = True
     pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go

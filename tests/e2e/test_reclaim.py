@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import PODS, QUEUES
-from muster.model.names import PREEMPTION, TASK_SPEC
+from muster.model.names import BOUND, PREEMPTION, RECLAIM, TASK_SPEC
 from tests.support.cluster.scene import alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job
@@ -119,6 +119,28 @@ def test_an_evicted_pod_does_not_take_the_room_again_though_volcano_would_give_i
     scene.wait("the evicted pod to be open again", lambda: _waiting(scene) == [[]])
     scene.await_running("claimant", 1)
     assert _evictions(scene) == 1
+
+
+@pytest.fixture
+def bound(scene: Scene) -> Iterator[None]:
+    """The nodes bound all queues together."""
+    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: "nodes"}}})
+    yield
+    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: None, RECLAIM: None}}})
+
+
+@pytest.mark.usefixtures("bound")
+@pytest.mark.parametrize("sharing", ["capacity", "proportion"], indirect=True)
+def test_on_full_nodes_a_gang_below_its_share_gets_what_others_hold_beyond_theirs(scene: Scene, sharing: str) -> None:
+    """Where the root says that Volcano takes it back; else it waits for free nodes, held, and Volcano sees nothing."""
+    del sharing
+    scene.apply(_elastic(_queue(scene, "rich")))
+    scene.await_running("elastic", 4)
+    scene.apply(pytorch_job("claimant").policy(queue=_queue(scene, "poor")).master(cpu=_CPU).workers(1, cpu=_CPU))
+    scene.await_state("claimant", "WaitingForQuota")
+    assert _evictions(scene) == 0
+    scene.annotate(QUEUES, "root", **{RECLAIM: "beyond-share"})
+    _assert_half_goes_and_comes_back(scene)
 
 
 def _assert_half_goes_and_comes_back(scene: Scene) -> None:

@@ -28,6 +28,7 @@ from muster.model.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_LABEL,
     QUEUEING,
+    RECLAIM,
     REQUEUED_AT,
     SCHEDULER_LABEL,
     SIBLINGS,
@@ -60,7 +61,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
     "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
     "queueAnnotations": (
         "Annotations of a Queue that muster reads.",
-        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, SIBLINGS, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER, HOLD],
+        [GATE_MODE, QUEUEING, PATIENCE, PREEMPTION, SIBLINGS, RECLAIM, BOUND, NAMESPACE_SELECTOR, UNPLACED_AFTER, HOLD],
     ),
     "marks": (
         "Annotations of a PodGroup that say what muster has decided.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import takewhile
-from math import inf
+from math import floor, inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
 from muster.resources.amounts import Resources, minus, total
-from muster.resources.quantity import ZERO
+from muster.resources.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
     from muster.queueing.ledger import Candidate, GangKey
@@ -23,7 +24,7 @@ def exactly_minus(whole: Resources, part: Resources) -> Resources:
 
 
 class Holder(NamedTuple):
-    """What the model knows of an admitted gang; `soft` is a part of its claim."""
+    """What the model knows of an admitted gang; `soft` is a part of its claim, `spare` what may be taken back of it."""
 
     queue: str
     claim: Resources
@@ -32,6 +33,27 @@ class Holder(NamedTuple):
     soft: Resources
     idle: bool
     lasts: bool = False
+    spare: Resources = MappingProxyType({})
+
+
+def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
+    """The share of a queue in billionths, of each resource that is limited for all its siblings."""
+    if queue == ROOT:
+        return {}
+    view, parents = tree.get(queue), tree.path(queue)[1:]
+    beside = [one for one in tree if view and one.name != ROOT and one.parent == view.parent]
+    shares = {}
+    for what in {what for one in parents for what in tree.limit(one)}:
+        room = min(limit[what].nano for one in parents if what in (limit := tree.limit(one)))
+        share = Fraction(room)
+        if view is not None:
+            share = Fraction(room * view.weight, sum(one.weight for one in beside))
+            if what in view.deserved:
+                share = Fraction(view.deserved[what].nano)
+            if what in view.guarantee:
+                share = max(share, Fraction(view.guarantee[what].nano))
+        shares[what] = share
+    return shares
 
 
 class World:
@@ -173,9 +195,46 @@ class World:
                 *(other.need for other in beside if one in tree.path(other.queue)),
             ]
             together = total(parts)
-            if any(candidate.need.get(what) and together[what] > most for what, most in tree.limit(one).items()):
+            missing = [
+                what
+                for what, most in tree.limit(one).items()
+                if candidate.need.get(what, ZERO) > ZERO and together[what] > most
+            ]
+            if missing and one == ROOT and self._reclaims(tree, candidate, beside, missing, lasting=lasting):
+                rest = exactly_minus(together, self.given_back(tree, but=candidate.queue, lasting=lasting))
+                missing = [
+                    what
+                    for what in tree.limit(ROOT)
+                    if candidate.need.get(what, ZERO) > ZERO and rest[what] > tree.limit(ROOT)[what]
+                ]
+            if missing:
                 short.append(one)
         return short
+
+    def _reclaims(
+        self, tree: QueueTree, candidate: Candidate, beside: list[Candidate], missing: list[str], *, lasting: bool
+    ) -> bool:
+        """Whether others give back for it: its queue has no more than its share of what is missing, with it."""
+        root, queue = tree.get(ROOT), candidate.queue
+        if root is None or not root.reclaims or not candidate.reclaims:
+            return False
+        below = [one.need for one in beside if queue in tree.path(one.queue)]
+        has = total([self.used(tree, queue, lasting=lasting), candidate.need, *below])
+        share = deserved(tree, queue)
+        return all(has[what].nano <= share[what] for what in missing)
+
+    def given_back(self, tree: QueueTree, *, but: str = "", lasting: bool = False) -> Resources:
+        """What all queues hold beyond their shares and can spare, but for this one."""
+        root = tree.get(ROOT)
+        given: list[Resources] = []
+        for other in {one.queue for one in self.held.values()} - {but} if root and root.reclaims else ():
+            spare = total(one.spare for one in self.held.values() if one.queue == other and (one.lasts or not lasting))
+            used, share = self.used(tree, other, lasting=lasting), deserved(tree, other)
+            beyond = {
+                what: floor(used[what].nano - most) for what, most in share.items() if used.get(what, ZERO).nano > most
+            }
+            given.append({what: min(spare[what], Quantity(beyond[what])) for what in beyond if what in spare})
+        return total(given)
 
 
 class _Pass:
@@ -249,23 +308,13 @@ class _Pass:
         return any(view and view.strict for view in views) or bool(views[0] and views[0].by_age)
 
     def _share(self, queue: str) -> Fraction | float:
-        view, parent = self.tree.get(queue), self.tree.path(queue)[1]
-        weight, weights = 1, 1
-        named: Resources = {}
-        if view is not None:
-            beside = [one for one in self.tree if one.name != ROOT and one.parent == view.parent]
-            weight, named, weights = view.weight, view.deserved, sum(one.weight for one in beside)
         below = [one.need for one in self.fitting.values() if queue in self.tree.path(one.queue)]
         used = total([self.world.used(self.tree, queue), *below])
         share: Fraction | float = Fraction(0)
-        for what in {what for one in self.tree.path(parent) for what in self.tree.limit(one)}:
-            room = min(limit[what].nano for one in self.tree.path(parent) if what in (limit := self.tree.limit(one)))
-            deserved = Fraction(named[what].nano) if what in named else Fraction(room * weight, weights)
-            if view is not None and what in view.guarantee:
-                deserved = max(deserved, Fraction(view.guarantee[what].nano))
+        for what, most in deserved(self.tree, queue).items():
             has = used.get(what, ZERO).nano
             if has > 0:
-                share = max(share, has / deserved if deserved else inf)
+                share = max(share, has / most if most else inf)
         return share
 
     def visit(self, candidate: Candidate) -> None:

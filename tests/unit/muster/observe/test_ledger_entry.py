@@ -372,8 +372,21 @@ def need(workload: JSON, *pods: JSON) -> Resources:
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
     assert candidate(seen(workload, HELD), {"": 0, "high": 1000}, Mark()) == Candidate(
-        key=KEY, queue="q", priority=1000, since="2026-11-21T10:00:00Z", need=amounts(cpu="3", memory="3Gi"), lasts=True
+        *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")), lasts=True, reclaims=True
     )
+
+
+def test_nothing_is_taken_back_for_pods_that_may_not_preempt() -> None:
+    pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
+    assert not candidate(seen(ray_cluster(), pods), {"": 0}, Mark()).reclaims
+
+
+def test_what_a_gang_can_spare_is_known_to_the_ledger() -> None:
+    ledger = a_ledger(cpu="9")
+    running = [{**one, "status": {"phase": "Running"}} for one in OPEN]
+    elastic = ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)
+    entered(seen(elastic, running, pod_group(admitted="uid-demo")), ledger)
+    assert dict(ledger.claims("q")[KEY].spare) == {"cpu": 10**9, "memory": 2**30 * 10**9}
 
 
 def test_a_candidate_needs_what_its_pods_really_ask_for() -> None:

@@ -54,6 +54,7 @@ def views(draw: st.DrawFn) -> QueueView:
         patience=draw(st.sampled_from([60.0, 600.0])),
         preempts=draw(st.sampled_from([False, False, True])),
         on_hold=draw(st.sampled_from([False] * 5 + [True])),
+        reclaims=draw(st.booleans()),
     )
 
 
@@ -70,6 +71,7 @@ candidates = st.builds(
     st.sampled_from([False, False, True]),
     st.sampled_from([False, False, False, True]),
     st.sampled_from([True, True, False]),
+    st.booleans(),
 )
 
 
@@ -85,11 +87,12 @@ def holders(draw: st.DrawFn) -> Holder:
         soft,
         idle=bool(soft) and draw(st.booleans()),
         lasts=draw(st.booleans()),
+        spare=draw(st.sampled_from([{}, claim, minus(claim, amounts(cpu="1"))])),
     )
 
 
-class AnyHistory(RuleBasedStateMachine):
-    """A ledger through any history, and the facts that it should know by now."""
+class History(RuleBasedStateMachine):
+    """A ledger through any history of gangs, and the facts that it should know by now."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,29 +113,6 @@ class AnyHistory(RuleBasedStateMachine):
         """Whether no ElasticQuota keeps it waiting."""
         del candidate
         return True
-
-    @rule(view=views())
-    def a_queue_comes_or_changes(self, view: QueueView) -> None:
-        """With any limit, anywhere in the tree, open or not."""
-        self.ledger.set_queue(view)
-        self.world.queues[view.name] = view
-
-    @rule(name=st.sampled_from([*QUEUES, ROOT]))
-    def a_queue_goes(self, name: str) -> None:
-        """Whoever holds or waits there stays known."""
-        self.ledger.drop_queue(name)
-        self.world.queues.pop(name, None)
-
-    @rule(nodes=st.one_of(st.none(), sizes(9, 4)))
-    def nodes_come_and_go(self, nodes: Resources | None) -> None:
-        """Where the cluster is bound by them."""
-        self.ledger.bound(nodes)
-        self.world.nodes = nodes
-
-    @rule(more=sizes(9, 4))
-    def nodes_are_added(self, more: Resources) -> None:
-        """Also the first ones."""
-        self.nodes_come_and_go(total([self.world.nodes or {}, more]))
 
     @rule(candidate=candidates)
     def a_gang_waits(self, candidate: Candidate) -> None:
@@ -161,6 +141,7 @@ class AnyHistory(RuleBasedStateMachine):
             soft=holder.soft,
             idle=holder.idle,
             lasts=holder.lasts,
+            spare=holder.spare,
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -221,7 +202,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def those_who_fit_fit_together(self) -> None:
-        """Beside what is held, at every level, in every resource that one of them asks for; preemption apart."""
+        """Beside what is held, at every level, in every resource that one of them asks for; preemption apart.
+
+        At the root they may take what others give back.
+        """
         tree = self.world.tree()
         fitting = [candidate for gang, candidate in self.world.waits.items() if gang in self.world.fitting(self.now)]
         for one in (*QUEUES, ROOT):
@@ -229,9 +213,10 @@ class AnyHistory(RuleBasedStateMachine):
             if any((view := tree.get(candidate.queue)) and view.preempts for candidate in below):
                 continue
             together = total([self.world.used(tree, one), *(candidate.need for candidate in below)])
+            given_back = self.world.given_back(tree) if one == ROOT else {}
             for resource, most in tree.limit(one).items():
                 if any(candidate.need.get(resource, ZERO) for candidate in below):
-                    assert together[resource] <= most
+                    assert together[resource] <= most + given_back.get(resource, ZERO)
 
     @invariant()
     def nobody_overtakes_in_a_strict_queue(self) -> None:
@@ -272,6 +257,33 @@ class AnyHistory(RuleBasedStateMachine):
             assert sorted(fresh.passed_by(key(name), self.now)) == sorted(self.ledger.passed_by(key(name), self.now))
         for queue in QUEUES:
             assert fresh.waiting(queue) == self.ledger.waiting(queue)
+
+
+class AnyHistory(History):
+    """In any queues."""
+
+    @rule(view=views())
+    def a_queue_comes_or_changes(self, view: QueueView) -> None:
+        """With any limit, anywhere in the tree, open or not."""
+        self.ledger.set_queue(view)
+        self.world.queues[view.name] = view
+
+    @rule(name=st.sampled_from([*QUEUES, ROOT]))
+    def a_queue_goes(self, name: str) -> None:
+        """Whoever holds or waits there stays known."""
+        self.ledger.drop_queue(name)
+        self.world.queues.pop(name, None)
+
+    @rule(nodes=st.one_of(st.none(), sizes(9, 4)))
+    def nodes_come_and_go(self, nodes: Resources | None) -> None:
+        """Where the cluster is bound by them."""
+        self.ledger.bound(nodes)
+        self.world.nodes = nodes
+
+    @rule(more=sizes(9, 4))
+    def nodes_are_added(self, more: Resources) -> None:
+        """Also the first ones."""
+        self.nodes_come_and_go(total([self.world.nodes or {}, more]))
 
 
 AnyHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)

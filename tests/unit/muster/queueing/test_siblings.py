@@ -166,11 +166,11 @@ def test_nobody_waits_who_has_less_of_its_share_than_one_that_starts_in_its_plac
             level = next(
                 (level for level, (one, two) in enumerate(zip(path, beside, strict=False)) if one != two), None
             )
-            if level is not None and not usage.short(other.queue, amounts_of(other.need)):
+            if level is not None and not usage.lacking(books.tree.path(other.queue), amounts_of(other.need)):
                 mine, theirs = (shares.of(one, usage.taken(one)) for one in (path[level], beside[level]))
                 assert mine <= theirs
         usage.take(starts.queue, amounts_of(starts.need))
-    assert all(usage.short(one.queue, amounts_of(one.need)) for one in left.values())
+    assert all(usage.lacking(books.tree.path(one.queue), amounts_of(one.need)) for one in left.values())
 
 
 @given(trees(siblings=["age"]), rooms, holders, waiting(patient=True))
@@ -185,7 +185,7 @@ def test_by_age_the_order_of_gangs_alone_counts(
         usage.take(holder.queue, amounts_of(holder.claim))
     fits = []
     for one in sorted(waits, key=lambda one: one.order):
-        if not usage.short(one.queue, amounts_of(one.need)):
+        if not usage.lacking(books.tree.path(one.queue), amounts_of(one.need)):
             usage.take(one.queue, amounts_of(one.need))
             fits.append(one.key)
     assert books.startable("v", NOW) == fits

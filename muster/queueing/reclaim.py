@@ -1,0 +1,46 @@
+"""What a scheduler's reclaim gives: room that queues hold beyond their shares, for gangs of queues below theirs.
+
+Where the root says so (`muster.dev/reclaim`), a gang that lacks nothing but room of the root may start when it would
+fit after that. Volcano chooses the victims: it knows no tree, and compares each queue in which gangs run with what that
+deserves. Of a gang it takes running pods beyond the minimum, so that no more is counted on than what the gangs of such
+a queue can spare, and no more than what it holds beyond its share (plugins `gang`, `capacity` and `proportion` of
+Volcano 1.14.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from muster.queueing.queue_state import QueueState
+    from muster.queueing.shares import Shares
+    from muster.queueing.usage import Amounts, Usage
+
+__all__ = ["Reclaimable"]
+
+
+class Reclaimable:
+    """What queues can be made to give back, at the beginning of a pass; of those claims alone that last, or all."""
+
+    def __init__(
+        self, shares: Shares, states: Mapping[str, QueueState], usage: Usage, *, lasting: bool = False
+    ) -> None:
+        self._shares = shares
+        self._usage = usage
+        self.given: dict[str, int] = {}
+        """By resource, in billionths."""
+        for queue, state in states.items():
+            spare = state.spare(lasting=lasting)
+            beyond = shares.beyond(queue, usage.taken(queue)) if spare else {}
+            for name, amount in beyond.items():
+                self.given[name] = self.given.get(name, 0) + min(amount, spare.get(name, 0))
+
+    def counts_for(self, queue: str, amounts: Amounts, names: Iterable[str]) -> bool:
+        """Whether a queue that takes so much more stays within its share of these resources, and gives none itself."""
+        taken = dict(self._usage.taken(queue))
+        for name, amount in amounts:
+            taken[name] = taken.get(name, 0) + amount
+        beyond = self._shares.beyond(queue, taken)
+        return not any(name in beyond for name in names)
