@@ -32,10 +32,11 @@ from muster.observe.nodes import NodeWatch
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
-from muster.process.metrics import Watches, new_registry, unread
+from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
+    from muster.process.event_loop import Turns
     from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger("controller")
@@ -74,7 +75,7 @@ def main() -> None:
     arguments = parsed(parser)
     configure_logging(arguments.log_level, arguments.log_format)
     try:
-        run("muster-controller", _run(arguments))
+        run("muster-controller", partial(_run, arguments))
     except* LeaseLost as lost:
         # The kubelet starts a fresh process with a fresh picture; that is the safest way back.
         sys.exit(f"muster-controller: {lost.exceptions[0]}")
@@ -109,7 +110,7 @@ class _Parts:
     bound_by_nodes: bool
 
 
-async def _run(arguments: argparse.Namespace) -> None:
+async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
     own = identity()
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
@@ -122,6 +123,7 @@ async def _run(arguments: argparse.Namespace) -> None:
             elastic_quotas=arguments.elastic_quotas,
         )
         registry = new_registry("controller")
+        LoopTurns(turns, registry)
         metrics = Metrics(registry)
         elector = LeaseElector(
             client,

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import muster
@@ -16,7 +17,7 @@ from muster.model.strictness import Validation, read_validation
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
-from muster.process.metrics import Watches, new_registry, unread
+from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
 from webhook.certificates.options import add_certificate_arguments, trust_of
 from webhook.metrics import CertificateDates, Metrics, show_load
@@ -28,6 +29,7 @@ from webhook.server.listener import Listener
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from muster.process.event_loop import Turns
     from webhook.certificates.serving import CertificateSource
 
 logger = logging.getLogger("webhook")
@@ -77,10 +79,10 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
     configure_logging(arguments.log_level, arguments.log_format)
-    run("muster-webhook", _run(arguments, validation))
+    run("muster-webhook", partial(_run, arguments, validation))
 
 
-async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
+async def _run(arguments: argparse.Namespace, validation: Validation, turns: Turns) -> None:
     own = identity()
     defaults = Defaults(
         queue=arguments.default_queue,
@@ -99,6 +101,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation) -> None:
         except ValueError as error:
             sys.exit(f"muster-webhook: {error}")
         registry = new_registry("webhook")
+        LoopTurns(turns, registry)
         stores = knowledge.reflectors()
         reflectors = [*stores, *trust.reflectors()]
         Watches(reflectors, registry)

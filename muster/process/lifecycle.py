@@ -16,13 +16,15 @@ import muster
 from muster.admitters import Admitter, listed
 from muster.kube.config import ConfigError
 from muster.model.modes import GateMode
+from muster.process.event_loop import run_measured
 from muster.process.logs import FORMATS, LEVELS
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
+    from muster.process.event_loop import Turns
     from muster.schedulers import GangScheduler
 
 
@@ -144,11 +146,14 @@ def spare_collector() -> None:
     gc.set_threshold(*_COLLECTED_AFTER)
 
 
-def run(name: str, process: Coroutine[Any, Any, None]) -> None:
-    """Run a process to its end; without a usable configuration it exits with one clear line."""
+def run(name: str, process: Callable[[Turns], Coroutine[Any, Any, None]]) -> None:
+    """Run a process to its end; without a usable configuration it exits with one clear line.
+
+    The process is told of the turns that its event loop takes.
+    """
     spare_collector()
     try:
-        asyncio.run(process)
+        run_measured(process)
     except ConfigError as error:
         sys.exit(f"{name}: {error}")
 

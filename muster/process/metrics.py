@@ -7,13 +7,15 @@ workload or a pod, so that the number of series is bounded by kinds, queues and 
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 import muster
+from muster.process.event_loop import BUCKETS
 from muster.process.revision import baked
 
 if TYPE_CHECKING:
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from muster.kube.reflector import Reflector
+    from muster.process.event_loop import Turns
 
-__all__ = ["Watches", "new_registry", "unread"]
+__all__ = ["LoopTurns", "Watches", "new_registry", "unread"]
 
 
 def new_registry(component: str) -> CollectorRegistry:
@@ -40,6 +43,24 @@ def unread(reflectors: Sequence[Reflector[Any]]) -> str:
     """What was not listed yet, for /readyz; "" when everything was."""
     names = sorted({one.resource.full_name for one in reflectors if not one.store.synced})
     return f"not yet: {', '.join(names)}" if names else ""
+
+
+class LoopTurns(Collector):
+    """How long the turns of the event loop take, read when Prometheus asks."""
+
+    def __init__(self, turns: Turns, registry: CollectorRegistry) -> None:
+        self._turns = turns
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """The histogram as it is now."""
+        family = HistogramMetricFamily(
+            "muster_event_loop_turn_seconds",
+            "Turns of the event loop: for so long no lease is renewed, no watch read and no review answered.",
+        )
+        buckets = list(zip((*map(str, BUCKETS), "+Inf"), accumulate(self._turns.counts), strict=True))
+        family.add_metric([], buckets=buckets, sum_value=self._turns.seconds)
+        yield family
 
 
 class Watches(Collector):

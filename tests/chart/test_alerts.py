@@ -31,6 +31,8 @@ HEALTHY = {
     _LEASE % "b": "0x60",
     "muster_reconcile_errors_total": "5x60",
     'muster_watch_failures_total{resource="pods"}': "2x60",
+    'muster_event_loop_turn_seconds_count{pod="a"}': "7+100x60",
+    'muster_event_loop_turn_seconds_bucket{pod="a",le="1.0"}': "5+100x60",
     'muster_gangs{queue="q",state="Running"}': "4x60",
     'muster_gangs{queue="q",state="Invalid"}': "0x60",
 }
@@ -63,6 +65,11 @@ FIRING: dict[str, tuple[dict[str, str | None], dict[str, str], str]] = {
         {'muster_watch_failures_total{resource="pods"}': "2+1x60"},
         {"resource": "pods"},
         "pods cannot be watched",
+    ),
+    "MusterEventLoopBlocked": (
+        {'muster_event_loop_turn_seconds_bucket{pod="a",le="1.0"}': "5+99x60"},
+        {"pod": "a"},
+        "The event loop of a stands still for more than a second, again and again",
     ),
     "MusterGangsNeedAHand": (
         {'muster_gangs{queue="q",state="Invalid"}': "2x60"},

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from controller.metrics import Metrics, Term
 from muster.observe.cluster import Cluster
-from muster.process.metrics import Watches
+from muster.process.event_loop import Turns
+from muster.process.metrics import LoopTurns, Watches
 from webhook.metrics import CertificateDates, show_load
 from webhook.metrics import Metrics as WebhookMetrics
 
@@ -25,6 +26,7 @@ def exported() -> dict[str, list[Metric]]:
     """By process, or `both`, in the order of their names."""
     cluster, registries = Cluster(), {name: CollectorRegistry() for name in ("both", "controller", "webhook")}
     Watches([], registries["both"])
+    LoopTurns(Turns(), registries["both"])
     Metrics(registries["controller"])
     Term(cluster, "", lambda: True, registries["controller"])
     WebhookMetrics(registries["webhook"])

@@ -1,0 +1,70 @@
+"""How long the event loop goes without looking at its connections and timers (metrics.py has the metric).
+
+A turn of the loop runs all callbacks that are ready, one after the other. Meanwhile no lease is renewed, no watch is
+read and no review is answered. The loop asks its selector between two turns, so that the selector can tell how long
+each took, of the wall clock: a turn that waits for the processor keeps the others as long as one that computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+__all__ = ["BUCKETS", "Turns", "run_measured"]
+
+BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""The ends of the buckets in which turns are counted, in seconds; the last bucket has none."""
+
+
+class Turns:
+    """How many turns took how long: a count for each bucket, without those below it, the sum, and the longest.
+
+    Whoever reads `longest` may set it back to 0.
+    """
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.seconds = self.longest = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Count a turn; there are thousands a second."""
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+
+class _Selector(selectors.DefaultSelector):
+    """Tells `turns` how long it was not asked."""
+
+    def __init__(self, turns: Turns, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._turns = turns
+        self._clock = clock
+        self._begun: float | None = None
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self._begun is not None:
+            self._turns.took(self._clock() - self._begun)
+        found = super().select(timeout)
+        self._begun = self._clock()
+        return found
+
+
+def run_measured(
+    process: Callable[[Turns], Coroutine[Any, Any, None]], clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Run a process to its end as `asyncio.run` does, and count the turns of its loop for it; `clock` is monotonic."""
+    turns = Turns()
+
+    def made() -> asyncio.AbstractEventLoop:
+        return asyncio.SelectorEventLoop(_Selector(turns, clock))
+
+    with asyncio.Runner(loop_factory=made) as runner:
+        runner.run(process(turns))
