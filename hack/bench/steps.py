@@ -1,0 +1,312 @@
+"""The longest step of the controller's event loop: `python -m hack.bench.steps [--gangs 1000,4000,16000,50000]`.
+
+A step is what the loop does between two looks at its connections: CPU seconds of its thread, so that other programs and
+the waiting do not count. Each row is an event, and what follows from it until nothing is left to do; all gangs need
+different amounts, half of them run. README.md says what each number means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hack.bench.many import PODS, Leader, One, filled, leader, queue
+from hack.bench.watch import pod
+from muster.kube.reflector import Reflector
+from muster.kube.resource import NODES
+from muster.kube.resource import PODS as POD_RESOURCE
+from muster.kube.slices import in_slices
+from muster.kube.store import Store
+from muster.kube.workqueue import work
+from muster.model.objects import Namespace, Node, Pod, PriorityClass, convert
+from muster.observe.cluster import Cluster
+from muster.observe.nodes import NodeWatch
+from muster.process.event_loop import Turns, run_measured
+from muster.process.lifecycle import spare_collector
+from muster.workloads.ray import RAY_CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+
+    from muster.model.objects import Queue
+
+_NODES, _PODS_PER_NODE = 5000, 20
+_WORKERS = 16
+_ORGANISATIONS = 10
+# Gangs of a queue.
+_GANGS = 50
+
+
+class _Bench:
+    """Events, one after the other, and the longest step for each."""
+
+    def __init__(self, turns: Turns, gangs: int) -> None:
+        self._turns = turns
+        self._gangs = gangs
+
+    async def row(self, title: str, event: Callable[[], Any], world: Leader | None = None) -> None:
+        """Have the event happen, wait until nothing is left to do, and print the longest step."""
+        # What came before is over.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self._turns.longest, begun = 0.0, time.thread_time()
+        happening = event()
+        if happening is not None:
+            await happening
+        while world is not None and _busy(world):  # noqa: ASYNC110 - others have their turn
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        used = time.thread_time() - begun
+        longest = self._turns.longest * 1e3
+        print(f"{title:58} {self._gangs:6} gangs: {longest:7.1f} ms of {used:7.2f} s", flush=True)
+
+
+def _busy(world: Leader) -> bool:
+    numbers = world.queue.statistics()
+    return bool(numbers.ready or numbers.processing)
+
+
+class _Server:
+    """Lists so many objects, in pages that another thread makes, and has nothing to tell afterwards."""
+
+    def __init__(self, **made: tuple[int, dict[str, Any]]) -> None:
+        """By resource how many there are, and one of them: NUMBER and NODE stand for its own and its node's number."""
+        self._made = {name: (count, msgspec.json.encode(one)) for name, (count, one) in made.items()}
+
+    async def list_page(self, resource: Any, *, limit: int, continue_: str = "", **_: object) -> bytes:  # noqa: ANN401
+        """One page."""
+        return await asyncio.to_thread(self._page, resource.plural, int(continue_ or 0), limit)
+
+    def _page(self, plural: str, begin: int, limit: int) -> bytes:
+        count, one = self._made.get(plural, (0, b""))
+        end = min(begin + (limit or count), count)
+        items = (
+            one.replace(b"NUMBER", b"%d" % number).replace(b"NODE", b"%d" % (number % _NODES))
+            for number in range(begin, end)
+        )
+        more = b'"%d"' % end if end < count else b'""'
+        return b'{"metadata":{"resourceVersion":"1","continue":%s},"items":[%s]}' % (more, b",".join(items))
+
+    @asynccontextmanager
+    async def watch(self, *_: object, **__: object) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Nothing happens."""
+
+        async def lines() -> AsyncIterator[bytes]:
+            await asyncio.Event().wait()
+            yield b""
+
+        yield lines()
+
+
+async def _listing(bench: _Bench, gangs: int) -> None:
+    """The first list of pods of 11 KB, two for each gang."""
+    one = pod(0)
+    one["metadata"] |= {"name": "NUMBER", "uid": "NUMBER", "namespace": "bench", "resourceVersion": "1"}
+    one["metadata"]["labels"]["muster.dev/gang"] = "gang-NODE"
+    server: Any = _Server(pods=(2 * gangs, one))
+    cluster = Cluster()
+    reflector = Reflector(server, POD_RESOURCE, Pod, cluster.pods.of("volcano"))
+    running = asyncio.create_task(reflector.run())
+    await bench.row("the first list of all pods", lambda: reflector.wait_synced(3600))
+    running.cancel()
+
+
+async def _nodes(bench: _Bench) -> None:
+    """The nodes and what others have there, from nothing to the first sum."""
+    status = {
+        "allocatable": {"cpu": "96", "memory": "700Gi", "nvidia.com/gpu": "8", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    node = {"metadata": {"name": "nNUMBER", "uid": "nNUMBER", "resourceVersion": "1"}, "status": status}
+    requests = {"cpu": "100m", "memory": "200Mi"}
+    other = {
+        "metadata": {"name": "NUMBER", "uid": "NUMBER", "namespace": "others", "resourceVersion": "1"},
+        "spec": {"nodeName": "nNODE", "containers": [{"name": "main", "resources": {"requests": requests}}]},
+        "status": {"phase": "Running"},
+    }
+    server: Any = _Server(nodes=(_NODES, node), pods=(_NODES * _PODS_PER_NODE, other))
+    cluster = Cluster()
+    reflector = Reflector(server, NODES, Node, cluster.nodes)
+    running = asyncio.create_task(reflector.run())
+    watch = NodeWatch(server, cluster)
+    await bench.row(f"the first count of {_NODES} nodes", lambda: watch.room(wanted=True))
+
+    def cordoned() -> Any:  # noqa: ANN401
+        for one in cluster.nodes.values():
+            cluster.nodes.apply("modified", replace_spec(one))
+        return watch.room(wanted=True)
+
+    await bench.row(f"{_NODES} nodes are not ready", cordoned)
+    await bench.row("the same, counted again a second later", lambda: watch.room(wanted=True))
+    await watch.stop()
+    running.cancel()
+
+
+def replace_spec(node: Node) -> Node:
+    """The node, cordoned."""
+    return convert(
+        {
+            "metadata": {"name": node.metadata.name, "uid": node.metadata.uid, "resourceVersion": "2"},
+            "spec": {"unschedulable": True},
+        },
+        Node,
+    )
+
+
+def _tree(gangs: int) -> tuple[Iterable[One], list[Queue]]:
+    """Queues of fifty gangs, below ten that limit them; in each as much as runs."""
+    count = max(gangs // _GANGS, _ORGANISATIONS)
+    queues = [queue(f"org-{number}", str(count * 1000)) for number in range(_ORGANISATIONS)]
+    # A gang has 2 to 8 cpu.
+    limit = str(_GANGS * 5 // 2)
+    queues += [queue(f"q{number}", limit, parent=f"org-{number % _ORGANISATIONS}") for number in range(count)]
+    ones = (
+        One(number, f"q{number % count}", 1000 + (number * 7919) % 3000, admitted=number // count % 2 == 0)
+        for number in range(gangs)
+    )
+    return ones, queues
+
+
+def _line(gangs: int, **how: str) -> tuple[Iterable[One], list[Queue]]:
+    """One queue that has all."""
+    ones = (
+        One(number, "q0", 1000 + (number * 7919) % 3000 + number % 7, admitted=number % 2 == 0)
+        for number in range(gangs)
+    )
+    return ones, [queue("q0", str(gangs * 5 // 2), **how)]
+
+
+async def _office(bench: _Bench, cluster: Cluster, what: str) -> Leader:
+    world = leader(cluster)
+    steps: Iterator[None] = iter(())
+
+    def prime() -> Any:  # noqa: ANN401
+        nonlocal steps
+        steps = world.reconciler.prime(cluster.pod_groups.values())
+        return in_slices(steps)
+
+    await bench.row(f"{what}: a leader takes office", prime)
+    return world
+
+
+def _ends(world: Leader, one: One) -> None:
+    for each in one.pods:
+        world.cluster.pods.of("volcano").apply("deleted", each)
+    world.cluster.pod_groups.of("volcano").apply("deleted", one.group)
+    _clusters(world).apply("deleted", one.cluster)
+
+
+def _comes(world: Leader, one: One) -> None:
+    _clusters(world).apply("added", one.cluster)
+    for each in one.pods:
+        world.cluster.pods.of("volcano").apply("added", each)
+
+
+def _clusters(world: Leader) -> Store[Any]:
+    for watched in world.cluster.watched():
+        if watched.type is RAY_CLUSTER.decoded:
+            return watched.store
+    raise AssertionError
+
+
+async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
+    ones, queues = _tree(gangs)
+    ones = list(ones)
+    count = len(queues) - _ORGANISATIONS
+    world = await _office(bench, filled(ones, queues), "a tree")
+    cluster = world.cluster
+    working = asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS))
+    await bench.row("a tree: then each gang is looked at", lambda: None, world)
+
+    def edit(one: Queue) -> Callable[[], None]:
+        return lambda: cluster.queues.apply("modified", one)
+
+    more = str(_GANGS * 4)
+    await bench.row("a tree: a gang ends", lambda: _ends(world, ones[0]), world)
+    await bench.row("a tree: a gang comes", lambda: _comes(world, replace(ones[0], admitted=False)), world)
+    await bench.row("a tree: a Queue has more room", edit(queue("q1", more, parent="org-1")), world)
+    await bench.row("a tree: a Queue has another patience", edit(queue("q2", more, parent="org-2", patience="1m")), world)
+    await bench.row("a tree: a Queue comes", edit(queue("new", "10", parent="org-1")), world)
+    await bench.row("a tree: a Queue goes to another parent", edit(queue("q3", more, parent="org-1")), world)
+    await bench.row("a tree: the root gets a limit", edit(queue("root", str(gangs * 2))), world)
+    await bench.row("a tree: the nodes count", lambda: world.reconciler.bound({}), world)
+    await bench.row("a tree: another gate mode for a Queue", edit(queue("q4", more, parent="org-4", gate="assemble")), world)
+    normal = convert({"metadata": {"name": "normal"}, "value": 20}, PriorityClass)
+    await bench.row("a tree: a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal), world)
+    bench_namespace = convert({"metadata": {"name": "bench", "labels": {"team": "a"}}}, Namespace)
+    await bench.row("a tree: a namespace gets a label", lambda: cluster.namespaces.apply("added", bench_namespace), world)
+    await bench.row("a tree: words are told", world.reconciler.tell_who_waits, world)
+    dropped = [one for one in cluster.queues.values() if one.metadata.name.startswith("q")][: count // 2]
+
+    def drop() -> None:
+        for one in dropped:
+            cluster.queues.apply("deleted", one)
+
+    def back() -> None:
+        for one in dropped:
+            cluster.queues.apply("added", one)
+
+    await bench.row("a tree: half of the Queues go", drop, world)
+    await bench.row("a tree: they come back", back, world)
+    working.cancel()
+    await asyncio.wait({working})
+
+
+async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) -> None:
+    ones, queues = _line(gangs, **how)
+    ones = list(ones)
+    world = await _office(bench, filled(ones, queues), what)
+    working = asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS))
+    await bench.row(f"{what}: then each gang is looked at", lambda: None, world)
+    await bench.row(f"{what}: a gang ends", lambda: _ends(world, ones[0]), world)
+    await bench.row(f"{what}: a gang comes", lambda: _comes(world, replace(ones[0], admitted=False)), world)
+    for _ in range(10):
+        world.reconciler.tell_who_waits()
+    await bench.row(f"{what}: words are told", world.reconciler.tell_who_waits, world)
+
+    def words() -> None:
+        # As after hours: the round is far behind the head of the line.
+        for _ in range(gangs // 10):
+            world.reconciler.tell_who_waits()
+
+    begun = time.thread_time()
+    words()
+    print(f"  ({(time.thread_time() - begun) / (gangs // 10) * 1e3:.2f} ms for a second's words, on the way along the line)")
+
+    def edit(one: Queue) -> Callable[[], None]:
+        return lambda: world.cluster.queues.apply("modified", one)
+
+    await bench.row(f"{what}: another patience", edit(queue("q0", str(gangs * 5 // 2), **{**how, "patience": "1m"})), world)
+    await bench.row(f"{what}: all that wait may start", edit(queue("q0", str(gangs * 20), **how)), world)
+    working.cancel()
+    await asyncio.wait({working})
+
+
+async def _measure(turns: Turns, sizes: Iterable[int]) -> None:
+    for gangs in sizes:
+        bench = _Bench(turns, gangs)
+        await _listing(bench, gangs)
+        await _nodes(bench)
+        await _events_in_a_tree(bench, gangs)
+        await _events_in_a_line(bench, gangs, "a line")
+        await _events_in_a_line(bench, gangs, "a line that preempts", preemption="lower-priority")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gangs", default="1000,4000,16000,50000", help="how many gangs there are, a list")
+    sizes = [int(text) for text in parser.parse_args().gangs.split(",")]
+    # As the processes do.
+    spare_collector()
+    run_measured(lambda turns: _measure(turns, sizes), time.thread_time)
+
+
+if __name__ == "__main__":
+    main()
