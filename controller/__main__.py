@@ -204,7 +204,7 @@ async def _lead(parts: _Parts) -> None:
         wall=time.time,
     )
     parts.term.begins(parts.queue, announcer)
-    cluster.subscribe(gang=reconciler.gang_changed, queue=reconciler.queue_changed)
+    cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)
     try:
@@ -215,6 +215,7 @@ async def _lead(parts: _Parts) -> None:
             beside = [
                 tasks.create_task(_tick(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
+                tasks.create_task(reconciler.sweeps.run()),
             ]
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
             for task in beside:

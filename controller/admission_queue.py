@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controller.lost import LostGangs
 from controller.status_updates import StatusUpdateSchedule
 from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
-from muster.observe.candidates import candidate
+from muster.observe.candidates import candidate, queue_held
 from muster.observe.ledger_entry import auxiliary_keys, enter_ledger
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
@@ -18,7 +19,7 @@ from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from muster.model.objects import Queue
     from muster.observe.context import EntryContext
@@ -35,24 +36,26 @@ class AdmissionQueue:
     """The gangs that hold and those that wait; `look_at` is called for every gang that a change may concern.
 
     Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
-    later. `wall` is the time of day in seconds.
+    later. `wall` is the time of day in seconds; `sweep` has steps taken soon that are too many for one (`Sweeps.add`).
     """
 
-    def __init__(self, look_at: Callable[[GangKey], None], *, wall: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        look_at: Callable[[GangKey], None],
+        *,
+        wall: Callable[[], float],
+        sweep: Callable[[Hashable, Iterable[object]], None],
+    ) -> None:
         self.ledger = Ledger()
+        self.lost = LostGangs(look_at, sweep)
         self._look_at = look_at
         self._wall = wall
-        self._lost: set[GangKey] = set()
+        self._sweep = sweep
         self._growing = Growing(self.ledger)
         # Those who are looked at because they may grow: the queue, and their place among those who want to.
         self._turns_to_grow: dict[GangKey, tuple[str, Order]] = {}
         self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
-
-    @property
-    def lost(self) -> frozenset[GangKey]:
-        """The gangs whose queue does not exist, or not for their namespace: they wait in no queue."""
-        return frozenset(self._lost)
 
     def set_queue(self, queue: Queue) -> bool:
         """Add or update a queue; nothing starts in a queue that cannot be read. True when anything changed."""
@@ -76,10 +79,7 @@ class AdmissionQueue:
         """Enter the gang as it stands, without waking other gangs."""
         standing = enter_ledger(view, self.ledger, context)
         self._growing.enter(view.key, standing.growth)
-        if standing.lost:
-            self._lost.add(view.key)
-        else:
-            self._lost.discard(view.key)
+        self.lost.note(view.key, queue_held(view) if standing.lost else None)
         return standing
 
     def stand(self, view: View, context: EntryContext) -> Standing:
@@ -127,7 +127,7 @@ class AdmissionQueue:
 
     def forget(self, key: GangKey) -> None:
         """Drop what is remembered of a gang that is gone."""
-        self._lost.discard(key)
+        self.lost.note(key, None)
         self._growing.enter(key, None)
         self._turns.discard(key)
 
@@ -155,12 +155,16 @@ class AdmissionQueue:
 
     def wake_all(self) -> None:
         """As `wake`, wherever something has changed: in the tree, and with it for the competitors of each gang."""
+        self._sweep(self.wake_all, self._wake_each())
+
+    def _wake_each(self) -> Iterator[None]:
         for queue in self.ledger.changed_subtrees(self._wall()):
             self.wake(queue)
+            yield
 
     def tell(self) -> None:
         """Reconcile gangs whose message has changed, a few of them; called about every second."""
-        for key in self._status_updates.due(self.ledger.waiting):
+        for key in self._status_updates.due(self.ledger.next_waiting):
             if key == key.gang:
                 self.give_turn(key)
                 self._look_at(key)

@@ -22,6 +22,7 @@ from controller.nudges import Nudges
 from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter, says
 from controller.requeue import delete_unplaced
+from controller.sweeps import Sweeps
 from controller.takeover import Takeover
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
@@ -41,7 +42,7 @@ from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 
     from controller.events import Announcer
     from controller.fenced_writes import Writer
@@ -89,7 +90,8 @@ class Reconciler:
         self._defaults = defaults
         self._clock = clock
         self._wall = wall
-        self._admission_queue = AdmissionQueue(queue.add, wall=wall)
+        self.sweeps = Sweeps()
+        self._admission_queue = AdmissionQueue(queue.add, wall=wall, sweep=self.sweeps.add)
         self._ledger = self._admission_queue.ledger
         self._quota_use = QuotaUse(cluster, self._ledger)
         self._reporter = Reporter(writer, announcer)
@@ -131,6 +133,21 @@ class Reconciler:
         self._takeover.touched(key)
         self._queue.add(key)
 
+    def gangs_changed(self, which: Hashable, keys: Iterable[GangKey | None]) -> None:
+        """Work on all of these gangs, soon; None stands for one that is not concerned. `which` names them."""
+        if self._takeover.under_way:
+            self._takeover.touched_many(keys)
+        else:
+            self.sweeps.add(which, self._look_at_each(keys))
+
+    def _look_at_each(self, keys: Iterable[GangKey | None]) -> Iterator[None]:
+        seen: set[GangKey | None] = {None}
+        for key in keys:
+            if key is not None and key not in seen:
+                seen.add(key)
+                self._queue.add(key)
+            yield
+
     def tell_who_waits(self) -> None:
         """Refresh the message of each waiting gang whose words have changed; to be called about every second."""
         self._admission_queue.tell()
@@ -148,8 +165,7 @@ class Reconciler:
             self._admission_queue.wake_all()
         if self._admission_queue.terms(name) != terms:
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
-            for key in self._cluster.gangs():
-                self.gang_changed(key)
+            self.gangs_changed(None, self._cluster.each_gang())
 
     def _namespace_limited(self, namespace: str) -> None:
         """Take another limit of a namespace into the ledger, and reconcile every gang that it may concern."""
@@ -223,9 +239,8 @@ class Reconciler:
     def _stand(self, view: View) -> Standing:
         lost = view.key in self._admission_queue.lost
         standing = self._admission_queue.stand(view, self._context(view.key))
-        if lost and not standing.lost:  # Its queue is there now, for others too: who is first is decided among all.
-            for key in self._admission_queue.lost:
-                self._enter(key)
+        if lost and not standing.lost:
+            self._admission_queue.lost.found(queue_held(view), self._enter)
         return standing
 
     def _enter(self, key: GangKey) -> None:
@@ -323,6 +338,8 @@ class Reconciler:
     async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
         """Admit the gang if it may start, else write down why it waits."""
         now = self._wall()
+        if self._admission_queue.lost.enter_before(view.key, self._ledger.queue_of(view.key)):
+            return
         self._quota_use.notice(view.key.namespace)
         decision = self._admission_queue.decide(view, standing, now)
         if decision is None or memory.refused.wait(self._clock()) > 0:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from muster.queueing.ledger import GangKey
+    from muster.queueing.queue_state import Order
 
-    Line = Callable[[str, int, int], Sequence[GangKey]]
+    Line = Callable[[str, Order | None], Order | None]
 
 __all__ = ["StatusUpdateSchedule"]
 
@@ -27,29 +28,34 @@ _TURNS = 5  # of a queue's turns, one is for those behind its head
 
 @dataclass(slots=True)
 class _Round:
-    """A way along a line, from one place to another; what happens meanwhile is told by the next."""
+    """A way along a line, past so many of its head and on to so many; what happens meanwhile is told by the next."""
 
-    begin: int
-    end: float
-    place: int | None = None
+    passes_over: int
+    most: float
+    behind: Order | None = None
+    left: float = 0
     touched: bool = False
 
     def next(self, queue: str, line: Line) -> GangKey | None:
         """The next gang, or None where all have been told of all."""
-        if self.place is None and not self.touched:
-            return None
-        found = () if self.place is None else self._at(self.place, queue, line)
-        if not found and self.touched:
-            self.place, self.touched = self.begin, False
-            found = self._at(self.begin, queue, line)
-        if not found or self.place is None:
-            self.place = None
-            return None
-        self.place += 1
-        return found[0]
+        found = self._step(queue, line)
+        if found is None and self.touched:
+            self.touched = False
+            self.behind, self.left = None, self.passes_over
+            while self._step(queue, line) is not None:
+                pass
+            self.left = self.most
+            found = self._step(queue, line)
+        return None if found is None else found.key
 
-    def _at(self, place: int, queue: str, line: Line) -> Sequence[GangKey]:
-        return line(queue, place, place + 1) if place < self.end else ()
+    def _step(self, queue: str, line: Line) -> Order | None:
+        found = line(queue, self.behind) if self.left > 0 else None
+        if found is None:
+            self.left = 0
+        else:
+            self.behind = found
+            self.left -= 1
+        return found
 
 
 @dataclass(slots=True)
@@ -82,7 +88,7 @@ class StatusUpdateSchedule:
     def due(self, line: Line) -> list[GangKey]:
         """The gangs whose message is to be refreshed now; to be called about every second.
 
-        `line` gives those who wait in a queue from one place in its order up to another.
+        `line` gives the first who waits in a queue behind a place in its order, None for the head of the line.
         """
         due: list[GangKey] = []
         while self._queues and len(due) < _PER_SECOND:

@@ -44,6 +44,7 @@ class Takeover:
         self._look_at = look_at
         # In the order in which they came; a dict, so that each is there once.
         self._left: dict[GangKey, None] = {}
+        self._many: list[Iterator[GangKey | None]] = []
         self.under_way = False
 
     def touched(self, key: GangKey) -> None:
@@ -51,16 +52,23 @@ class Takeover:
         if self.under_way:
             self._left[key] = None
 
+    def touched_many(self, keys: Iterable[GangKey | None]) -> None:
+        """As `touched`, of all of these; None stands for one that is not concerned."""
+        self._many.append(iter(keys))
+
     def steps(self, groups: Iterable[PodGroup]) -> Iterator[None]:
-        """Enter everything, no more than one gang in a step.
+        """Enter everything, no more than one queue or gang in a step.
 
         `groups` are all PodGroups as listed since the lease is ours: the watch may not have shown yet what the leader
         before us wrote last.
         """
         self.under_way = True
-        # In one step: between two the watch may show newer ones.
-        for queue in self._cluster.queues:
-            self._admission_queue.set_queue(queue)
+        for name in [queue.metadata.name for queue in self._cluster.queues]:
+            # Between two steps the watch may show a newer one, or none.
+            queue = self._cluster.queues.get("", name)
+            if queue is not None:
+                self._admission_queue.set_queue(queue)
+            yield
         for group in groups:
             key = GangKey(group.metadata.namespace, gang_name(group))
             self._memories.begin(key, group)
@@ -69,10 +77,19 @@ class Takeover:
         for key in self._cluster.each_gang():
             self._left[key] = None
             yield
-        while self._left:
-            key = next(iter(self._left))
-            del self._left[key]
-            self._enter(key)
-            self._look_at(key)
-            yield
+        while self._left or self._many:
+            if self._many:
+                yield from self._noted(self._many.pop())
+            else:
+                key = next(iter(self._left))
+                del self._left[key]
+                self._enter(key)
+                self._look_at(key)
+                yield
         self.under_way = False
+
+    def _noted(self, keys: Iterator[GangKey | None]) -> Iterator[None]:
+        for key in keys:
+            if key is not None:
+                self._left[key] = None
+            yield

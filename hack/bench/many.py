@@ -180,6 +180,12 @@ class Leader:
     queue: WorkQueue[GangKey]
     reconciler: Reconciler
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is left to do."""
+        numbers = self.queue.statistics()
+        return bool(numbers.ready or numbers.processing or self.reconciler.sweeps.under_way)
+
 
 def leader(cluster: Cluster) -> Leader:
     """A leader that has not taken office yet (`Reconciler.prime`)."""
@@ -203,5 +209,5 @@ def leader(cluster: Cluster) -> Leader:
         clock=time.monotonic,
         wall=time.time,
     )
-    cluster.subscribe(gang=reconciler.gang_changed, queue=reconciler.queue_changed)
+    cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
     return Leader(cluster, work, reconciler)

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hack.bench.many import PODS, Leader, One, filled, leader, queue
+from hack.bench.many import Leader, One, filled, leader, queue
 from hack.bench.watch import pod
 from muster.kube.reflector import Reflector
-from muster.kube.resource import NODES
-from muster.kube.resource import PODS as POD_RESOURCE
+from muster.kube.resource import NODES, PODS
+from muster.kube.slices import Turns as SliceTurns
 from muster.kube.slices import in_slices
-from muster.kube.store import Store
 from muster.kube.workqueue import work
 from muster.model.objects import Namespace, Node, Pod, PriorityClass, convert
 from muster.observe.cluster import Cluster
@@ -32,8 +31,9 @@ from muster.process.lifecycle import spare_collector
 from muster.workloads.ray import RAY_CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable
 
+    from muster.kube.store import ChangeKind, Store
     from muster.model.objects import Queue
 
 _NODES, _PODS_PER_NODE = 5000, 20
@@ -59,17 +59,12 @@ class _Bench:
         happening = event()
         if happening is not None:
             await happening
-        while world is not None and _busy(world):  # noqa: ASYNC110 - others have their turn
+        while world is not None and world.busy:  # noqa: ASYNC110 - others have their turn
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         used = time.thread_time() - begun
         longest = self._turns.longest * 1e3
-        print(f"{title:58} {self._gangs:6} gangs: {longest:7.1f} ms of {used:7.2f} s", flush=True)
-
-
-def _busy(world: Leader) -> bool:
-    numbers = world.queue.statistics()
-    return bool(numbers.ready or numbers.processing)
+        print(f"{title:52} {self._gangs:6} gangs: {longest:7.1f} ms of {used:7.2f} s", flush=True)
 
 
 class _Server:
@@ -111,7 +106,7 @@ async def _listing(bench: _Bench, gangs: int) -> None:
     one["metadata"]["labels"]["muster.dev/gang"] = "gang-NODE"
     server: Any = _Server(pods=(2 * gangs, one))
     cluster = Cluster()
-    reflector = Reflector(server, POD_RESOURCE, Pod, cluster.pods.of("volcano"))
+    reflector = Reflector(server, PODS, Pod, cluster.pods.of("volcano"))
     running = asyncio.create_task(reflector.run())
     await bench.row("the first list of all pods", lambda: reflector.wait_synced(3600))
     running.cancel()
@@ -137,26 +132,16 @@ async def _nodes(bench: _Bench) -> None:
     watch = NodeWatch(server, cluster)
     await bench.row(f"the first count of {_NODES} nodes", lambda: watch.room(wanted=True))
 
-    def cordoned() -> Any:  # noqa: ANN401
-        for one in cluster.nodes.values():
-            cluster.nodes.apply("modified", replace_spec(one))
+    def cordon() -> Any:  # noqa: ANN401 - what is to be waited for
+        for each in cluster.nodes.values():
+            meta = {"name": each.metadata.name, "uid": each.metadata.uid, "resourceVersion": "2"}
+            cluster.nodes.apply("modified", convert({"metadata": meta, "spec": {"unschedulable": True}}, Node))
         return watch.room(wanted=True)
 
-    await bench.row(f"{_NODES} nodes are not ready", cordoned)
-    await bench.row("the same, counted again a second later", lambda: watch.room(wanted=True))
+    await bench.row("all of them are cordoned", cordon)
+    await bench.row("they are counted again a second later", lambda: watch.room(wanted=True))
     await watch.stop()
     running.cancel()
-
-
-def replace_spec(node: Node) -> Node:
-    """The node, cordoned."""
-    return convert(
-        {
-            "metadata": {"name": node.metadata.name, "uid": node.metadata.uid, "resourceVersion": "2"},
-            "spec": {"unschedulable": True},
-        },
-        Node,
-    )
 
 
 def _tree(gangs: int) -> tuple[Iterable[One], list[Queue]]:
@@ -182,110 +167,109 @@ def _line(gangs: int, **how: str) -> tuple[Iterable[One], list[Queue]]:
     return ones, [queue("q0", str(gangs * 5 // 2), **how)]
 
 
-async def _office(bench: _Bench, cluster: Cluster, what: str) -> Leader:
-    world = leader(cluster)
-    steps: Iterator[None] = iter(())
-
-    def prime() -> Any:  # noqa: ANN401
-        nonlocal steps
-        steps = world.reconciler.prime(cluster.pod_groups.values())
-        return in_slices(steps)
-
-    await bench.row(f"{what}: a leader takes office", prime)
+async def _office(bench: _Bench, what: str, ones: Iterable[One], queues: Iterable[Queue]) -> Leader:
+    """A leader takes office."""
+    world = leader(filled(ones, queues))
+    groups = world.cluster.pod_groups.values()
+    await bench.row(f"{what}: a leader takes office", lambda: in_slices(world.reconciler.prime(groups)))
     return world
+
+
+@asynccontextmanager
+async def _at_work(world: Leader) -> AsyncIterator[None]:
+    """The leader's workers, and its sweeps."""
+    tasks = [
+        asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS)),
+        asyncio.create_task(world.reconciler.sweeps.run()),
+    ]
+    yield
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 def _ends(world: Leader, one: One) -> None:
     for each in one.pods:
         world.cluster.pods.of("volcano").apply("deleted", each)
     world.cluster.pod_groups.of("volcano").apply("deleted", one.group)
-    _clusters(world).apply("deleted", one.cluster)
+    _workloads(world).apply("deleted", one.cluster)
 
 
 def _comes(world: Leader, one: One) -> None:
-    _clusters(world).apply("added", one.cluster)
+    _workloads(world).apply("added", one.cluster)
     for each in one.pods:
         world.cluster.pods.of("volcano").apply("added", each)
 
 
-def _clusters(world: Leader) -> Store[Any]:
-    for watched in world.cluster.watched():
-        if watched.type is RAY_CLUSTER.decoded:
-            return watched.store
-    raise AssertionError
+def _workloads(world: Leader) -> Store[Any]:
+    return next(watched.store for watched in world.cluster.watched() if watched.type is RAY_CLUSTER.decoded)
 
 
 async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
-    ones, queues = _tree(gangs)
-    ones = list(ones)
-    count = len(queues) - _ORGANISATIONS
-    world = await _office(bench, filled(ones, queues), "a tree")
+    made, queues = _tree(gangs)
+    ones = list(made)
+    world = await _office(bench, "a tree", ones, queues)
     cluster = world.cluster
-    working = asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS))
-    await bench.row("a tree: then each gang is looked at", lambda: None, world)
-
-    def edit(one: Queue) -> Callable[[], None]:
-        return lambda: cluster.queues.apply("modified", one)
-
-    more = str(_GANGS * 4)
-    await bench.row("a tree: a gang ends", lambda: _ends(world, ones[0]), world)
-    await bench.row("a tree: a gang comes", lambda: _comes(world, replace(ones[0], admitted=False)), world)
-    await bench.row("a tree: a Queue has more room", edit(queue("q1", more, parent="org-1")), world)
-    await bench.row("a tree: a Queue has another patience", edit(queue("q2", more, parent="org-2", patience="1m")), world)
-    await bench.row("a tree: a Queue comes", edit(queue("new", "10", parent="org-1")), world)
-    await bench.row("a tree: a Queue goes to another parent", edit(queue("q3", more, parent="org-1")), world)
-    await bench.row("a tree: the root gets a limit", edit(queue("root", str(gangs * 2))), world)
-    await bench.row("a tree: the nodes count", lambda: world.reconciler.bound({}), world)
-    await bench.row("a tree: another gate mode for a Queue", edit(queue("q4", more, parent="org-4", gate="assemble")), world)
+    limit = str(_GANGS * 4)
+    namespace = convert({"metadata": {"name": "bench", "labels": {"team": "a"}}}, Namespace)
     normal = convert({"metadata": {"name": "normal"}, "value": 20}, PriorityClass)
-    await bench.row("a tree: a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal), world)
-    bench_namespace = convert({"metadata": {"name": "bench", "labels": {"team": "a"}}}, Namespace)
-    await bench.row("a tree: a namespace gets a label", lambda: cluster.namespaces.apply("added", bench_namespace), world)
-    await bench.row("a tree: words are told", world.reconciler.tell_who_waits, world)
-    dropped = [one for one in cluster.queues.values() if one.metadata.name.startswith("q")][: count // 2]
+    some = [one for one in queues if one.metadata.name.startswith("q")][5:105]
 
-    def drop() -> None:
-        for one in dropped:
-            cluster.queues.apply("deleted", one)
+    def edit(edited: Queue) -> Callable[[], None]:
+        return lambda: cluster.queues.apply("modified", edited)
 
-    def back() -> None:
-        for one in dropped:
-            cluster.queues.apply("added", one)
+    events: list[tuple[str, Callable[[], Any]]] = [
+        ("then each gang is looked at", lambda: None),
+        ("a gang ends", lambda: _ends(world, ones[0])),
+        ("a gang comes", lambda: _comes(world, replace(ones[0], admitted=False))),
+        ("a Queue has more room", edit(queue("q1", limit, parent="org-1"))),
+        ("a Queue has another patience", edit(queue("q2", limit, parent="org-2", patience="1m"))),
+        ("a Queue comes", edit(queue("new", "10", parent="org-1"))),
+        ("a Queue goes to another parent", edit(queue("q3", limit, parent="org-1"))),
+        ("the root gets a limit", edit(queue("root", str(gangs * 2)))),
+        ("the nodes count", lambda: world.reconciler.bound({})),
+        ("a Queue has another gate mode", edit(queue("q4", limit, parent="org-4", gate="assemble"))),
+        ("a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal)),
+        ("a namespace gets a label", lambda: cluster.namespaces.apply("added", namespace)),
+        ("words are told", world.reconciler.tell_who_waits),
+        (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
+        ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
+    ]
+    async with _at_work(world):
+        for what, event in events:
+            await bench.row(f"a tree: {what}", event, world)
 
-    await bench.row("a tree: half of the Queues go", drop, world)
-    await bench.row("a tree: they come back", back, world)
-    working.cancel()
-    await asyncio.wait({working})
+
+async def _in_turn(store: Store[Any], kind: ChangeKind, objects: Iterable[Any]) -> None:
+    """As a watch shows them that has all of them at once."""
+    turns = SliceTurns()
+    for one in objects:
+        store.apply(kind, one)
+        await turns.give()
 
 
 async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) -> None:
-    ones, queues = _line(gangs, **how)
-    ones = list(ones)
-    world = await _office(bench, filled(ones, queues), what)
-    working = asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS))
-    await bench.row(f"{what}: then each gang is looked at", lambda: None, world)
-    await bench.row(f"{what}: a gang ends", lambda: _ends(world, ones[0]), world)
-    await bench.row(f"{what}: a gang comes", lambda: _comes(world, replace(ones[0], admitted=False)), world)
-    for _ in range(10):
-        world.reconciler.tell_who_waits()
-    await bench.row(f"{what}: words are told", world.reconciler.tell_who_waits, world)
+    made, queues = _line(gangs, **how)
+    ones = list(made)
+    world = await _office(bench, what, ones, queues)
+    room = gangs * 5 // 2
 
-    def words() -> None:
-        # As after hours: the round is far behind the head of the line.
-        for _ in range(gangs // 10):
-            world.reconciler.tell_who_waits()
+    def edit(cpu: int, **said: str) -> Callable[[], None]:
+        return lambda: world.cluster.queues.apply("modified", queue("q0", str(cpu), **said))
 
-    begun = time.thread_time()
-    words()
-    print(f"  ({(time.thread_time() - begun) / (gangs // 10) * 1e3:.2f} ms for a second's words, on the way along the line)")
-
-    def edit(one: Queue) -> Callable[[], None]:
-        return lambda: world.cluster.queues.apply("modified", one)
-
-    await bench.row(f"{what}: another patience", edit(queue("q0", str(gangs * 5 // 2), **{**how, "patience": "1m"})), world)
-    await bench.row(f"{what}: all that wait may start", edit(queue("q0", str(gangs * 20), **how)), world)
-    working.cancel()
-    await asyncio.wait({working})
+    events: list[tuple[str, Callable[[], Any]]] = [
+        ("then each gang is looked at", lambda: None),
+        ("a gang ends", lambda: _ends(world, ones[0])),
+        ("a gang comes", lambda: _comes(world, replace(ones[0], admitted=False))),
+        ("words are told", world.reconciler.tell_who_waits),
+        ("it has another patience", edit(room, **how, patience="1m")),
+        ("it preempts", edit(room, preemption="lower-priority")),
+        ("it does not", edit(room)),
+        ("all that wait may start", edit(gangs * 20, **how)),
+    ]
+    async with _at_work(world):
+        for title, event in events:
+            await bench.row(f"{what}: {title}", event, world)
 
 
 async def _measure(turns: Turns, sizes: Iterable[int]) -> None:

@@ -18,6 +18,7 @@ from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
+from muster.kube.slices import Turns, in_slices
 from muster.kube.store import HasMetadata, Store
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
 
@@ -128,7 +129,7 @@ class Reflector(Generic[T]):
             try:
                 await self._session()
             except ApiError as error:
-                delay = self._after(error)
+                delay = await self._after(error)
             except Exception as error:
                 # A mistake of ours or an answer nobody foresaw: the cache must survive it, and somebody must see it.
                 self._failures += 1
@@ -138,7 +139,7 @@ class Reflector(Generic[T]):
                 )
             await asyncio.sleep(delay)
 
-    def _after(self, error: ApiError) -> float:
+    async def _after(self, error: ApiError) -> float:
         name = self._resource.full_name
         if error.not_found and (wait := self._progress.missing(len(self._store))) is not None:
             if len(self._store) or not self._store.synced:
@@ -149,7 +150,7 @@ class Reflector(Generic[T]):
                     wait,
                     extra={"event": "watch.absent"},
                 )
-                self._store.replace_all([])
+                await in_slices(self._store.relist().steps())
                 self._synced.set()
             return wait
         self._failures += 1
@@ -192,8 +193,8 @@ class Reflector(Generic[T]):
             page=self._pages,
         )
         self._lists += 1
+        await in_slices(relist.steps())
         self._progress.listed(resource_version)
-        relist.end()
         self._synced.set()
 
     async def _watch(self) -> None:
@@ -208,8 +209,11 @@ class Reflector(Generic[T]):
             timeout_seconds=seconds,
             silence=self._silence,
         ) as lines:
+            turns = Turns()
             async for line in lines:
                 self._take(line)
+                # Of lines that are there already each is had at once.
+                await turns.give()
 
     async def _compare_versions(self) -> None:
         """Ask the apiserver how far it is itself; a watch would not tell."""

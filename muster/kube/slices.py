@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["SLICE", "in_slices"]
+__all__ = ["SLICE", "Turns", "in_slices"]
 
 SLICE = 0.01
 """Seconds of a core; with the chart's request of 100m, and no more than that, a tenth of a second."""
@@ -20,8 +20,20 @@ async def in_slices(steps: Iterable[object], used: Callable[[], float] = time.th
 
     The wall clock would cut the same work into other slices wherever the machine is busy.
     """
-    until = used() + SLICE
+    turns = Turns(used)
     for _ in steps:
-        if used() >= until:
+        await turns.give()
+
+
+class Turns:
+    """Gives others their turn when a slice is used up; `used` as `in_slices` has it."""
+
+    def __init__(self, used: Callable[[], float] = time.thread_time) -> None:
+        self._used = used
+        self._until = used() + SLICE
+
+    async def give(self) -> None:
+        """To be called between two steps."""
+        if self._used() >= self._until:
             await asyncio.sleep(0)
-            until = used() + SLICE
+            self._until = self._used() + SLICE

@@ -144,15 +144,23 @@ class Store(Generic[T]):
             len(self._objects), **self._counts, relists=self._relists, handler_errors=self._handler_errors
         )
 
-    def _replace(self, places: set[_Key], news: Iterable[T]) -> None:
+    def _replace(self, places: set[_Key], news: Iterable[T]) -> Iterator[None]:
+        first = not self.synced
         changes: list[Change[T]] = []
         for place in sorted(self._objects.keys() - places):
             changes += self._remove(place)
         for item in news:
             changes += self._put(item)
+            if first:
+                # Nobody believes it yet.
+                self._tell(changes)
+                changes.clear()
+                yield
         self._relists += 1
         self.synced = True
-        self._tell(changes)
+        for change in changes:
+            self._tell([change])
+            yield
 
     def _put(self, item: T) -> list[Change[T]]:
         place = _key(item)
@@ -234,7 +242,16 @@ class Relist(Generic[T]):
 
     def end(self) -> None:
         """Take all parts as the store's new state, as `Store.replace_all` does."""
-        self._store._replace(self._listed, self._news.values())
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """As `end`, step by step. What was never listed fills up meanwhile, and is `synced` at the end.
+
+        Else the store changes in the first step, for a gang whose pods have others in their places must not look as if
+        it had none; its handlers hear of it in the others.
+        """
+        return self._store._replace(self._listed, self._news.values())
 
 
 def is_version(old: HasMetadata, new: HasMetadata) -> bool:

@@ -46,3 +46,8 @@ class Stores(Generic[T]):
         """Call `handler` for every later change of one of them, as `Store.subscribe`."""
         for store in self._stores.values():
             store.subscribe(handler)
+
+    def unsubscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call a handler no more."""
+        for store in self._stores.values():
+            store.unsubscribe(handler)

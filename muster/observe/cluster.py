@@ -48,7 +48,7 @@ from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, 
 from muster.workloads.owners import OwnerWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from muster.queueing.sources import QueueSource
     from muster.resources.amounts import Resources
     from muster.schedulers import GangScheduler
+
+    Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
 
 __all__ = ["Cluster", "Watched"]
 
@@ -171,8 +173,18 @@ class Cluster:
                     raise
         return groups
 
-    def subscribe(self, *, gang: Callable[[GangKey], None], queue: Callable[[Change[Queue]], None]) -> None:
-        """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves."""
+    def subscribe(
+        self,
+        *,
+        gang: Callable[[GangKey], None],
+        gangs: Gangs,
+        queue: Callable[[Change[Queue]], None],
+    ) -> None:
+        """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves.
+
+        `gangs` is told of those that one change may touch by the thousand, to be gone through later: what they have in
+        common, which is the same for the same gangs, and their keys; None stands for one that is not touched.
+        """
 
         def pod_changed(change: Change[Pod]) -> None:
             for pod in (change.old, change.new):
@@ -183,13 +195,11 @@ class Cluster:
             gang(gang_of_group(change.object))
 
         def namespace_changed(change: Change[Namespace]) -> None:
-            for key in self._gangs_told_by(change):
-                gang(key)
+            if _words(change.old) != _words(change.new):
+                counted_again(change.object.metadata.name)
 
         def counted_again(namespace: str | None) -> None:
-            for key in self.gangs():
-                if namespace in (None, key.namespace):
-                    gang(key)
+            gangs(namespace, self._gangs_in(namespace))
 
         self.added.subscribe(counted_again)
         self.priority_classes.subscribe(lambda _: counted_again(None))
@@ -198,19 +208,19 @@ class Cluster:
         self.unmanaged_pods.subscribe(gang)
         self.pod_groups.subscribe(group_changed)
         self.queues.subscribe(queue)
-        self._subscribe_to_workloads(gang)
+        self._subscribe_to_workloads(gang, gangs)
 
-    def _subscribe_to_workloads(self, gang: Callable[[GangKey], None]) -> None:
+    def _subscribe_to_workloads(self, gang: Callable[[GangKey], None], gangs: Gangs) -> None:
         for kind in GANG_KINDS:
             self._workloads[kind].subscribe(_workload_changed(kind, gang))
             self._workloads[kind].subscribe(self._successor_told(gang))
         for kind in WATCHED_KINDS:
             if kind not in GANG_KINDS:
                 self._workloads[kind].subscribe(_maker_changed(kind, gang))
-                self._workloads[kind].subscribe(self._hold_told(gang))
+                self._workloads[kind].subscribe(self._hold_told(gangs))
         self.kueue.workloads.subscribe(kueue_told(self._workloads, gang))
         for source, found in self._sources.items():
-            found.subscribe(self._source_changed(source, gang))
+            found.subscribe(self._source_changed(source, gangs))
 
     def _successor_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
         """Tell the gang that carries on the work when the workload that carried it on is gone."""
@@ -225,38 +235,38 @@ class Cluster:
 
         return changed
 
-    def _hold_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+    def _hold_told(self, gangs: Gangs) -> Callable[[Change[Decoded]], None]:
         """Tell the gangs of a namespace when something there that makes workloads is put on hold, or resumed."""
 
         def changed(change: Change[Decoded]) -> None:
             before, now = (one is not None and asks_to_wait(one.metadata) for one in (change.old, change.new))
             if before != now:
-                for key in self.gangs():
-                    if key.namespace == change.object.metadata.namespace:
-                        gang(key)
+                namespace = change.object.metadata.namespace
+                gangs(namespace, self._gangs_in(namespace))
 
         return changed
 
-    def _source_changed(self, source: Source, gang: Callable[[GangKey], None]) -> Callable[[Change[Any]], None]:
+    def _source_changed(self, source: Source, gangs: Gangs) -> Callable[[Change[Any]], None]:
         """Tell the gangs of the workloads that are made from what has changed."""
 
         def changed(change: Change[Any]) -> None:
             meta = change.object.metadata
             reference = Reference(source, meta.namespace, meta.name)
-            for kind, store in self._workloads.items():
-                if kind.origin is None or source not in kind.origin.sources:
-                    continue
-                for workload in store:
-                    if kind.origin.of(workload) == reference:
-                        gang(GangKey(workload.metadata.namespace, kind.pod_group_name(workload.metadata.name)))
+            gangs(reference, self._made_from(reference))
 
         return changed
 
-    def _gangs_told_by(self, change: Change[Namespace]) -> Iterable[GangKey]:
-        """The gangs for which a change of their namespace means something."""
-        if _words(change.old) == _words(change.new):
-            return ()
-        return (key for key in self.gangs() if key.namespace == change.object.metadata.name)
+    def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
+        for kind, store in self._workloads.items():
+            if kind.origin is not None and reference.source in kind.origin.sources:
+                for workload in store.values():
+                    meta = workload.metadata
+                    made = kind.origin.of(workload) == reference
+                    yield GangKey(meta.namespace, kind.pod_group_name(meta.name)) if made else None
+
+    def _gangs_in(self, namespace: str | None) -> Iterator[GangKey | None]:
+        """All gangs of a namespace, of all namespaces where it is None."""
+        return (key if namespace in (None, key.namespace) else None for key in self.each_gang())
 
     def gangs(self) -> set[GangKey]:
         """All gangs that have a PodGroup, a pod, or a workload without either."""

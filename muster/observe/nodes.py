@@ -47,16 +47,18 @@ class NodeRoom:
         self.others: Store[Pod] = Store()
         self._held: dict[str, dict[str, Resources]] = {}
         self._changed = {node.metadata.name for node in self.nodes}
-        # Of nodes that take pods what each can give, and the sum; the others take none now.
+        # Of nodes that take pods what each can give, of the others (`_away`) what our pods there have, and the sum.
         self._given: dict[str, Resources] = {}
         self._sum: dict[str, Quantity] = {}
         self._away: set[str] = set()
         self.nodes.subscribe(self._node_changed)
         self.others.subscribe(self._pod_changed)
+        cluster.pods.subscribe(self._our_pod_changed)
 
     def close(self) -> None:
-        """Hear of nodes no more."""
+        """Hear of nodes and of our pods no more."""
         self.nodes.unsubscribe(self._node_changed)
+        self._cluster.pods.unsubscribe(self._our_pod_changed)
 
     @property
     def synced(self) -> bool:
@@ -67,8 +69,7 @@ class NodeRoom:
         """What all gangs together may hold; a resource that no node has is unlimited, for an autoscaler may add it."""
         while self.count():
             pass
-        away = (self.nodes.get("", name) for name in self._away)
-        return total([self._sum, *(self._ours(node) for node in away if node is not None)])
+        return dict(self._sum)
 
     def count(self, most: int = _AT_ONCE) -> bool:
         """Count so many of the nodes that have changed; whether some are left."""
@@ -84,11 +85,12 @@ class NodeRoom:
                 del self._sum[resource]
         self._away.discard(name)
         node = self.nodes.get("", name)
-        if node is not None and node.takes_pods:
-            self._given[name] = self._free(node)
-            self._sum = total([self._sum, self._given[name]])
-        elif node is not None:
+        if node is None:
+            return
+        if not node.takes_pods:
             self._away.add(name)
+        self._given[name] = self._free(node) if node.takes_pods else self._ours(node)
+        self._sum = total([self._sum, self._given[name]])
 
     def _ours(self, node: Node) -> Resources:
         """What gangs claim of all nodes and use on nodes that take no new pods."""
@@ -106,6 +108,10 @@ class NodeRoom:
             )
             return {}
         return minus(has, total(self._held.get(node.metadata.name, {}).values()))
+
+    def _our_pod_changed(self, change: Change[Pod]) -> None:
+        names = {pod.spec.node_name for pod in (change.old, change.new) if pod is not None}
+        self._changed |= names & self._away
 
     def _node_changed(self, change: Change[Node]) -> None:
         self._changed.update(node.metadata.name for node in (change.old, change.new) if node is not None)

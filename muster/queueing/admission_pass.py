@@ -42,7 +42,8 @@ class AdmissionPass:
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
     strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `soft` are
     the gangs whose soft claims do not count. `by_share` tells whether siblings competed by share. `given_back` is
-    what others can be made to give back, now and after all had ended that end by themselves; None where nobody is.
+    what others can be made to give back, now and after all had ended that end by themselves; None where nobody is. No
+    more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next one.
     """
 
     shares: Shares
@@ -51,12 +52,14 @@ class AdmissionPass:
     bars: Bars
     namespaces: NamespaceRoom
     now: float
+    at_once: int
     fits: OrderedDict[GangKey, Amounts] = field(default_factory=OrderedDict)
     barriers: dict[str, Order] = field(default_factory=dict)
     until: float = float("inf")
     told: bool = False
     by_share: bool = False
     given_back: tuple[Reclaimable, Reclaimable] | None = None
+    more: bool = False
     soft: set[GangKey] = field(default_factory=set)
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
 
@@ -207,14 +210,16 @@ def run_admission_pass(
     namespaces: NamespaceRoom,
     *,
     now: float,
+    at_once: int,
 ) -> AdmissionPass:
-    """Decide for all gangs that wait in these queues, the queues of one subtree; `usage` is not changed.
+    """Decide for all gangs that wait in these queues, the queues of one subtree, until `at_once` may start.
 
-    `lasting` is the usage of the claims that do not end by themselves; the pass takes of `namespaces`.
+    `usage` is not changed. `lasting` is the usage of the claims that do not end by themselves; the pass takes of
+    `namespaces`.
     """
     tree = shares.tree
     bars = Bars(tree, lasting.copy())
-    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, soft=softened(tree, states))
+    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, at_once, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
     visitors: dict[str, list[LineVisitor]] = {}
     for queue, state in states.items():
@@ -227,6 +232,9 @@ def run_admission_pass(
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)
     while (turn := turns.next()) is not None:
+        if len(outcome.fits) == at_once:
+            outcome.more = True
+            break
         _visit(outcome, *turn)
         turns.visited()
     return outcome

@@ -4,38 +4,44 @@ The ledger is a value in memory: everything in it comes from objects in the clus
 same ledger in any order of events. It never reads a clock and does no I/O: `now` is seconds of the wall clock, and is
 passed in. Whoever asks it to admit a gang must write that down in the cluster before acting on it.
 
+It has three parts: the gangs of each queue (`queue_state`), what their claims take of the tree (`holdings`), and, for
+the gangs that compete for the same room, what was decided of them last (`passes`, which says how long that holds).
+
 A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
 that limits anything, are one subtree: the queue that has least of its share is first, and in a queue the more urgent
-gang, then the older. What fits of a subtree is settled once and kept until something in it changes. Where any namespace
-has an ElasticQuota all gangs are one subtree.
+gang, then the older. Where any namespace has an ElasticQuota all gangs are one subtree.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
-from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
+from muster.queueing.admission_pass import run_admission_pass
 from muster.queueing.bypassed import BypassedBelow
-from muster.queueing.namespace_room import NamespaceUse
+from muster.queueing.holdings import Holdings
+from muster.queueing.passes import Passes
 from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Terms
 from muster.queueing.queue_tree import ROOT, QueueTree
 from muster.queueing.shares import Shares
 from muster.queueing.unplaced_claims import soft_in, softened
-from muster.queueing.usage import Usage, amounts_of
+from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
     from muster.queueing.queue_tree import QueueView
     from muster.queueing.usage import Amounts
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
+
+# A pass that lets gangs start takes some 20 us for each of them: as many as are not much beside its other work.
+_AT_ONCE = 128
 
 
 class Ledger:
@@ -46,17 +52,15 @@ class Ledger:
     beyond its ElasticQuotas. A gang whose claim is written by `hold` counts whether it fits or not: it runs already.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = _AT_ONCE) -> None:
+        """No more than `at_once` gangs are let start before the next are looked for."""
+        self._at_once = at_once
         self._tree = QueueTree()
         self._shares = Shares(self._tree)
-        self._usage = Usage(self._tree)
-        self._lasting = Usage(self._tree)
-        self._namespaces = NamespaceUse(self._tree)
+        self._holdings = Holdings(self._tree)
+        self._passes = Passes(self._tree, self._run_pass)
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[GangKey, str] = {}
-        self._fields: dict[str, str] = {}
-        self._queues_of_subtree: dict[str, set[str]] = {}
-        self._outcome: dict[str, AdmissionPass] = {}
 
     # --- queues -----------------------------------------------------------------------------------------------------
 
@@ -67,23 +71,27 @@ class Ledger:
 
     def set_queue(self, view: QueueView) -> bool:
         """Add or update a queue; True when anything changed."""
-        old = self._tree.get(view.name)
+        name, old = view.name, self._tree.get(view.name)
+        path = self._tree.path(name)
         if not self._tree.set(view):
             return False
+        if name in self._states:
+            self._states[name].set_terms(self._terms(name))
         if old is not None and _role(old) == _role(view):
             # Who competes with whom, and what is held where, is as before.
-            self._outcome.pop(self._subtree(view.name), None)
-            if view.name in self._states:
-                self._states[view.name].set_terms(self._terms(view.name))
+            self._passes.forget(name)
         else:
-            self._replanted()
+            self._replanted({*path, *self._tree.path(name), *self._tree.with_below(name)})
         return True
 
     def drop_queue(self, name: str) -> bool:
         """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
+        path = self._tree.path(name)
         known = self._tree.drop(name)
         if known:
-            self._replanted()
+            if name in self._states:
+                self._states[name].set_terms(self._terms(name))
+            self._replanted({*path, *self._tree.path(name), *self._tree.with_below(name)})
         return known
 
     def bound(self, nodes: Resources | None) -> bool:
@@ -93,7 +101,7 @@ class Ledger:
             return False
         if before == (self._tree.counts_nodes, True):
             # All gangs compete with all others, before and after; only what fits changes.
-            self._outcome.clear()
+            self._passes.forget_all()
         else:
             self._replanted()
         return True
@@ -103,46 +111,24 @@ class Ledger:
 
         Not `whole` are those of somebody who does not know the ElasticQuotas of all namespaces: no sum bounds them.
         """
-        if not self._namespaces.limit(namespace, limit, whole=whole):
+        namespaces = self._holdings.namespaces
+        if not namespaces.limit(namespace, limit, whole=whole):
             return False
-        self._replanted()
+        self._passes.together = bool(namespaces)
+        self._passes.regroup(self._states)
         return True
 
     def others_use(self, namespace: str, use: Resources) -> bool:
         """Count what pods that are not of gangs use of a namespace's ElasticQuotas; True when anything changed."""
-        if not self._namespaces.others(namespace, use):
+        if not self._holdings.namespaces.others(namespace, use):
             return False
-        self._outcome.clear()
+        self._passes.forget_all()
         return True
 
-    def _replanted(self) -> None:
-        self._fields.clear()
-        self._queues_of_subtree.clear()
-        self._outcome.clear()
-        self._namespaces.empty()
-        self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
-        for queue, state in self._states.items():
-            self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
-            state.set_terms(self._terms(queue))
-            for claim in state.held.values():
-                self._take(queue, claim)
-
-    def _take(self, queue: str, claim: Claim, sign: int = 1) -> None:
-        for usage in (self._usage, self._lasting) if claim.lasts else (self._usage,):
-            usage.take(queue, _signed(claim.amounts, sign))
-            usage.take_in(soft_in(self._tree, queue, claim), _signed(claim.soft_amounts, -sign))
-        self._namespaces.enter(claim, sign)
-
-    def _subtree(self, queue: str) -> str:
-        """The root of the queue's subtree: the highest queue above it that limits anything. All below it compete."""
-        if self._namespaces:
-            return ROOT
-        known = self._fields.get(queue)
-        if known is None:
-            path = self._tree.path(queue)
-            known = next((one for one in reversed(path) if self._tree.limit(one) or self._tree.strict(one)), path[0])
-            self._fields[queue] = known
-        return known
+    def _replanted(self, touched: Collection[str] | None = None) -> None:
+        """Queues have come, gone or moved; `touched` are those above and below, before and now, None for all."""
+        self._holdings.replant(self._states)
+        self._passes.regroup(self._states, touched)
 
     def _terms(self, queue: str) -> Terms:
         view = self._tree.get(queue)
@@ -172,29 +158,28 @@ class Ledger:
             claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts, amounts_of(spare or {})
         )
         if self._queue_of.get(key) == queue:
-            state, outcome = self._states[queue], self._outcome.get(self._subtree(queue))
+            state = self._states[queue]
             old = state.held.get(key)
             if old == new:
                 return False
             if old is not None and replace(old, spare=new.spare) == new:
                 state.hold(key, new)
                 if self._tree.reclaims:
-                    self._outcome.pop(self._subtree(queue), None)
+                    self._passes.forget(queue)
                 return self._tree.reclaims
-            if outcome and _as_expected(outcome, state.candidate(key), new):
-                del outcome.fits[key]
+            if self._passes.starts(state.candidate(key), new):
                 state.leave(key)
                 self._enter(queue, key, new)
                 return True
         self.forget(key)
         self._enter(queue, key, new)
-        self._outcome.pop(self._subtree(queue), None)
+        self._passes.forget(queue)
         return True
 
     def _enter(self, queue: str, key: GangKey, claim: Claim) -> None:
         self._state_of(queue).hold(key, claim)
         self._queue_of[key] = queue
-        self._take(queue, claim)
+        self._holdings.enter(queue, claim)
 
     def wait(self, candidate: Candidate) -> bool:
         """Record a gang that wants to start; True when anything changed for other gangs."""
@@ -202,19 +187,14 @@ class Ledger:
         known = self.candidate(key)
         if known == candidate:
             return False
-        outcome = self._outcome.get(self._subtree(queue))
         passed = known is not None and known.passed_since is None and candidate.passed_since is not None
-        if known and passed and outcome and replace(known, passed_since=candidate.passed_since) == candidate:
-            moment = self._states[queue].has_been_passed(candidate)
-            if moment > outcome.now:
-                outcome.until = min(outcome.until, moment)
-            else:
-                del self._outcome[self._subtree(queue)]
+        if known and passed and replace(known, passed_since=candidate.passed_since) == candidate:
+            self._passes.passed(queue, self._states[queue].has_been_passed(candidate))
             return True
         self.forget(key)
         self._state_of(queue).line_up(candidate)
         self._queue_of[key] = queue
-        self._outcome.pop(self._subtree(queue), None)
+        self._passes.forget(queue)
         return True
 
     def forget(self, key: GangKey) -> bool:
@@ -227,19 +207,18 @@ class Ledger:
         if claim is None:
             state.leave(key)
         else:
-            self._take(queue, claim, -1)
-        subtree = self._subtree(queue)
-        self._outcome.pop(subtree, None)
+            self._holdings.enter(queue, claim, -1)
+        self._passes.forget(queue)
         if not state:
             del self._states[queue]
-            self._queues_of_subtree[subtree].discard(queue)
+            self._passes.leave(queue)
         return True
 
     def _state_of(self, queue: str) -> QueueState:
         state = self._states.get(queue)
         if state is None:
             state = self._states[queue] = QueueState(self._terms(queue))
-            self._queues_of_subtree.setdefault(self._subtree(queue), set()).add(queue)
+            self._passes.join(queue)
         return state
 
     # --- questions --------------------------------------------------------------------------------------------------
@@ -262,10 +241,15 @@ class Ledger:
         queue = self._queue_of.get(key)
         return None if queue is None else self._states[queue].held.get(key)
 
-    def waiting(self, queue: str, start: int = 0, stop: int | None = None) -> list[GangKey]:
-        """The gangs that wait in a queue, in order; from `start` up to `stop`."""
+    def waiting(self, queue: str) -> list[GangKey]:
+        """The gangs that wait in a queue, in order."""
         state = self._states.get(queue)
-        return [order.key for order in islice(state.in_order(), start, stop)] if state else []
+        return [order.key for order in state.in_order()] if state else []
+
+    def next_waiting(self, queue: str, behind: Order | None) -> Order | None:
+        """The first gang that waits in a queue, or the first behind that place; None where nobody does."""
+        state = self._states.get(queue)
+        return state.next_behind(behind) if state else None
 
     def position(self, key: GangKey, now: float) -> tuple[int, int] | None:
         """Its place among the gangs of its queue that wait and may not start yet, and how many wait; else None.
@@ -275,7 +259,7 @@ class Ledger:
         candidate = self.candidate(key)
         if candidate is None:
             return None
-        return self._position(candidate, self._pass(self._subtree(candidate.queue), now))
+        return self._position(candidate, self._passes.of(candidate.queue, now))
 
     def claims(self, queue: str) -> dict[GangKey, Claim]:
         """The claims of a queue's own gangs, without the queues below it."""
@@ -283,8 +267,8 @@ class Ledger:
         return dict(state.held) if state else {}
 
     def holding_in(self, namespace: str) -> set[GangKey]:
-        """The gangs that hold anything in a namespace, where that is limited."""
-        return {key.gang for key in self._namespaces.holders(namespace)}
+        """The gangs that hold anything in a namespace."""
+        return {key.gang for key in self._holdings.namespaces.holders(namespace)}
 
     def used(self, queue: str) -> Resources:
         """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
@@ -307,30 +291,29 @@ class Ledger:
     def soft(self, key: GangKey, now: float) -> bool:
         """Whether a part of the gang's claim does not count."""
         queue = self._queue_of.get(key)
-        return queue is not None and key in self._pass(self._subtree(queue), now).soft
+        return queue is not None and key in self._passes.of(queue, now).soft
 
     def competing(self, queue: str) -> set[str]:
         """The queues of the same subtree in which any gang holds or waits."""
-        return set(self._queues_of_subtree.get(self._subtree(queue), ()))
+        return self._passes.competing(queue)
 
     def changed_subtrees(self, now: float) -> list[str]:
         """One queue of each subtree in which any gang holds or waits, where something has changed for who may start."""
-        return [
-            next(iter(queues))
-            for subtree, queues in self._queues_of_subtree.items()
-            if queues and not ((known := self._outcome.get(subtree)) and known.told and known.until > now)
-        ]
+        return list(self._passes.changed(now))
 
     def startable(self, queue: str, now: float) -> list[GangKey]:
-        """All gangs of the queue's subtree that may start now."""
-        return list(self._pass(self._subtree(queue), now).fits)
+        """The gangs of the queue's subtree that may start now, the first of them where there are very many.
+
+        The next are known when half of these hold what they waited for.
+        """
+        return list(self._passes.of(queue, now).fits)
 
     def newly_startable(self, queue: str, now: float) -> list[GangKey] | None:
         """As `startable`, or None where nothing has changed since the last call for the same subtree.
 
         Nothing is different when those start that may.
         """
-        outcome = self._pass(self._subtree(queue), now)
+        outcome = self._passes.of(queue, now)
         if outcome.told:
             return None
         outcome.told = True
@@ -345,7 +328,7 @@ class Ledger:
         never = self.refusal(candidate, now)
         if never is not None or place is None:
             return never
-        outcome = self._pass(self._subtree(candidate.queue), now)
+        outcome = self._passes.of(candidate.queue, now)
         if key in outcome.fits:
             message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
             return Decision(fits=True, state=GangState.ADMITTED, message=message)
@@ -354,7 +337,7 @@ class Ledger:
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
-        return refused(candidate, self._tree.place(candidate.queue), self._namespaces.ceiling(candidate), now)
+        return refused(candidate, self._tree.place(candidate.queue), self._holdings.namespaces.ceiling(candidate), now)
 
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
@@ -370,12 +353,12 @@ class Ledger:
         amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
         if own is None:
             return []
-        outcome = self._pass(self._subtree(queue), now)
+        outcome = self._passes.of(queue, now)
         takes = tuple(name for name, _ in amounts)
         behind = None if growth else own
         path = self._tree.path(queue)
         firsts = [self._bypassed(outcome, level, takes).first(path, behind) for level in path]
-        if key.namespace in self._namespaces:
+        if key.namespace in self._holdings.namespaces:
             firsts.append(self._bypassed(outcome, ROOT, takes, key.namespace).first(path, behind))
         return list(dict.fromkeys(first.key for first in firsts if first is not None))
 
@@ -421,9 +404,9 @@ class Ledger:
         if not self._tree.takes_work(queue):
             return False
         held = self._claim(key) if self._queue_of.get(key) == queue else None
-        outcome = self._pass(self._subtree(queue), now)
+        outcome = self._passes.of(queue, now)
         own = outcome.fits.get(waits_as) if waits_as else None
-        if own is None and outcome.behind(queue) is not None:
+        if own is None and (outcome.more or outcome.behind(queue) is not None):
             return False
         has = dict(held.amounts) if held is not None else {}
         gone = self._claim(replaces) if replaces else None
@@ -446,18 +429,14 @@ class Ledger:
 
         It says no to no growth that `fits_more`, apart from that of a gang that may start under a key of its own.
         """
-        outcome = self._pass(self._subtree(queue), now)
-        if not self._tree.takes_work(queue) or outcome.behind(queue) is not None:
+        outcome = self._passes.of(queue, now)
+        if not self._tree.takes_work(queue) or outcome.more or outcome.behind(queue) is not None:
             return None
         return outcome.room(queue)
 
-    def _pass(self, subtree: str, now: float) -> AdmissionPass:
-        known = self._outcome.get(subtree)
-        if known is None or known.until <= now:
-            states = {queue: self._states[queue] for queue in self._queues_of_subtree.get(subtree, ())}
-            used = self._usage, self._lasting, self._namespaces.room()
-            known = self._outcome[subtree] = run_admission_pass(self._shares, states, *used, now=now)
-        return known
+    def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
+        states = {queue: self._states[queue] for queue in queues}
+        return run_admission_pass(self._shares, states, *self._holdings.room(), now=now, at_once=self._at_once)
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:
         state = self._states[candidate.queue]
@@ -466,24 +445,9 @@ class Ledger:
         return ahead + 1, state.waiting
 
 
-def _as_expected(outcome: AdmissionPass, candidate: Candidate | None, new: Claim) -> bool:
-    """Whether this claim is what the last pass expected, so that nothing changes for all other gangs."""
-    return (
-        candidate is not None
-        and outcome.fits.get(candidate.key) == new.amounts
-        and not new.soft_amounts
-        and (candidate.order, candidate.lasts) == (new.order, new.lasts)
-        and outcome.comes_to_pass(candidate, new.amounts)
-    )
-
-
 def _role(view: QueueView) -> tuple[str, bool, bool, bool]:
     """What of a queue decides who competes with whom, and whether any gang of queues below it starts."""
     return view.parent, bool(view.limit), view.strict, view.on_hold
-
-
-def _signed(amounts: Amounts, sign: int) -> Amounts:
-    return amounts if sign > 0 else tuple((name, -amount) for name, amount in amounts)
 
 
 def _more(claim: Resources, has: Mapping[str, int]) -> Amounts:

@@ -44,7 +44,7 @@ class _Bounds:
 
 
 class NamespaceUse:
-    """Who holds what in the namespaces with an ElasticQuota; of the others nothing is kept."""
+    """Who holds what in which namespace, and what all that have an ElasticQuota hold together."""
 
     def __init__(self, tree: QueueTree) -> None:
         self._tree = tree
@@ -63,24 +63,18 @@ class NamespaceUse:
         return namespace in self._limits
 
     def limit(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
-        """Limit a namespace, or no longer (None); True when that changed anything, and all claims are to enter anew.
-
-        `whole` as `NamespaceLimits` has it.
-        """
+        """Limit a namespace, or no longer (None); True when that changed anything; `whole` as in `NamespaceLimits`."""
         self._limits.whole = whole
+        before = namespace in self._limits
+        if limit is None:
+            self._take(namespace, _less(self._others.pop(namespace, ())), lasts=True)
         changed = self._limits.take(namespace) if limit is None else self._limits.set(namespace, limit)
         if changed:
             self._bounds.clear()
-        if limit is None:
-            self._others.pop(namespace, None)
+            for usage in (self._used, self._lasting) if (limit is not None) is not before else ():
+                held = tuple(usage.taken(namespace).items())
+                usage.take_in((_TOGETHER,), held if limit is not None else _less(held))
         return changed
-
-    def empty(self) -> None:
-        """Forget all claims; the limits stay, and what others use."""
-        self._used, self._lasting = Usage(self._tree), Usage(self._tree)
-        self._holders.clear()
-        for namespace, amounts in self._others.items():
-            self._take(namespace, amounts, lasts=True)
 
     def others(self, namespace: str, use: Resources) -> bool:
         """Note what pods use there that are not of gangs; True when that changed anything.
@@ -91,24 +85,30 @@ class NamespaceUse:
         if now == before or namespace not in self._limits:
             return False
         self._others[namespace] = now
-        self._take(namespace, tuple((name, -amount) for name, amount in before), lasts=True)
+        self._take(namespace, _less(before), lasts=True)
         self._take(namespace, now, lasts=True)
         return True
 
     def enter(self, claim: Claim, sign: int = 1) -> None:
         """Count a claim, or with the sign -1 count it no longer; its soft part counts like the rest."""
         key = claim.order.key
-        if key.namespace in self._limits:
-            holders = self._holders.setdefault(key.namespace, set())
-            (holders.add if sign > 0 else holders.discard)(key)
-            self._take(key.namespace, tuple((name, sign * amount) for name, amount in claim.amounts), lasts=claim.lasts)
+        holders = self._holders.setdefault(key.namespace, set())
+        (holders.add if sign > 0 else holders.discard)(key)
+        self._take(key.namespace, claim.amounts if sign > 0 else _less(claim.amounts), lasts=claim.lasts)
+        if not holders:
+            # Namespaces come and go; what nobody holds is nothing.
+            del self._holders[key.namespace]
+            if key.namespace not in self._limits:
+                self._used.empty(key.namespace)
+                self._lasting.empty(key.namespace)
 
     def _take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
+        where = (namespace, _TOGETHER) if namespace in self._limits else (namespace,)
         for usage in (self._used, self._lasting) if lasts else (self._used,):
-            usage.take_in((namespace, _TOGETHER), amounts)
+            usage.take_in(where, amounts)
 
     def holders(self, namespace: str) -> set[GangKey]:
-        """Who holds anything in a namespace with an ElasticQuota."""
+        """Who holds anything in a namespace."""
         return set(self._holders.get(namespace, ()))
 
     def ceiling(self, candidate: Candidate) -> Ceiling | None:
@@ -243,3 +243,7 @@ class NamespaceRoom:
                 raise KeyError(namespace)
             known = self._bounds[namespace] = _Bounds(ceiling)
         return known
+
+
+def _less(amounts: Amounts) -> Amounts:
+    return tuple((name, -amount) for name, amount in amounts)

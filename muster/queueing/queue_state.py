@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from muster.resources.amounts import Resources
 
-__all__ = ["Candidate", "Claim", "GangKey", "LineKey", "Order", "QueueState", "Stage", "Terms"]
+__all__ = ["Candidate", "Claim", "GangKey", "Holds", "LineKey", "Order", "QueueState", "Stage", "Sum", "Terms"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -140,8 +140,26 @@ class Terms:
     preempts: bool = False
 
 
+class Holds(NamedTuple):
+    """What claims have in common that are summed up together."""
+
+    urgency: int
+    lasts: bool
+    idle: bool
+
+
+@dataclass(slots=True)
+class Sum:
+    """Of so many claims all that they hold, the soft part of it, and what may be taken back, in billionths."""
+
+    claims: int = 0
+    amounts: dict[str, int] = field(default_factory=dict)
+    soft: dict[str, int] = field(default_factory=dict)
+    spare: dict[str, int] = field(default_factory=dict)
+
+
 class QueueState:
-    """The claims and the waiting gangs of one queue; `soft` are the claims that have a soft part.
+    """The claims and the waiting gangs of one queue; `soft` are the claims that have a soft part, `sums` is their sum.
 
     `_moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first;
     among them are some of candidates that have changed since.
@@ -155,10 +173,7 @@ class QueueState:
         self._moments: list[tuple[float, GangKey]] = []
         self._candidates: dict[GangKey, Candidate] = {}
         self._over: set[GangKey] = set()
-        # What is held by urgency, of those that last and of the others, without what is soft.
-        self._sums: dict[tuple[int, bool], dict[str, int]] = {}
-        # What may be taken back, of those that last and of the others.
-        self._spare: dict[bool, dict[str, int]] = {False: {}, True: {}}
+        self.sums: dict[Holds, Sum] = {}
 
     def __bool__(self) -> bool:
         return bool(self.held or self._candidates)
@@ -185,33 +200,33 @@ class QueueState:
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
-        spare = self._spare[claim.lasts]
-        for name, amount in claim.spare:
-            spare[name] = spare.get(name, 0) + sign * amount
-        if self._terms.preempts:
-            sums = self._sums.setdefault((claim.order.urgency, claim.lasts), {})
-            for amounts, factor in ((claim.amounts, sign), (claim.soft_amounts, -sign)):
-                for name, amount in amounts:
-                    sums[name] = sums.get(name, 0) + factor * amount
+        like = Holds(claim.order.urgency, claim.lasts, claim.idle)
+        held = self.sums.setdefault(like, Sum())
+        held.claims += sign
+        if not held.claims:
+            del self.sums[like]
+            return
+        parts = (held.amounts, claim.amounts), (held.soft, claim.soft_amounts), (held.spare, claim.spare)
+        for sums, amounts in parts:
+            for name, amount in amounts:
+                sums[name] = sums.get(name, 0) + sign * amount
 
     def less_urgent(self, priority: int, *, lasting: bool = False) -> dict[str, int]:
-        """What claims of lower priority hold, those alone that last or all, without what is soft of them.
-
-        It is known where gangs of lower priority are preempted.
-        """
+        """What claims of lower priority hold, those alone that last or all, without what is soft of them."""
         held: dict[str, int] = {}
-        for (urgency, lasts), sums in self._sums.items():
-            if urgency > -priority and (lasts or not lasting):
-                for name, amount in sums.items():
-                    held[name] = held.get(name, 0) + amount
+        for like, sums in self.sums.items():
+            if like.urgency > -priority and (like.lasts or not lasting):
+                for name, amount in sums.amounts.items():
+                    held[name] = held.get(name, 0) + amount - sums.soft.get(name, 0)
         return held
 
     def spare(self, *, lasting: bool = False) -> dict[str, int]:
         """What may be taken back of the claims, of those alone that last or of all, and their gangs run on."""
-        found = dict(self._spare[True])
-        if not lasting:
-            for name, amount in self._spare[False].items():
-                found[name] = found.get(name, 0) + amount
+        found: dict[str, int] = {}
+        for like, sums in self.sums.items():
+            if like.lasts or not lasting:
+                for name, amount in sums.spare.items():
+                    found[name] = found.get(name, 0) + amount
         return {name: amount for name, amount in found.items() if amount}
 
     def candidate(self, key: GangKey) -> Candidate | None:
@@ -225,6 +240,11 @@ class QueueState:
     def in_order(self) -> Iterator[Order]:
         """All who wait, first in order first."""
         return heapq.merge(*self.lines.values())
+
+    def next_behind(self, place: Order | None) -> Order | None:
+        """The first who waits behind that place, or at all; None where nobody does."""
+        found = (line.next_behind(place) for line in self.lines.values())
+        return min((order for order in found if order is not None), default=None)
 
     def before(self, order: Order) -> int:
         """How many wait before that place."""
@@ -257,16 +277,24 @@ class QueueState:
         """Have these terms hold from now on."""
         if terms == self._terms:
             return
-        self._terms = terms
-        self._sums.clear()
-        self._spare = {False: {}, True: {}}
-        for claim in self.held.values():
-            self._sum(claim)
-        self.lines.clear()
-        self._over.clear()
-        for candidate in self._candidates.values():
+        over = [self._candidates[key] for key in self._over]
+        for candidate in over:
+            self._step_out(candidate)
+        preempts, self._terms = self._terms.preempts, terms
+        if terms.preempts != preempts:
+            self._regroup()
+        for candidate in over:
             self._stand(candidate)
         self._moments = self._all_moments()
+
+    def _regroup(self) -> None:
+        """Have lines for each priority, or for all together."""
+        standing: dict[LineKey, list[tuple[Order, Amounts]]] = {}
+        for key, line in self.lines.items():
+            for order, need in line.entries():
+                urgency = order.urgency if self._terms.preempts else 0
+                standing.setdefault(key._replace(urgency=urgency), []).append((order, need))
+        self.lines = {key: WaitingLine(entries) for key, entries in standing.items()}
 
     def advance(self, now: float) -> float:
         """Note whose patience is over now; gives the first moment after `now`, infinity where none is known."""

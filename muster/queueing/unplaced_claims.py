@@ -22,15 +22,18 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Usage
 
-__all__ = ["soft_in", "softened", "take_hard_parts"]
+__all__ = ["soft_in", "soft_where", "softened", "take_hard_parts"]
 
 
 def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
     """The queues in which the soft part of a claim need not count."""
-    if not claim.soft_amounts:
-        return ()
+    return soft_where(tree, queue, idle=claim.idle) if claim.soft_amounts else ()
+
+
+def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
+    """The queues in which soft parts of claims held in a queue need not count; `idle` as the claims are."""
     path = tree.path(queue)
-    return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if claim.idle else path[:1]
+    return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if idle else path[:1]
 
 
 def softened(tree: QueueTree, states: Mapping[str, QueueState]) -> set[GangKey]:

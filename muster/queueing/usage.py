@@ -59,6 +59,10 @@ class Usage:
             for name, amount in amounts:
                 used[name] = used.get(name, 0) + amount
 
+    def empty(self, queue: str) -> None:
+        """Nothing is taken of this queue; of those above it as much as before."""
+        self._used.pop(queue, None)
+
     def lacking(
         self,
         queues: Iterable[str],

@@ -101,6 +101,8 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         of = next((one for one in place.levels if bar and one.queue == bar.queue), None)
         if bar and of:
             usage += f", which waits for {' and '.join(bar.names)} of {of.called(candidate.queue)}"
+    elif outcome.more:
+        usage = f"there is room, and {outcome.at_once} gangs start before it"
     else:
         usage = "there is room behind gangs of higher priority only"
     if outcome.waits_in_vain(candidate):

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.queue_state import Order
     from muster.queueing.usage import Amounts
@@ -58,8 +58,11 @@ class _Block:
 class WaitingLine:
     """The gangs, by their order, each with what it needs."""
 
-    def __init__(self) -> None:
-        self._blocks: list[_Block] = []
+    def __init__(self, entries: Iterable[tuple[Order, Amounts]] = ()) -> None:
+        """With all of these in it, whatever their order."""
+        there, half = sorted(entries), _MOST // 2
+        parts = (there[at : at + half] for at in range(0, len(there), half))
+        self._blocks = [_Block([order for order, _ in part], [need for _, need in part]) for part in parts]
         self._least: Amounts | None = None
 
     def __bool__(self) -> bool:
@@ -68,6 +71,11 @@ class WaitingLine:
     def __iter__(self) -> Iterator[Order]:
         for block in self._blocks:
             yield from block.orders
+
+    def entries(self) -> Iterator[tuple[Order, Amounts]]:
+        """Everybody in order, and what each needs."""
+        for block in self._blocks:
+            yield from zip(block.orders, block.needs, strict=True)
 
     @property
     def first(self) -> Order:
@@ -115,6 +123,13 @@ class WaitingLine:
         if not block.orders:
             del self._blocks[where]
 
+    def next_behind(self, place: Order | None) -> Order | None:
+        """The first gang behind that place (None: at all), whatever it needs."""
+        for block, begin in self._from(place):
+            if begin < len(block.orders):
+                return block.orders[begin]
+        return None
+
     def next_within(self, after: Order | None, most: Mapping[str, int]) -> tuple[Order, Amounts] | None:
         """The first gang behind that place which needs no more than this of any resource that is named here."""
         for block, begin in self._from(after):
@@ -140,8 +155,8 @@ class WaitingLine:
         else:
             where = self._block_of(after)
             begin = bisect_right(self._blocks[where].orders, after) if where < len(self._blocks) else 0
-        for block in self._blocks[where:]:
-            yield block, begin
+        for at in range(where, len(self._blocks)):
+            yield self._blocks[at], begin
             begin = 0
 
     def _block_of(self, order: Order) -> int:

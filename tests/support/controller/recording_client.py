@@ -296,7 +296,11 @@ class Harness:
             clock=lambda: self.now,
             wall=lambda: self.now,
         )
-        self.cluster.subscribe(gang=self.reconciler.gang_changed, queue=self.reconciler.queue_changed)
+        self.cluster.subscribe(
+            gang=self.reconciler.gang_changed,
+            gangs=self.reconciler.gangs_changed,
+            queue=self.reconciler.queue_changed,
+        )
         return self.reconciler.prime(self._groups())
 
     def _groups(self) -> list[PodGroup]:
@@ -319,7 +323,7 @@ class Harness:
     async def work(self) -> list[str]:
         """Work on everything that is ready, without a watch in between; gives what was written, in words."""
         first = len(self.client.writes)
-        while self.queue.statistics().ready:
+        while self.sweep():
             key = await self.queue.get()
             try:
                 await self.reconciler.reconcile(key)
@@ -327,6 +331,12 @@ class Harness:
                 self.queue.done(key)
                 await self.announcer.flush()
         return [write.says for write in self.client.writes[first:]]
+
+    def sweep(self) -> bool:
+        """Do what events have left for later; whether any gang is ready now."""
+        for _ in self.reconciler.sweeps.steps():
+            pass
+        return self.queue.statistics().ready > 0
 
     def watch(self) -> None:
         """Show the stores what was written, and nothing that was not."""
@@ -342,10 +352,11 @@ class Harness:
         """Work and watch until nothing is left to do; gives what was written, in words."""
         written: list[str] = []
         for _ in range(20):
+            self.sweep()
             self.reconciler.tell_who_waits()
             written += await self.work()
             self.watch()
-            if not self.queue.statistics().ready:
+            if not self.sweep():
                 return written
         raise AssertionError(f"never settles: {written[-20:]}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.admission_queue import AdmissionQueue
+from controller.sweeps import Sweeps
 from muster.model.objects import Queue
 from muster.observe.context import EntryContext
 from muster.observe.observing import observe
@@ -22,13 +23,15 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     )
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in NAMES]
     woken: list[GangKey] = []
-    line = AdmissionQueue(woken.append, wall=lambda: 0.0)
+    sweeps = Sweeps()
+    line = AdmissionQueue(woken.append, wall=lambda: 0.0, sweep=sweeps.add)
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
         line.stand(view, EntryContext(0.0, {"": 0}))
     assert woken == []
     line.set_queue(made(Queue, queue(cpu="40")))
     line.wake_all()
+    assert list(sweeps.steps())
     for view in views:
         line.stand(view, EntryContext(0.0, {"": 0}, Mark(view.uid)))
     assert sorted(woken) == [view.key for view in views]

@@ -123,7 +123,9 @@ def test_other_words_of_a_service_are_no_news_for_its_clusters() -> None:
     above = service("again", "")
     watched = filled(workloads=[owned(cluster("again", RETRIED), above), above])
     told: list[GangKey] = []
-    watched.subscribe(gang=told.append, queue=lambda _: None)
+    watched.subscribe(
+        gang=told.append, gangs=lambda _, keys: told.extend(key for key in keys if key), queue=lambda _: None
+    )
     above["status"]["serviceStatus"] = "Running"
     workload_store(watched, RAY_SERVICE).apply("modified", made(RAY_SERVICE.decoded, above))
     assert told == []

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from controller.status_updates import StatusUpdateSchedule
 from muster.queueing.ledger import GangKey
+from muster.queueing.queue_state import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 LINE = [GangKey("team", f"g{number:03}") for number in range(50)]
 
 
-def line(_: str, start: int, stop: int) -> list[GangKey]:
-    return LINE[start:stop]
+def waiting(keys: Sequence[GangKey]) -> Callable[[str, Order | None], Order | None]:
+    """A line of these, in that order."""
+    places = [Order(0, f"{number:05}", key) for number, key in enumerate(keys)]
+
+    def behind(_: str, place: Order | None) -> Order | None:
+        return next((one for one in places if place is None or one > place), None)
+
+    return behind
 
 
-def lines(queue: str, start: int, stop: int) -> list[GangKey]:
+line = waiting(LINE)
+
+
+def lines(queue: str, place: Order | None) -> Order | None:
     """Twenty wait in each queue."""
-    return [GangKey(queue, f"g{number:02}") for number in range(20)][start:stop]
+    return waiting([GangKey(queue, f"g{number:02}") for number in range(20)])(queue, place)
 
 
 def rest_of(rounds: StatusUpdateSchedule) -> list[GangKey]:
@@ -66,7 +80,7 @@ def test_a_line_that_gets_shorter_meanwhile_is_told_as_far_as_it_goes() -> None:
     rounds = StatusUpdateSchedule()
     rounds.touch(["q"])
     rounds.due(line)
-    assert rounds.due(lambda _, start, stop: LINE[:5][start:stop]) == [LINE[4]]
+    assert rounds.due(waiting(LINE[:5])) == [LINE[4]]
     assert rounds.due(line) == []
 
 
@@ -88,8 +102,8 @@ def test_a_long_line_keeps_nobody_of_another_queue_waiting() -> None:
     many = [GangKey("long", f"{number:04}") for number in range(2000)]
     rounds = StatusUpdateSchedule()
     rounds.touch(["long"])
-    rounds.due(lambda _, start, stop: many[start:stop])
+    rounds.due(waiting(many))
     rounds.touch(["short"])
     short = [GangKey("short", "first"), GangKey("short", "second")]
-    due = rounds.due(lambda queue, start, stop: (short if queue == "short" else many)[start:stop])
+    due = rounds.due(lambda queue, place: waiting(short if queue == "short" else many)(queue, place))
     assert [key for key in due if key.namespace == "short"] == short

@@ -12,10 +12,21 @@ import pytest
 
 from muster.kube.slices import in_slices
 from muster.model.names import STATE
+from muster.model.objects import PriorityClass
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import NAMESPACE, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
+from tests.support.manifests.observed import (
+    NAMESPACE,
+    made,
+    pod_group,
+    priority_class,
+    queue,
+    ray_cluster,
+    ray_owner,
+    ray_pod,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,6 +106,29 @@ def another_runs(world: Harness) -> None:
 
 def less_room(world: Harness) -> None:
     world.set_queue(queue(cpu="3"))
+
+
+def more_urgent(world: Harness) -> None:
+    """The class of a gang that waits comes, by which it is before the small one; nothing of the gang itself changes."""
+    world.cluster.priority_classes.apply("added", made(PriorityClass, priority_class("high", 10)))
+
+
+@pytest.mark.parametrize("after", range(10))
+async def test_a_class_that_changes_meanwhile_is_known_of_every_gang_before_the_first_decision(after: int) -> None:
+    other, pods = gang("large", 2, created="2026-11-21T12:00:00Z")
+    for template in (other["spec"]["headGroupSpec"], other["spec"]["workerGroupSpecs"][0]):
+        template["template"]["spec"]["priorityClassName"] = "high"
+    for one in pods:
+        one["spec"]["priorityClassName"] = "high"
+    world = harness((other, pods), gang("small", 2, created="2026-11-21T11:00:00Z"), cpu="2")
+    steps = world.takes_office()
+    for _ in zip(range(after), steps, strict=False):
+        pass
+    more_urgent(world)
+    for _ in steps:
+        pass
+    await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
 
 
 @pytest.mark.parametrize("change", [another_runs, less_room])

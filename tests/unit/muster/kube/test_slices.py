@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from muster.kube.slices import SLICE, in_slices
+from muster.kube.slices import SLICE, Turns, in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,26 @@ async def test_others_have_their_turn_whenever_a_slice_is_used_up() -> None:
         tasks.create_task(in_slices(steps(), lambda: used))
         tasks.create_task(other())
     assert taken == ["0", "1", "other", "2", "3", "other"]
+
+
+async def test_whoever_has_used_less_than_a_slice_keeps_the_turn() -> None:
+    used, others = 0.0, 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    turns = Turns(lambda: used)
+    had = []
+    for _ in range(6):
+        used += 0.4 * SLICE
+        await turns.give()
+        had.append(others)
+    task.cancel()
+    assert had == [0, 0, 1, 1, 1, 2]
 
 
 async def test_work_that_is_cancelled_ends_between_two_steps() -> None:

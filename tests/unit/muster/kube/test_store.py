@@ -110,6 +110,29 @@ def test_recreated_under_the_same_name_is_a_deletion_and_an_addition() -> None:
     ]
 
 
+def test_a_first_list_fills_the_store_step_by_step() -> None:
+    """A hundred thousand pods take seconds, in which others have their turn; until the end nobody believes it."""
+    store: Store[Thing] = Store()
+    changes = recorded(store)
+    relist = store.relist()
+    relist.extend([thing(name) for name in "abc"])
+    seen = [(len(changes), len(store), store.synced) for _ in relist.steps()]
+    assert seen == [(1, 1, False), (2, 2, False), (3, 3, False)]
+    assert store.synced
+
+
+def test_a_later_list_changes_the_store_at_once_and_is_told_step_by_step() -> None:
+    """Else a gang whose pods have others in their places would look, for a moment, as if it had none."""
+    store: Store[Thing] = Store()
+    store.replace_all([thing("old"), thing("older"), thing("stays")])
+    changes = recorded(store)
+    relist = store.relist()
+    relist.extend([thing("stays"), thing("new"), thing("newer")])
+    seen = [(len(changes), sorted(item.metadata.name for item in store)) for _ in relist.steps()]
+    assert seen == [(count, ["new", "newer", "stays"]) for count in (1, 2, 3, 4)]
+    assert [change.kind for change in changes] == ["deleted", "deleted", "added", "added"]
+
+
 def test_synced_only_after_the_first_list() -> None:
     """An empty list is an answer; no list is none."""
     store: Store[Thing] = Store()

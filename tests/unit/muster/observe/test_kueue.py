@@ -102,7 +102,9 @@ def test_a_change_of_a_workload_is_told_to_the_gangs_that_it_is_about() -> None:
     job = ray_job()
     world = filled(workloads=[owned(ray_cluster(labels=LABELS), job), job, ray_cluster(name="other", uid="uid-other")])
     told: list[GangKey] = []
-    world.subscribe(gang=told.append, queue=lambda _: None)
+    world.subscribe(
+        gang=told.append, gangs=lambda _, keys: told.extend(key for key in keys if key), queue=lambda _: None
+    )
     world.kueue.workloads.apply("added", made(KueueWorkload, kueue_workload(PENDING, owner_uid="uid-mine")))
     assert set(told) == {KEY}
 

@@ -37,6 +37,9 @@ from tests.support.manifests.observed import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from muster.observe.cluster import Cluster
     from muster.observe.view import View
 
 HEAD = ray_pod("head", "headgroup")
@@ -232,12 +235,21 @@ def test_a_train_job_is_counted_with_its_runtime() -> None:
     assert 'ClusterTrainingRuntime "torch" is not known' in without.error
 
 
+def listen(cluster: Cluster, told: list[GangKey]) -> None:
+    """Note which gangs are told of changes, each once for a change."""
+
+    def many(_: object, keys: Iterable[GangKey | None]) -> None:
+        told.extend(dict.fromkeys(key for key in keys if key))
+
+    cluster.subscribe(gang=told.append, gangs=many, queue=lambda _: None)
+
+
 def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
     job = {**JOB_SET, "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
     other = {**job, "metadata": {**JOB_SET["metadata"], "name": "other"}, "spec": {"runtimeRef": {"name": "jax"}}}
     cluster = filled(workloads=[{**job, "spec": {"runtimeRef": {"name": "torch"}}}, other])
     told: list[GangKey] = []
-    cluster.subscribe(gang=told.append, queue=lambda _: None)
+    listen(cluster, told)
     cluster._sources[CLUSTER_TRAINING_RUNTIME].apply("added", made(TrainingRuntime, {"metadata": {"name": "torch"}}))
     assert told == [GangKey(NAMESPACE, "waves")]
 
@@ -257,7 +269,7 @@ def test_a_gang_is_counted_with_what_the_cluster_adds_to_its_pods() -> None:
 def test_a_change_of_what_is_added_brings_the_gangs_back() -> None:
     told: list[GangKey] = []
     cluster = filled(workloads=[ray_cluster()])
-    cluster.subscribe(gang=told.append, queue=lambda _: None)
+    listen(cluster, told)
     cluster.added.ranges.apply("added", made(LimitRange, limit_range(namespace="elsewhere")))
     assert not told
     cluster.added.ranges.apply("added", made(LimitRange, limit_range()))
@@ -278,7 +290,7 @@ def test_a_priority_class_that_changes_brings_the_gangs_back() -> None:
     """Who is next in line depends on it."""
     told: list[GangKey] = []
     cluster = filled(workloads=[ray_cluster()])
-    cluster.subscribe(gang=told.append, queue=lambda _: None)
+    listen(cluster, told)
     cluster.priority_classes.apply("added", made(PriorityClass, priority_class("high", 1000)))
     assert told == [KEY]
 

@@ -50,6 +50,8 @@ def test_whoever_comes_and_goes_the_next_is_found(seed: int) -> None:
         within = [other for other in behind if all(amount <= most.get(name, 99) for name, amount in there[other])]
         assert list(line) == in_order
         assert bool(line) == bool(there)
+        assert line.next_behind(after) == (behind[0] if behind else None)
+        assert [one for one, _ in WaitingLine(there.items()).entries()] == in_order
         assert line.next_within(after, most) == ((within[0], there[within[0]]) if within else None)
         beyond = [other for other in behind if other not in within]
         assert line.next_beyond(after, most) == (beyond[0] if beyond else None)

@@ -1,0 +1,61 @@
+"""Work that one event brings for all gangs or all queues, in slices of the event loop.
+
+A PriorityClass may concern fifty thousand gangs. Whoever hears of its change only notes what is to be done; it is done
+step by step, and between two steps the lease is renewed and single gangs are worked on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from muster.kube.slices import in_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+__all__ = ["Sweeps"]
+
+logger = logging.getLogger(__name__)
+
+
+class Sweeps:
+    """What is to be done, in the order in which it came."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, Iterable[object]] = {}
+        self._begun = False
+        self._some = asyncio.Event()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether anything is left to do."""
+        return self._begun or bool(self._waiting)
+
+    def add(self, what: Hashable, steps: Iterable[object]) -> None:
+        """Have these steps taken soon; what they look at they see as it is then.
+
+        Where the same is waiting already, that will do: of a hundred Queues that change each may concern all gangs.
+        """
+        self._waiting.setdefault(what, steps)
+        self._some.set()
+
+    def steps(self) -> Iterator[None]:
+        """Everything that is left, and what comes meanwhile."""
+        while self._waiting:
+            what = next(iter(self._waiting))
+            steps, self._begun = self._waiting.pop(what), True
+            try:
+                for _ in steps:
+                    yield
+            except Exception:
+                logger.exception("internal error: a sweep failed", extra={"event": "sweep.failed"})
+            self._begun = False
+
+    async def run(self) -> None:
+        """Do what comes, until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            await in_slices(self.steps())

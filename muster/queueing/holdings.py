@@ -1,0 +1,65 @@
+"""What the claims of all gangs take: of their queues and of those above them, and of their namespaces' ElasticQuotas.
+
+Each queue knows the sums of its own claims (`QueueState.sums`). What stands in the tree follows from these sums and the
+tree, so that a change of the tree costs by the number of queues, and not by that of gangs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.queueing.namespace_room import NamespaceUse
+from muster.queueing.unplaced_claims import soft_where
+from muster.queueing.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from muster.queueing.namespace_room import NamespaceRoom
+    from muster.queueing.queue_state import Claim, QueueState
+    from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.usage import Amounts
+
+__all__ = ["Holdings"]
+
+
+class Holdings:
+    """The usage of a tree's queues by all claims, and by those alone that do not end by themselves; soft parts apart.
+
+    Valid for the tree as it stood when `replant` was last called, and for all claims that were entered.
+    """
+
+    def __init__(self, tree: QueueTree) -> None:
+        self._tree = tree
+        self._usage = Usage(tree)
+        self._lasting = Usage(tree)
+        self.namespaces = NamespaceUse(tree)
+
+    def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
+        """Count a claim of a queue, or with the sign -1 count it no longer."""
+        soft = signed(claim.soft_amounts, -sign)
+        self._take(queue, signed(claim.amounts, sign), soft, idle=claim.idle, lasts=claim.lasts)
+        self.namespaces.enter(claim, sign)
+
+    def _take(self, queue: str, amounts: Amounts, back: Amounts, *, idle: bool, lasts: bool) -> None:
+        for usage in (self._usage, self._lasting) if lasts else (self._usage,):
+            usage.take(queue, amounts)
+            if back:
+                usage.take_in(soft_where(self._tree, queue, idle=idle), back)
+
+    def replant(self, states: Mapping[str, QueueState]) -> None:
+        """The tree has changed: have what these queues hold count where they stand now."""
+        self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
+        for queue, state in states.items():
+            for where, held in state.sums.items():
+                soft = signed(held.soft.items(), -1)
+                self._take(queue, tuple(held.amounts.items()), soft, idle=where.idle, lasts=where.lasts)
+
+    def room(self) -> tuple[Usage, Usage, NamespaceRoom]:
+        """For one admission pass: the usage, that of claims which last, and the room in namespaces."""
+        return self._usage, self._lasting, self.namespaces.room()
+
+
+def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
+    """The amounts, or with the sign -1 as much below zero."""
+    return tuple((name, sign * amount) for name, amount in amounts)

@@ -1,0 +1,130 @@
+"""The admission passes that hold now, one for each subtree: the queues that compete for the same room.
+
+One rule says how long a pass holds: until anything changes in its subtree (a gang comes, goes, or holds something
+else; a queue; what namespaces have left), or until its own time `until`. Whoever changes anything says so here
+(`forget`). Two changes are none for the others, and the pass holds on: a gang starts as the pass expected (`starts`),
+and a waiting gang is passed for the first time (`passed`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.queueing.queue_tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from muster.queueing.admission_pass import AdmissionPass
+    from muster.queueing.queue_state import Candidate, Claim
+    from muster.queueing.queue_tree import QueueTree
+
+__all__ = ["Passes"]
+
+
+class Passes:
+    """By subtree; a subtree has the name of its highest queue.
+
+    `run` decides for the queues of a subtree at a time. With `together` all queues are one subtree.
+    """
+
+    def __init__(self, tree: QueueTree, run: Callable[[Iterable[str], float], AdmissionPass]) -> None:
+        self.together = False
+        self._tree = tree
+        self._run = run
+        self._subtrees: dict[str, str] = {}
+        self._queues: dict[str, set[str]] = {}
+        self._passes: dict[str, AdmissionPass] = {}
+
+    # --- who competes -------------------------------------------------------------------------------------------------
+
+    def subtree(self, queue: str) -> str:
+        """The subtree of a queue: the highest queue above it that limits anything. All below it compete."""
+        if self.together:
+            return ROOT
+        known = self._subtrees.get(queue)
+        if known is None:
+            path = self._tree.path(queue)
+            known = next((one for one in reversed(path) if self._tree.limit(one) or self._tree.strict(one)), path[0])
+            self._subtrees[queue] = known
+        return known
+
+    def join(self, queue: str) -> None:
+        """Somebody holds or waits in this queue."""
+        self._queues.setdefault(self.subtree(queue), set()).add(queue)
+
+    def leave(self, queue: str) -> None:
+        """Nobody does any more."""
+        self._queues[self.subtree(queue)].discard(queue)
+
+    def competing(self, queue: str) -> set[str]:
+        """The queues of the same subtree in which anybody holds or waits."""
+        return set(self._queues.get(self.subtree(queue), ()))
+
+    def regroup(self, queues: Iterable[str], touched: Collection[str] | None = None) -> None:
+        """The tree has changed: these are the queues in which anybody holds or waits.
+
+        Passes hold on for subtrees of the same queues whose highest is not among the `touched` ones; None touches all.
+        """
+        before, passes = self._queues, self._passes
+        self._subtrees, self._queues, self._passes = {}, {}, {}
+        for queue in queues:
+            self.join(queue)
+        if touched is not None:
+            self._passes = {
+                subtree: known
+                for subtree, known in passes.items()
+                if subtree not in touched and before.get(subtree) == self._queues.get(subtree)
+            }
+
+    # --- which pass holds ---------------------------------------------------------------------------------------------
+
+    def of(self, queue: str, now: float) -> AdmissionPass:
+        """The pass that holds now for the queue's subtree."""
+        subtree = self.subtree(queue)
+        known = self._passes.get(subtree)
+        if known is None or known.until <= now:
+            known = self._passes[subtree] = self._run(self._queues.get(subtree, ()), now)
+        return known
+
+    def forget(self, queue: str) -> None:
+        """Something has changed in the queue's subtree."""
+        self._passes.pop(self.subtree(queue), None)
+
+    def forget_all(self) -> None:
+        """Something has changed for all."""
+        self._passes.clear()
+
+    def starts(self, candidate: Candidate | None, claim: Claim) -> bool:
+        """A gang that waits holds this claim now; whether its pass expected that, and holds on for the others."""
+        known = self._passes.get(self.subtree(candidate.queue)) if candidate is not None else None
+        if candidate is None or known is None or not _as_expected(known, candidate, claim):
+            return False
+        del known.fits[candidate.key]
+        if known.more and 2 * len(known.fits) <= known.at_once:
+            self.forget(candidate.queue)
+        return True
+
+    def passed(self, queue: str, moment: float) -> None:
+        """A gang of this queue was passed for the first time; that makes a difference to others at that moment."""
+        known = self._passes.get(self.subtree(queue))
+        if known is not None and moment > known.now:
+            known.until = min(known.until, moment)
+        else:
+            self.forget(queue)
+
+    def changed(self, now: float) -> Iterator[str]:
+        """One queue of each subtree in which anybody holds or waits, where no pass was told that holds now."""
+        for subtree, queues in self._queues.items():
+            known = self._passes.get(subtree)
+            if queues and not (known is not None and known.told and known.until > now):
+                yield next(iter(queues))
+
+
+def _as_expected(known: AdmissionPass, candidate: Candidate, claim: Claim) -> bool:
+    return (
+        known.fits.get(candidate.key) == claim.amounts
+        and not claim.soft_amounts
+        and (candidate.order, candidate.lasts) == (claim.order, claim.lasts)
+        and known.comes_to_pass(candidate, claim.amounts)
+    )

@@ -1,0 +1,71 @@
+"""Gangs of a queue that was not there: when it comes, the ledger knows all of them before it decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.lost import LostGangs
+from controller.sweeps import Sweeps
+from muster.model.names import ADMITTED
+from muster.queueing.ledger import GangKey
+from tests.support.controller.bypass_queue import gang, harness
+from tests.support.manifests.observed import NAMESPACE, queue
+
+NAMES = [f"g{number}" for number in range(6)]
+
+
+def keys(*names: str) -> list[GangKey]:
+    return [GangKey("team", name) for name in names]
+
+
+def test_they_enter_one_by_one_and_those_that_ask_meanwhile_are_looked_at_afterwards() -> None:
+    looked_at: list[GangKey] = []
+    entered: list[GangKey] = []
+    sweeps = Sweeps()
+    lost = LostGangs(looked_at.append, sweeps.add)
+    first, second, other, late = keys("first", "second", "other", "late")
+    lost.note(first, "q")
+    lost.note(second, "q")
+    lost.note(other, "elsewhere")
+    lost.found("q", entered.append)
+    # A second gang that finds it out changes nothing.
+    lost.found("q", entered.append)
+    steps = sweeps.steps()
+    next(steps)
+    assert entered == [first]
+    assert lost.enter_before(late, "q")
+    assert not lost.enter_before(late, "elsewhere")
+    for _ in steps:
+        pass
+    assert (entered, looked_at) == ([first, second], [first, second, late])
+    assert not lost.enter_before(late, "q")
+
+
+def test_one_that_is_lost_no_more_is_not_entered() -> None:
+    entered: list[GangKey] = []
+    sweeps = Sweeps()
+    lost = LostGangs(lambda _: None, sweeps.add)
+    stays, goes = keys("stays", "goes")
+    lost.note(stays, "q")
+    lost.note(goes, "q")
+    lost.found("q", entered.append)
+    lost.note(goes, None)
+    for _ in sweeps.steps():
+        pass
+    assert entered == [stays]
+    assert stays in lost
+    assert goes not in lost
+
+
+@pytest.mark.parametrize("first", [0, 3, 5])
+async def test_the_oldest_starts_whoever_is_looked_at_first(first: int) -> None:
+    """There is room for one; the watch shows the queue, and some gang is looked at before the others."""
+    gangs = [gang(name, 2, created=f"2026-11-21T1{number}:00:00Z") for number, name in enumerate(NAMES)]
+    world = harness(*gangs, cpu="2")
+    world.drop_queue(queue())
+    await world.settle()
+    world.set_queue(queue(cpu="2"))
+    await world.reconciler.reconcile(GangKey(NAMESPACE, f"ray-{NAMES[first]}-pg"))
+    await world.settle()
+    admitted = [name for name in NAMES if ADMITTED in world.annotations(f"ray-{name}-pg")]
+    assert admitted == ["g0"]

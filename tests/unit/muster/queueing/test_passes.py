@@ -1,0 +1,137 @@
+"""How long an admission pass holds, and how many gangs it lets start."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import ROOT, QueueView
+from tests.support.calls import Calls
+from tests.support.manifests.observed import amounts
+
+NOW = 1000.0
+QUEUES = ("a", "b", "c")
+
+
+def waits(number: int, queue: str, cpu: int, priority: int = 0) -> Candidate:
+    return Candidate(GangKey("team", f"g{number:03}"), queue, priority, f"{number:03}", amounts(cpu=str(cpu)))
+
+
+def start(ledger: Ledger, key: GangKey) -> bool:
+    """The gang holds what it waited for; whether anything changed for others."""
+    one = ledger.candidate(key)
+    assert one is not None
+    return ledger.hold(key, one.queue, one.need, priority=one.priority, since=one.since)
+
+
+def filled(seed: int, at_once: int, *, preempts: bool = False) -> Ledger:
+    """Forty gangs that wait in three queues below one limit, with room for about half of them."""
+    chance, ledger = random.Random(seed), Ledger(at_once)  # noqa: S311 - the same gangs for the same seed
+    ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu="60"), parent="", by_age=seed % 2 == 0))
+    for queue in QUEUES:
+        limit = amounts(cpu=str(chance.randrange(20, 40)))
+        ledger.set_queue(QueueView(queue, "Open", limit, weight=chance.choice([1, 2]), preempts=preempts))
+    for number in range(40):
+        ledger.wait(waits(number, chance.choice(QUEUES), chance.randrange(1, 6), chance.choice([0, 0, 10])))
+    return ledger
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+@pytest.mark.parametrize("at_once", [1, 2, 7])
+@pytest.mark.parametrize("seed", range(12))
+def test_however_few_a_pass_lets_start_the_same_gangs_do_in_the_end(seed: int, at_once: int, preempts: bool) -> None:  # noqa: FBT001
+    """Each start that makes room for the next ones to be known is news for those who wait."""
+    whole, ledger = filled(seed, 1000, preempts=preempts), filled(seed, at_once, preempts=preempts)
+    expected = whole.startable("a", NOW)
+    started: list[GangKey] = []
+    ledger.newly_startable("a", NOW)
+    while found := ledger.startable("a", NOW):
+        assert len(found) <= at_once
+        started.append(found[0])
+        start(ledger, found[0])
+    assert started == expected
+    assert len(expected) > 7
+
+
+def test_the_next_are_known_when_half_have_started() -> None:
+    ledger = Ledger(at_once=4)
+    ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
+    for number in range(10):
+        ledger.wait(waits(number, "a", 1))
+    first = ledger.newly_startable("a", NOW)
+    assert first is not None
+    assert len(first) == 4
+    for key in first[:2]:
+        assert ledger.newly_startable("a", NOW) is None
+        start(ledger, key)
+    following = ledger.newly_startable("a", NOW)
+    assert following is not None
+    assert [key.name for key in following] == ["g002", "g003", "g004", "g005"]
+
+
+def test_one_that_may_start_after_others_is_told_so() -> None:
+    ledger = Ledger(at_once=2)
+    ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
+    for number in range(5):
+        ledger.wait(waits(number, "a", 1))
+    decision = ledger.decide(GangKey("team", "g004"), NOW)
+    assert decision is not None
+    assert not decision.fits
+    assert decision.message == "needs cpu 1; there is room, and 2 gangs start before it; position 3 of 5 waiting"
+
+
+def test_nothing_grows_while_others_may_start_that_are_not_known_yet() -> None:
+    """They stand before it."""
+    ledger = Ledger(at_once=2)
+    ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
+    ledger.hold(GangKey("team", "runs"), "a", amounts(cpu="1"))
+    for number in range(3):
+        ledger.wait(waits(number, "a", 1))
+    grown = GangKey("team", "runs"), "a", amounts(cpu="2"), NOW
+    assert not ledger.fits_more(*grown)
+    assert ledger.room_to_grow("a", NOW) is None
+    start(ledger, GangKey("team", "g000"))
+    assert ledger.fits_more(*grown)
+
+
+def tree(gangs: int) -> Ledger:
+    """Ten queues, each with a limit of its own, and as many gangs that hold as wait."""
+    ledger = Ledger()
+    for number in range(10):
+        ledger.set_queue(QueueView(f"q{number}", "Open", amounts(cpu="1")))
+    for number in range(gangs):
+        one = waits(number, f"q{number % 10}", 1)
+        if number // 10 % 2:
+            ledger.wait(one)
+        else:
+            ledger.hold(one.key, one.queue, one.need, since=one.since)
+    for queue in ledger.changed_subtrees(NOW):
+        ledger.newly_startable(queue, NOW)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(QueueView("new", "Open", amounts(cpu="1")), id="a queue comes"),
+        pytest.param(QueueView("q0", "Open", amounts(cpu="1"), parent="q1"), id="a queue moves"),
+        pytest.param(QueueView(ROOT, "Open", amounts(cpu="99"), parent=""), id="the root is limited"),
+    ],
+)
+def test_a_change_of_the_tree_costs_by_its_queues(view: QueueView) -> None:
+    """Fifty thousand claims were counted again, in one step, for each queue that came."""
+    counts = []
+    for gangs in (100, 400):
+        ledger = tree(gangs)
+        with Calls() as calls:
+            ledger.set_queue(view)
+        counts.append(calls.count)
+    assert counts[1] <= counts[0] + 10
+
+
+def test_a_queue_that_comes_is_news_for_nobody_who_does_not_compete_with_it() -> None:
+    ledger = tree(100)
+    ledger.set_queue(QueueView("new", "Open", amounts(cpu="1"), parent="q3"))
+    assert [ledger.competing(queue) for queue in ledger.changed_subtrees(NOW)] == [{"q3"}]
