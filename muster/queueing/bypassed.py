@@ -11,15 +11,16 @@ import heapq
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
+from muster.queueing.queue_tree import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.queue_state import GangKey, Order
     from muster.queueing.waiting_line import WaitingLine
 
-__all__ = ["Bypassed", "BypassedBelow"]
+__all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
 
 
 class Bypassed:
@@ -112,3 +113,39 @@ class BypassedBelow:
             if first is not None:
                 return first
         return None
+
+
+def first_bypassed(
+    outcome: AdmissionPass,
+    queue: str,
+    takes: tuple[str, ...],
+    *,
+    behind: Order | None,
+    namespace: str,
+    may_be_passed: Callable[[GangKey], bool],
+) -> Iterator[Order]:
+    """Who is passed where something starts in a queue that takes these resources, at this place (None: behind all).
+
+    One for each queue on the way to the root, and one of its `namespace` where that is limited ("": where not).
+    """
+
+    def below(level: str, of: str = "") -> BypassedBelow:
+        known = outcome.bypassed.get((level, takes, of))
+        if known is None:
+            free = outcome.usage.free(level, takes)
+            if of:
+                most = outcome.namespaces.largest(of, kept=False)
+                free = {name: most[name] for name in takes if name in most}
+            known = outcome.bypassed[level, takes, of] = BypassedBelow(
+                outcome, level, free, may_be_passed, namespace=of
+            )
+        return known
+
+    path = outcome.tree.path(queue)
+    levels = [below(level) for level in path]
+    if namespace:
+        levels.append(below(ROOT, namespace))
+    for level in levels:
+        first = level.first(path, behind)
+        if first is not None:
+            yield first

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import run_admission_pass
-from muster.queueing.bypassed import BypassedBelow
+from muster.queueing.bypassed import first_bypassed
+from muster.queueing.growth_room import Own, growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Terms
@@ -31,12 +32,11 @@ from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
     from muster.queueing.queue_tree import QueueView
-    from muster.queueing.usage import Amounts
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
 
@@ -355,28 +355,14 @@ class Ledger:
             return []
         outcome = self._passes.of(queue, now)
         takes = tuple(name for name, _ in amounts)
-        behind = None if growth else own
-        path = self._tree.path(queue)
-        firsts = [self._bypassed(outcome, level, takes).first(path, behind) for level in path]
-        if key.namespace in self._holdings.namespaces:
-            firsts.append(self._bypassed(outcome, ROOT, takes, key.namespace).first(path, behind))
-        return list(dict.fromkeys(first.key for first in firsts if first is not None))
-
-    def _bypassed(
-        self, outcome: AdmissionPass, level: str, takes: tuple[str, ...], namespace: str = ""
-    ) -> BypassedBelow:
-        """Those whom nobody has passed and who lack at this queue, or in this namespace, what gangs take there."""
-        known = outcome.bypassed.get((level, takes, namespace))
-        if known is None:
-            free = outcome.usage.free(level, takes)
-            if namespace:
-                most = outcome.namespaces.largest(namespace, kept=False)
-                free = {name: most[name] for name in takes if name in most}
-            known = BypassedBelow(
-                outcome, level, free, lambda key: self._may_be_passed(key, outcome), namespace=namespace
-            )
-            outcome.bypassed[level, takes, namespace] = known
-        return known
+        namespace = key.namespace if key.namespace in self._holdings.namespaces else ""
+        firsts = first_bypassed(
+            *(outcome, queue, takes),
+            behind=None if growth else own,
+            namespace=namespace,
+            may_be_passed=lambda other: self._may_be_passed(other, outcome),
+        )
+        return list(dict.fromkeys(first.key for first in firsts))
 
     def _may_be_passed(self, key: GangKey, outcome: AdmissionPass) -> bool:
         waits = self.candidate(key)
@@ -401,28 +387,10 @@ class Ledger:
         stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
         the key `replaces`. `limited` as a candidate is.
         """
-        if not self._tree.takes_work(queue):
-            return False
         held = self._claim(key) if self._queue_of.get(key) == queue else None
-        outcome = self._passes.of(queue, now)
-        own = outcome.fits.get(waits_as) if waits_as else None
-        if own is None and (outcome.more or outcome.behind(queue) is not None):
-            return False
-        has = dict(held.amounts) if held is not None else {}
         gone = self._claim(replaces) if replaces else None
-        for name, amount in (*(own or ()), *(gone.amounts if gone else ())):
-            has[name] = has.get(name, 0) + amount
-        more = _more(claim, has)
-        spared = soft_in(self._tree, queue, held) if held is not None and key in outcome.soft else ()
-        counts = [one for one in self._tree.path(queue) if one not in spared]
-        if limited and not outcome.namespaces.has(key.namespace, more, kept=own is None):
-            return False
-        kept = {} if own is not None else outcome.bars.kept
-        if outcome.usage.lacking(counts, more, kept=kept):
-            return False
-        for name, amount in held.soft_amounts if held is not None and spared else ():
-            has[name] -= amount
-        return not spared or not outcome.usage.lacking(spared, _more(claim, has), kept=kept)
+        own = Own(key, held, waits_as, gone.amounts if gone else (), limited=limited)
+        return may_grow(self._passes.of(queue, now), queue, claim, own)
 
     def room_to_grow(self, queue: str, now: float) -> dict[str, int] | None:
         """What growth may take at most in a queue, of the resources that are limited; None where it may take nothing.
@@ -430,9 +398,7 @@ class Ledger:
         It says no to no growth that `fits_more`, apart from that of a gang that may start under a key of its own.
         """
         outcome = self._passes.of(queue, now)
-        if not self._tree.takes_work(queue) or outcome.more or outcome.behind(queue) is not None:
-            return None
-        return outcome.room(queue)
+        return outcome.room(queue) if growth_may_pass(outcome, queue) else None
 
     def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
         states = {queue: self._states[queue] for queue in queues}
@@ -448,8 +414,3 @@ class Ledger:
 def _role(view: QueueView) -> tuple[str, bool, bool, bool]:
     """What of a queue decides who competes with whom, and whether any gang of queues below it starts."""
     return view.parent, bool(view.limit), view.strict, view.on_hold
-
-
-def _more(claim: Resources, has: Mapping[str, int]) -> Amounts:
-    """By how much a claim would grow beyond what is held."""
-    return tuple((name, grown) for name, amount in amounts_of(claim) if (grown := amount - has.get(name, 0)) > 0)
