@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -274,6 +275,9 @@ async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) ->
 
 async def _measure(turns: Turns, sizes: Iterable[int]) -> None:
     for gangs in sizes:
+        # What the last size left is freed; else the collector does as in the processes.
+        gc.unfreeze()
+        spare_collector()
         bench = _Bench(turns, gangs)
         await _listing(bench, gangs)
         await _nodes(bench)
@@ -287,8 +291,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gangs", default="1000,4000,16000,50000", help="how many gangs there are, a list")
     sizes = [int(text) for text in parser.parse_args().gangs.split(",")]
-    # As the processes do.
-    spare_collector()
     run_measured(lambda turns: _measure(turns, sizes), time.thread_time)
 
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -87,3 +88,28 @@ async def test_a_second_signal_ends_the_process_at_once() -> None:
             assert await child.stdout.readline() == word
             child.terminate()
         assert await child.wait() == 128 + signal.SIGTERM
+
+
+def test_the_cycle_collector_looks_once_at_what_comes_and_never_at_what_is_there() -> None:
+    """Its look at fifty thousand gangs held up everything for more than a second."""
+    ask = """
+import gc
+from muster.process.lifecycle import spare_collector
+there = [[] for _ in range(100_000)]
+spare_collector()
+looks = [one["collections"] for one in gc.get_stats()]
+came = [[] for _ in range(300_000)]
+later = [one["collections"] for one in gc.get_stats()]
+print(later[0] - looks[0], later[1:] == looks[1:], gc.get_freeze_count() > 380_000, len(gc.get_objects()) < 40_000)
+class Ring: pass
+def ring():
+    one = Ring()
+    one.itself = one
+for _ in range(100_000):
+    ring()
+print(sum(isinstance(one, Ring) for one in gc.get_objects()) < 40_000, gc.get_freeze_count() < 500_000)
+"""
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    looks, *facts = said.stdout.split()
+    assert 10 <= int(looks) <= 20
+    assert facts == ["True"] * 5
