@@ -193,7 +193,8 @@ class Reconciler:
             self._queue.add_after(key, left)
         view = self._observe(key)
         pods = self._cluster.pods_of(key)
-        gated = {pod.metadata.uid for pod in pods if pod.spec.scheduling_gates and pod.gated(GATE)}
+        known = {pod.metadata.uid: pod for pod in pods} if memory.opened else {}
+        gated = {uid for uid in memory.opened if uid in known and known[uid].gated(GATE)}
         self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:

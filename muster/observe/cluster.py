@@ -115,8 +115,9 @@ class Cluster:
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
-        # By UID what `observe` has read of a pod, for a workload of this kind; good for one version of the pod.
-        self.members: dict[str, tuple[Kind, Member]] = {}
+        # By UID what `observe` has read of a living pod, for a workload of this kind and UID; good for one version of
+        # the pod.
+        self.members: dict[str, tuple[Kind, str, Member]] = {}
         self.pods.subscribe(self._forget_pod)
 
     def watched(self) -> list[Watched]:

@@ -22,7 +22,7 @@ from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.ends import follows
 from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
-from muster.observe.owner_workloads import age, belonging, belongs, owned, rivals_of, workload_behind
+from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.terminating import leaving, requests_of
 from muster.observe.users_objects import above
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["observe"]
 
-_NAME = attrgetter("metadata.name")
+_NAME = attrgetter("pod.metadata.name")
 
 
 def observe(
@@ -59,30 +59,26 @@ def observe(
     (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock.
     """
     group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
-    bound = [pod for pod in there if pod.living]
-    labelled = [pod for pod in bound if GANG in pod.metadata.labels]
-    view = _seen(key, cluster, defaults, opened, group=group, pods=labelled)
+    view, others = _seen(key, cluster, defaults, opened, group=group, pods=there)
     labels = labels_of(cluster.namespace(key.namespace))
     view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas)
     if view.kind is not None and view.decoded is not None:
-        rest = there if len(bound) < len(there) else []
-        finished = [pod for pod in rest if not pod.metadata.deletion_timestamp and not pod.living]
+        finished = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
         ended = tuple(view.kind.role_of(pod) or "" for pod in finished if owned(pod, view.decoded))
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
-    gone = leaving(cluster, there, now)
+    gone = leaving(cluster, others, now)
     own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
     former = requests_of(cluster, (pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)))
     view = replace(view, leaving=requests_of(cluster, own), former=total((view.former, former)))
     if group is None:
         return view
     # One that has no node yet may never get one, and would keep room from others for ever.
-    others = [pod for pod in (*bound, *gone) if pod.spec.node_name]
+    bound = (pod for pod in (others if view.ours else there) if pod.living)
+    placed = [pod for pod in (*bound, *gone) if pod.spec.node_name]
     if view.ours:
         # What has muster's label is a member, or belongs to another workload of the name.
-        members = {member.pod.metadata.uid for member in view.members}
-        others = [pod for pod in others if pod.metadata.uid not in members]
-        others = [pod for pod in others if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
-    return replace(view, placed=total(other.requests for other in _orphans(cluster, others, opened)))
+        placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
+    return replace(view, placed=total(other.requests for other in _orphans(cluster, placed, opened)))
 
 
 def _own(view: View, pod: Pod) -> bool:
@@ -99,18 +95,16 @@ def _seen(
     *,
     group: PodGroup | None,
     pods: list[Pod],
-) -> View:
-    found = workload_behind(key, cluster, pods, group)
+) -> tuple[View, list[Pod]]:
+    """The gang, and those of the pods bound to its PodGroup that are no members."""
+    found = workload_behind(key, cluster, filter(_labelled, pods), group)
     if found is None:
-        return View(key, group, tuple(_orphans(cluster, pods, opened)))
+        view = View(key, group, tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
+        return view, [pod for pod in pods if not _labelled(pod)]
     kind, decoded = found
-    own = belonging(pods, kind, decoded)
-    rest: list[Pod] = []
-    if len(own) < len(pods):
-        known = {pod.metadata.uid for pod in own}
-        rest = [pod for pod in pods if pod.metadata.uid not in known]
+    members, others, error = _members(cluster, kind, decoded, pods, opened)
+    rest = [pod for pod in others if _labelled(pod) and not belongs(pod, kind, decoded)]
     strangers = [pod for pod in rest if owner_of(pod)]
-    members, error = _members(cluster, kind, own, opened)
     view = View(
         *(key, group, tuple(members), kind, decoded),
         error=error,
@@ -127,27 +121,41 @@ def _seen(
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
     view = replace(view, admitter=admitter_of(view, cluster, defaults))
-    return view if error else _read(view, kind, decoded, cluster, defaults)
+    return view if error else _read(view, kind, decoded, cluster, defaults), others
 
 
-def _members(cluster: Cluster, kind: Kind, pods: Iterable[Pod], opened: Collection[str]) -> tuple[list[Member], str]:
-    """The pods of a workload that have a role, by name; and what is wrong with a pod's requests, or ""."""
-    members, error = [], ""
-    for pod in sorted(pods, key=_NAME):
+def _labelled(pod: Pod) -> bool:
+    """Whether the pod lives and has muster's label."""
+    return pod.living and GANG in pod.metadata.labels
+
+
+def _members(
+    cluster: Cluster, kind: Kind, decoded: Decoded, pods: list[Pod], opened: Collection[str]
+) -> tuple[list[Member], list[Pod], str]:
+    """The pods of a workload that have a role, by name; the others; and what is wrong with a pod's requests, or ""."""
+    # Plain pods are members by their own label, whichever of them speaks for the gang.
+    whose = "" if kind is PLAIN_POD else decoded.metadata.uid
+    members: list[Member] = []
+    others: list[Pod] = []
+    error = ""
+    for pod in pods:
         known = cluster.members.get(pod.metadata.uid)
-        if known is None or known[1].pod is not pod or known[0] is not kind:
-            role = kind.role_of(pod)
+        if known is None or known[2].pod is not pod or known[0] is not kind or known[1] != whose:
+            role = kind.role_of(pod) if _labelled(pod) and belongs(pod, kind, decoded) else None
             if role is None:
+                others.append(pod)
                 continue
             try:
-                known = kind, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE))
+                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE))
             except InvalidObjectError as problem:
                 error = f"pod {pod.metadata.name}: {problem}"
+                others.append(pod)
                 continue
             cluster.members[pod.metadata.uid] = known
-        member = known[1]
+        member = known[2]
         members.append(member._replace(held=False) if member.held and pod.metadata.uid in opened else member)
-    return members, error
+    members.sort(key=_NAME)
+    return members, others, error
 
 
 def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:

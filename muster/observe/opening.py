@@ -69,6 +69,10 @@ def plan_opening(
     of the others is held from the moment in which those are opened, and is theirs when they come.
     """
     open_already = [member for member in members if not member.held]
+    if len(open_already) == len(members):
+        # So it is in nearly every look at a gang that runs.
+        to_come = _to_come(members, roles, ended)
+        return Opening((), largest(base, total([*[member.requests for member in members], *to_come])), ())
     # A new pod of a role that has begun replaces an earlier pod.
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
@@ -126,10 +130,11 @@ def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection
 
 def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
     """The requests of the pods that the operator makes when these members have nodes."""
-    there = Counter([member.role for member in members])
+    roles = [role for role in roles if role.made_first]
+    there = Counter([member.role for member in members]) if roles else {}
     gone = Counter(ended)
     for role in roles:
-        if role.made_first and there[role.name]:
+        if there[role.name]:
             yield times(role.requests, max(role.replicas - there[role.name] - gone[role.name], 0))
 
 

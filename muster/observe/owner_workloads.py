@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from muster.queueing.ledger import GangKey
     from muster.workloads import Decoded, Kind
 
-__all__ = ["age", "belonging", "belongs", "owned", "rivals_of", "workload_behind"]
+__all__ = ["age", "belongs", "owned", "rivals_of", "workload_behind"]
 
 
 def workload_behind(
     key: GangKey,
     cluster: Cluster,
-    pods: list[Pod],
+    pods: Iterable[Pod],
     group: PodGroup | None,
 ) -> tuple[Kind, Decoded] | None:
     """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
@@ -47,14 +47,6 @@ def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
     if kind is PLAIN_POD:
         return GANG_SIZE in pod.metadata.annotations
     return owned(pod, decoded)
-
-
-def belonging(pods: list[Pod], kind: Kind, decoded: Decoded) -> list[Pod]:
-    """The pods that belong to the workload."""
-    if kind is PLAIN_POD:
-        return [pod for pod in pods if belongs(pod, kind, decoded)]
-    uid = decoded.metadata.uid
-    return [pod for pod in pods if (owner := owner_of(pod)) is not None and owner.uid == uid]
 
 
 def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:

@@ -246,7 +246,8 @@ class View:
         # Roles without a minimum may come later: in another wave of a JobSet.
         roles = [role for role in self.gang.roles if role.gated and role.minimum]
         there = Counter([member.role for member in self.members])
-        placed = Counter([member.role for member in self.members if member.pod.spec.node_name])
+        in_two_steps = any(role.made_first for role in roles)
+        placed = Counter([one.role for one in self.members if in_two_steps and one.pod.spec.node_name])
         due = sum(role.replicas if placed[role.name] >= role.awaited else role.awaited for role in roles)
         return sum(there[role.name] for role in roles) + len(self.ended) < due
 

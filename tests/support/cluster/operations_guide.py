@@ -287,6 +287,7 @@ NOT_RUN = {
     'python -m hack.bench.gang --sizes "" --gangs 200 --idle 2000': "a bench of minutes, for an idle machine",
     "python -m hack.bench.ledger": "a bench of minutes, for an idle machine",
     "python -m hack.bench.memory": "a bench, for an idle machine",
+    "python -m hack.bench.reconcile": "a bench, for an idle machine",
     "python -m hack.bench.start": "a bench, for an idle machine",
     "python -m hack.bench.takeover": "a bench of minutes, for an idle machine",
     "python -m hack.bench.waiting": "a bench of minutes, for an idle machine",

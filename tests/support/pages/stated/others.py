@@ -41,6 +41,7 @@ ELSEWHERE = (
         _OPERATIONS, "may start does | «0.6 ms» in one queue, «1.6 ms» in 100 queues below one limit; «0.3 ms»", _BENCH
     ),
     Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _SIZING),
+    Elsewhere(_OPERATIONS, "comes or changes | «5 ms» |", _BENCH),
     Elsewhere(_OPERATIONS, "takes over | «19 seconds» of a core before it admits again, at most «35 ms» of it", _BENCH),
     Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),
     Elsewhere(
