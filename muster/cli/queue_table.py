@@ -17,7 +17,7 @@ from muster.resources.quantity import parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["ASCII", "BLOCKS", "Glyphs", "queue_lines"]
+__all__ = ["ASCII", "BLOCKS", "Glyphs", "Share", "queue_lines", "share_of"]
 
 _HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
 _SHARE_COLUMN = 2
@@ -53,7 +53,7 @@ ASCII = Glyphs("|- ", "`- ", "|  ", "#", ".", coloured=False)
 BLOCKS = Glyphs("├─ ", "└─ ", "│  ", "█", "░", coloured=True)
 
 
-class _Share(NamedTuple):
+class Share(NamedTuple):
     """What is used of a limit, in billionths of the unit."""
 
     used: int
@@ -67,7 +67,7 @@ class _Share(NamedTuple):
 
 class _Row(NamedTuple):
     cells: tuple[str, ...]
-    share: _Share | None = None
+    share: Share | None = None
 
 
 def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: int) -> list[str]:
@@ -96,7 +96,7 @@ def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row
             most = limit.get(resource, "-")
             start = (below, "", "", "", "") if number else (name, *counts)
             room = f"{rounded(has)} / {rounded(most)}"
-            yield _Row((*start, printable(resource), room), _share(has, most))
+            yield _Row((*start, printable(resource), room), share_of(has, most))
 
 
 def _branches(depths: Sequence[int], glyphs: Glyphs) -> Iterator[tuple[str, str]]:
@@ -116,12 +116,12 @@ def _comes_back(depths: Sequence[int], number: int, level: int) -> bool:
     return following == level
 
 
-def _share(has: str, most: str) -> _Share | None:
+def share_of(has: str, most: str) -> Share | None:
     """How much of the limit is used; None where usage or limit are unknown, or the limit is zero."""
     if has == "?" or most == "-":
         return None
     limit = parse_quantity(most).nano
-    return _Share(parse_quantity(has).nano, limit) if limit > 0 else None
+    return Share(parse_quantity(has).nano, limit) if limit > 0 else None
 
 
 def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
@@ -136,7 +136,7 @@ def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
     return f"{cells}  {_bar(row.share, bar, glyphs)} {percent}" if bar >= _SHORTEST_BAR else f"{cells}  {percent}"
 
 
-def _bar(share: _Share, width: int, glyphs: Glyphs) -> str:
+def _bar(share: Share, width: int, glyphs: Glyphs) -> str:
     # Whatever is used shows, and only a full bar looks full.
     length = max(1, share.used * width // share.limit) if share.used else 0
     full = glyphs.full * min(width, length)

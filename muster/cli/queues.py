@@ -1,4 +1,4 @@
-"""`muster queues` and `muster watch`: the queue tree with limits, usage and waiting gangs."""
+"""`muster queues`: the queue tree with limits, usage and waiting gangs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
-from muster.cli.columns import aligned
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
-from muster.cli.terminal import clears, draws, width
-from muster.kube.reflector import Reflector
+from muster.cli.terminal import draws, width
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
-from muster.process.lifecycle import stop_signal
 from muster.queueing.queue_tree import ROOT
 from muster.queueing.shares import percent
 from muster.resources.amounts import as_text
@@ -28,12 +25,9 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["gang_entries", "queue_entries", "remarks", "run", "tree_lines", "watch"]
+__all__ = ["gang_entries", "queue_entries", "remarks", "run", "tree_lines"]
 
 _CANNOT_ASK = 2
-# Seconds between two redraws; a faster screen cannot be read.
-_REDRAW = 0.5
-_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -141,75 +135,3 @@ def _gang(view: View, queue: str, claim: Resources | None, place: str) -> dict[s
         "claim": None if claim is None else as_text(claim),
         "message": said.get(MESSAGE, ""),
     }
-
-
-def watch(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster does not answer."""
-    try:
-        with as_long_as_read():
-            asyncio.run(_watch(arguments))
-    except NO_ANSWER as error:
-        print(f"muster watch: {error}", file=sys.stderr)
-        return _CANNOT_ASK
-    return 0
-
-
-async def _watch(arguments: argparse.Namespace) -> None:
-    stop, changed = stop_signal(), asyncio.Event()
-    async with connected(arguments) as client:
-        picture = Picture.begun(arguments)
-        await look(client, arguments.namespace or client.namespace, picture)
-        tasks = []
-        for watched, scope in picture.scopes:
-            watched.store.subscribe(lambda _: changed.set())
-            reflector = Reflector(
-                client,
-                watched.resource,
-                watched.type,
-                watched.store,
-                field_selector=watched.field_selector,
-                label_selector=watched.label_selector,
-                namespace=scope,
-            )
-            tasks.append(asyncio.create_task(reflector.run()))
-        last: list[str] = []
-        try:
-            while not stop.is_set():
-                changed.clear()
-                lines = screen(picture, time.time())
-                if lines != last:
-                    _draw(lines)
-                    last = lines
-                await _first_of(changed, stop)
-                # Many changes cause one redraw.
-                await _first_of(stop, timeout=_REDRAW)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109 - how long to wait
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
-
-
-def screen(picture: Picture, now: float) -> list[str]:
-    """The screen of `muster watch`."""
-    snapshot = picture.ledger_snapshot(now)
-    rows = [
-        [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
-        for entry in gang_entries(snapshot)
-    ]
-    lines = tree_lines(queue_entries(snapshot, whole=picture.whole), sys.stdout)
-    if rows:
-        lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
-    return [*lines, *(f"({missing})" for missing in picture.missing)]
-
-
-def _draw(lines: Sequence[str]) -> None:
-    """Replace the last screen on a terminal; elsewhere append below it."""
-    before = _CLEAR if clears(sys.stdout) else "\n"
-    print(before + "\n".join(map(printable, lines)), flush=True)

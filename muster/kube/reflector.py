@@ -93,6 +93,8 @@ class Reflector(Generic[T]):
         self._silence = silence
         self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
         self._synced = asyncio.Event()
+        self.fault: ApiError | None = None
+        """Why the store may be behind: what failed last, until the apiserver gives a watch again."""
         self._lists = self._watches = self._events = self._malformed = self._failures = 0
 
     @property
@@ -133,7 +135,8 @@ class Reflector(Generic[T]):
             except Exception as error:
                 # A mistake of ours or an answer nobody foresaw: the cache must survive it, and somebody must see it.
                 self._failures += 1
-                delay = self._progress.failed(ApiError(0, "Unexpected", str(error)))
+                self.fault = ApiError(0, "Unexpected", str(error))
+                delay = self._progress.failed(self.fault)
                 logger.exception(
                     "%s: internal error; listing again in %.1f s", name, delay, extra={"event": "watch.failed"}
                 )
@@ -152,8 +155,10 @@ class Reflector(Generic[T]):
                 )
                 await in_slices(self._store.relist().steps())
                 self._synced.set()
+            self.fault = None
             return wait
         self._failures += 1
+        self.fault = error
         delay = self._progress.failed(error)
         level = logging.INFO if error.gone else logging.WARNING
         then = "resuming" if self._progress.resource_version else "listing again"
@@ -209,6 +214,7 @@ class Reflector(Generic[T]):
             timeout_seconds=seconds,
             silence=self._silence,
         ) as lines:
+            self.fault = None
             turns = Turns()
             async for line in lines:
                 self._take(line)

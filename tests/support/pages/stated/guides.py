@@ -91,7 +91,7 @@ _COMMANDS = (
     Row(_CLI, "cpu and «1Mi» memory each", (r'text:muster/cli/doctor/probing.py /"requests": .* "memory": "(\w+)"/',)),
     Row(_CLI, "events of the workload the last «8».", ("muster.cli.explain:_EVENTS",)),
     Row(_CLI, "that hold the queue, `explain` shows «10»,", ("muster.cli.explained:_HOLDERS",)),
-    Row(_CLI, "at every change, «twice» a second at most", ("muster.cli.queues:_REDRAW",), lambda pause: 1 / pause),
+    Row(_CLI, "every «two seconds» at most", ("muster.cli.page.state:_PAUSE",)),
     Row(
         _CLI,
         "A file of more than «64 MiB»",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries, remarks, screen
+from muster.cli.queues import queue_entries, remarks
 from muster.model.names import HOLD, MESSAGE, STATE
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
@@ -76,15 +76,6 @@ def test_a_queue_that_cannot_be_read_is_said_once() -> None:
     picture.ledger_snapshot(NOW)
     (said,) = picture.missing
     assert said.startswith("queue broken is malformed, and no gang starts in it: spec.capability.cpu")
-
-
-def test_the_screen_has_who_waits_before_who_holds() -> None:
-    lines = screen(tree(), NOW)
-    assert lines[lines.index("") + 1 :] == [
-        "QUEUE  POSITION  GANG               STATE            MESSAGE",
-        "q             1  team/ray-other-pg  WaitingForQuota  about other",
-        "q             -  team/ray-demo-pg   Running          about demo",
-    ]
 
 
 def test_annotations_that_cannot_be_read_are_said_with_what_holds_meanwhile() -> None:

@@ -166,6 +166,22 @@ async def test_resumes_with_growing_delay(server: FaultyApiserver, client: Clien
         assert later.at - earlier.at >= least
 
 
+@pytest.mark.parametrize("kind", ["LIST", "WATCH"])
+async def test_what_failed_is_known_until_a_watch_is_given_again(
+    server: FaultyApiserver, client: Client, kind: str
+) -> None:
+    """Such as for somebody who may list and not watch."""
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", FOREVER)
+    server.on(kind, failure(403, "Forbidden", "not yours"))
+    async with running(client) as reflector:
+        await eventually(lambda: reflector.fault is not None)
+        assert (reflector.fault.status, reflector.fault.message) == (403, "not yours") if reflector.fault else False
+        server.on("LIST", reply(listing(6)))
+        server.on("WATCH", FOREVER)
+        await eventually(lambda: reflector.fault is None)
+
+
 async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApiserver, client: Client) -> None:
     """Five times the same answer is enough."""
     server.on("LIST", reply(listing(50)), reply(listing(60)))

@@ -1,0 +1,126 @@
+"""What the page shows now: a board that follows the cluster, and why it may be out of date.
+
+A board of 5,000 gangs takes two seconds of a core, so that many changes make one, and never more than a part of the
+time is spent on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from muster.cli.page.board import Board
+from muster.cli.picture import look_at_nodes
+from muster.kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from muster.cli.following import Followed
+    from muster.cli.picture import LedgerSnapshot, Picture
+    from muster.kube.client import Client
+
+__all__ = ["PageState"]
+
+logger = logging.getLogger(__name__)
+
+# Seconds between two boards: at least this, and so often what the last one took of the processor.
+_PAUSE, _PART = 2.0, 10.0
+# Seconds between two questions whether the apiserver answers, and for the answer.
+_ASK, _PATIENCE = 5.0, 4.0
+# Seconds between two looks at the nodes, where they bound admission: nobody watches them here.
+_NODES = 60.0
+
+
+class PageState:
+    """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see."""
+
+    def __init__(self, client: Client, following: Followed) -> None:
+        self._client = client
+        self._following = following
+        self._next = asyncio.Event()
+        self._unanswered = ""
+        self._internal = ""
+        self.revision = 0
+        self.snapshot: LedgerSnapshot
+        self.board: Board
+
+    @property
+    def client(self) -> Client:
+        """For what only one page needs."""
+        return self._client
+
+    @property
+    def picture(self) -> Picture:
+        """What is known of the cluster."""
+        return self._following.picture
+
+    @property
+    def as_of(self) -> float:
+        """The moment for which the board holds, in seconds of the wall clock: now, unless it is behind."""
+        return self.board.now if self.troubles or self._following.changed.is_set() else time.time()
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why the board may be out of date, a sentence each."""
+        said = [self._unanswered] if self._unanswered else self._following.faults
+        return [*said, *([self._internal] if self._internal else [])]
+
+    async def next_revision(self, seen: int) -> int:
+        """The revision as soon as it is another one than `seen`."""
+        while self.revision == seen:
+            await self._next.wait()
+        return self.revision
+
+    async def refresh(self) -> float:
+        """Make the board anew; gives the CPU seconds that it took."""
+        began = time.process_time()
+        self.snapshot = await self.picture.ledger_snapshot_in_slices(time.time())
+        self.board = Board(self.snapshot, whole=self.picture.whole)
+        self._moved()
+        return time.process_time() - began
+
+    async def follow(self) -> None:
+        """Keep the board up to date until cancelled."""
+        took = 0.0
+        while True:
+            await asyncio.sleep(max(_PAUSE, took * _PART))
+            await self._following.changed.wait()
+            self._following.changed.clear()
+            try:
+                took = await self.refresh()
+                self._internal = ""
+            except Exception:
+                logger.exception("the page cannot be brought up to date", extra={"event": "page.behind"})
+                self._internal = "internal error; what is shown may be old"
+                self._moved()
+
+    async def ask(self) -> None:
+        """Notice whether the apiserver answers, until cancelled: a watch may be silent for a minute either way."""
+        while True:
+            await asyncio.sleep(_ASK)
+            before = self.troubles
+            try:
+                await self._client.probe(deadline=_PATIENCE)
+                self._unanswered = ""
+            except ApiError as error:
+                self._unanswered = f"{self._client.server} does not answer: {error}"
+            if self.troubles != before:
+                self._moved()
+
+    async def look_at_nodes(self) -> None:
+        """Read again what the nodes can give, where they bound admission, until cancelled."""
+        while True:
+            await asyncio.sleep(_NODES)
+            if self.picture.nodes is None:
+                continue
+            try:
+                self.picture.nodes = await look_at_nodes(self._client, self.picture)
+                self._following.changed.set()
+            except ApiError as error:
+                logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
+
+    def _moved(self) -> None:
+        self.revision += 1
+        self._next.set()
+        self._next = asyncio.Event()

@@ -1,0 +1,122 @@
+"""`muster watch`: follows the cluster and shows it until Ctrl-C, also after the connection was lost.
+
+What is shown is worked out by `muster.cli.queues` and `muster.cli.page`. On a terminal it has a screen of its own,
+which leaves nothing behind; elsewhere every change is printed below the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.following import followed
+from muster.cli.output import as_long_as_read
+from muster.cli.page.state import PageState
+from muster.cli.picture import Picture
+from muster.cli.terminal import clears
+from muster.cli.watch.history import History
+from muster.cli.watch.plain import PlainDisplay
+from muster.model.texts import printable
+from muster.process.lifecycle import spare_collector, stop_signal
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+__all__ = ["Display", "display", "run"]
+
+_CANNOT_ASK = 2
+# Seconds between two looks whether something is new: a faster screen cannot be read.
+_REDRAW = 0.5
+
+
+class Display(Protocol):
+    """Where it is shown."""
+
+    def show(self, state: PageState, history: History) -> None:
+        """Show what is known now."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster does not answer at the beginning."""
+    try:
+        with as_long_as_read():
+            asyncio.run(_watch(arguments))
+    except NO_ANSWER as error:
+        print(f"muster watch: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_ASK
+    return 0
+
+
+async def _watch(arguments: argparse.Namespace) -> None:
+    stop, history = stop_signal(), History(time.time)
+    async with connected(arguments) as client:
+        picture = Picture.begun(arguments)
+        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+            state = PageState(client, following)
+            await state.refresh()
+            spare_collector()
+            tasks = [asyncio.create_task(one) for one in (state.follow(), state.ask(), state.look_at_nodes())]
+            try:
+                with display() as shown, _told(history):
+                    while not stop.is_set():
+                        history.seen(state)
+                        shown.show(state, history)
+                        await _pause(stop)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(_REDRAW):
+            await stop.wait()
+    except TimeoutError:
+        pass
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """Where it is shown, for as long as the block: a screen on a terminal, or plain text."""
+    if not clears(sys.stdout):
+        yield PlainDisplay(sys.stdout)
+        return
+    try:
+        # Only for who looks at it: the import takes 40 ms, and muster's image has no rich.
+        from muster.cli.watch.screen import full_screen  # noqa: PLC0415
+    except ModuleNotFoundError:
+        print("muster watch: plain text, for rich is not installed: pip install rich", file=sys.stderr)
+        yield PlainDisplay(sys.stdout)
+        return
+    with full_screen(sys.stdout) as drawn:
+        yield drawn
+
+
+@contextmanager
+def _told(history: History) -> Iterator[None]:
+    """Have warnings of the log stand among what has happened: on the terminal they would stand across the screen."""
+    handler = _Handler(history)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Handler(logging.Handler):
+    def __init__(self, history: History) -> None:
+        super().__init__(logging.WARNING)
+        self._history = history
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        words = record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
+        self._history.logged(getattr(record, "event", ""), words)

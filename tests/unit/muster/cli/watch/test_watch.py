@@ -1,0 +1,156 @@
+"""What `muster watch` shows: on a screen of any size, as plain text, and of a connection that is lost and found."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from muster.cli.following import Followed
+from muster.cli.page.state import PageState
+from muster.cli.picture import Picture
+from muster.cli.watch.command import display
+from muster.cli.watch.history import History
+from muster.cli.watch.plain import PlainDisplay
+from muster.cli.watch.screen import Screen
+from muster.model.names import MESSAGE, STATE
+from muster.model.objects import PodGroup
+from tests.support.controller.stores import filled
+from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.manifests.gangs import gangs, limited
+from tests.support.manifests.observed import made, pod_group, ray_owner
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from muster.observe.cluster import Cluster
+
+NOW = 1_800_000_000.0
+HOSTILE = "waits [bold red]for\x1b[2J ever[/]"
+
+
+def cluster(many: int = 1) -> Cluster:
+    waits = gangs([f"wait-{number:02}" for number in range(many)], state="WaitingForQuota", message=HOSTILE)
+    runs = gangs(["run"], state="Running", message="cpu 3 of queue q")
+    workloads, pods, groups = ([*waiting, *running] for waiting, running in zip(waits, runs, strict=True))
+    queues = [limited("org", cpu="8"), limited("q", "org", cpu="4")]
+    return filled(workloads=workloads, pods=pods, groups=groups, queues=queues)
+
+
+class Shown:
+    """A state that nobody changes but the test, and what is shown of it."""
+
+    def __init__(self, state: PageState, picture: Picture) -> None:
+        self.state = state
+        self.picture = picture
+        self.history = History(lambda: NOW)
+
+    def say(self, gang: str, state: str) -> None:
+        """The controller reports a state."""
+        group = pod_group(f"ray-{gang}-pg", owner=ray_owner(gang), queue="q", annotations={STATE: state, MESSAGE: "so"})
+        self.picture.cluster.pod_groups.of("volcano").apply("modified", made(PodGroup, group))
+
+    def screen(self, columns: int = 120, rows: int = 30) -> list[str]:
+        """The screen of a terminal of that size."""
+        out = io.StringIO()
+        console = Console(file=out, width=columns, height=rows, force_terminal=True, no_color=True, markup=False)
+        console.print(Screen(console, out).of(self.state, self.history))
+        text = out.getvalue()
+        assert "\x1b[2J" not in text
+        return [line.rstrip() for line in _bare(text).splitlines()]
+
+
+def _bare(text: str) -> str:
+    """Without the sequences for bold and dim."""
+    for code in ("0", "1", "2", "31", "1;31"):
+        text = text.replace(f"\x1b[{code}m", "")
+    return text
+
+
+@pytest.fixture
+async def shown() -> AsyncIterator[Shown]:
+    async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
+        picture = Picture(cluster())
+        state = PageState(client, Followed(picture, []))
+        await state.refresh()
+        yield Shown(state, picture)
+
+
+async def test_the_screen_has_the_tree_who_waits_and_why_and_who_runs(shown: Shown) -> None:
+    lines = shown.screen()
+    text = "\n".join(lines)
+    assert lines[0].startswith("muster watch  ")
+    assert lines[1].split()[:3] == ["QUEUE", "STATE", "GANGS"]
+    found = [text.index(word) for word in ("org ", "\nWAITING", "team/ray-wait-00-pg", "\nRUNNING", "team/ray-run-pg")]
+    assert found == sorted(found)
+    (waits,) = [line for line in lines if line.startswith("team/ray-wait-00-pg")]
+    assert "1 of 1" in waits
+    assert "[bold red]for" in waits, "text of the cluster is no markup"
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(40, 10), (80, 24), (200, 50)])
+async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
+    async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
+        picture = Picture(cluster(60))
+        state = PageState(client, Followed(picture, []))
+        await state.refresh()
+        lines = Shown(state, picture).screen(columns, rows)
+    assert len(lines) <= rows
+    assert max(map(len, lines)) <= columns
+
+
+async def test_the_last_changes_are_told(shown: Shown) -> None:
+    shown.history.seen(shown.state)
+    shown.say("wait-00", "Admitted")
+    await shown.state.refresh()
+    shown.history.seen(shown.state)
+    assert [one.what for one in shown.history.last(9)] == ["team/ray-wait-00-pg: WaitingForQuota -> Admitted"]
+    assert any("team/ray-wait-00-pg: WaitingForQuota -> Admitted" in line for line in shown.screen())
+
+
+async def test_a_lost_connection_is_told_once_and_so_is_its_return(shown: Shown) -> None:
+    for _ in range(3):
+        shown.history.logged("watch.retry", "pods: connection reset; resuming in 0.8 s")
+    assert "not up to date" in shown.screen()[0]
+    for _ in range(3):
+        shown.history.seen(shown.state)
+    assert [one.what for one in shown.history.last(9)] == [
+        "connected again",
+        "connection lost: pods: connection reset; resuming in 0.8 s",
+    ]
+    assert "not up to date" not in shown.screen()[0]
+
+
+async def test_plain_text_is_printed_when_something_has_changed(shown: Shown) -> None:
+    out = io.StringIO()
+    plain = PlainDisplay(out)
+    for _ in range(2):
+        shown.history.seen(shown.state)
+        plain.show(shown.state, shown.history)
+    first = out.getvalue()
+    rows = [line.split()[:4] for line in first.splitlines()]
+    waits, runs = ["q", "1", "team/ray-wait-00-pg", "WaitingForQuota"], ["q", "-", "team/ray-run-pg", "Running"]
+    assert rows.index(waits) < rows.index(runs)
+    assert first.count("team/ray-run-pg") == 1, "the same is not printed twice"
+    assert "\x1b" not in first
+    shown.say("wait-00", "Admitted")
+    await shown.state.refresh()
+    shown.history.seen(shown.state)
+    plain.show(shown.state, shown.history)
+    more = out.getvalue().removeprefix(first).splitlines()
+    assert more[-1] == "(team/ray-wait-00-pg: WaitingForQuota -> Admitted)"
+
+
+def test_without_rich_a_terminal_gets_plain_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in muster's image."""
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.delitem(sys.modules, "muster.cli.watch.screen")
+    monkeypatch.setattr("muster.cli.watch.command.clears", lambda _: True)
+    with display() as found:
+        assert isinstance(found, PlainDisplay)
+    assert capsys.readouterr().err == "muster watch: plain text, for rich is not installed: pip install rich\n"
