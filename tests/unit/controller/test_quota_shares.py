@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.model.names import MESSAGE, REQUEUE_AFTER
+from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, QUEUE_LABELS, queue, ray_cluster, ray_pod, resource_quota
 
@@ -105,6 +105,13 @@ async def test_the_younger_gives_its_pods_back_where_its_owner_asks_for_that() -
     assert len(said) == 1
     assert said[0].endswith(note)
     assert "muster.dev/requeued-at" in harness.annotations(YOUNG), "it queues behind those who waited meanwhile"
+
+
+async def test_nobody_gives_its_pods_back_to_a_gang_on_hold() -> None:
+    """It would not start with them."""
+    harness = halves(annotations=ASKS, of_old={HOLD: "true"})
+    await after(harness, 6, 31, 31)
+    assert harness.client.pods.keys() == {"demo-head", "demo-w-0", "young-head", "young-w-0"}
 
 
 async def test_pods_that_come_again_first_are_given_back_again_later_and_later() -> None:

@@ -12,6 +12,7 @@ from muster.model.names import (
     GANG,
     GATE,
     GROUP_NAME,
+    HOLD,
     MESSAGE,
     PASSED_IN,
     PASSED_SINCE,
@@ -135,6 +136,24 @@ async def test_a_later_wave_says_what_it_waits_for() -> None:
     harness = await second_wave("1", "set")
     assert harness.open_pods() == []
     assert harness.annotations("set")[MESSAGE].endswith("; no room yet for cpu 2 and memory 2Gi more (set-0, set-1)")
+    harness.set_queue(queue(cpu="2"))
+    await harness.settle()
+    assert harness.open_pods() == ["set-0", "set-1"]
+
+
+@pytest.mark.parametrize("by", ["workload", "queue"])
+async def test_a_later_wave_of_a_gang_on_hold_waits_however_much_is_free(by: str) -> None:
+    harness = await second_wave("1", "set")
+    on_hold = {HOLD: "true"}
+    if by == "workload":
+        jobset = waves(first=1)
+        harness.set_workload({**jobset, "metadata": {**jobset["metadata"], "annotations": on_hold}})
+    harness.set_queue(queue(cpu="2", annotations=on_hold if by == "queue" else None))
+    await harness.settle()
+    assert harness.open_pods() == []
+    said = f'(set-0, set-1) do not start: {"JobSet" if by == "workload" else "queue"} "'
+    assert said in harness.annotations("set")[MESSAGE]
+    harness.set_workload(waves(first=1))
     harness.set_queue(queue(cpu="2"))
     await harness.settle()
     assert harness.open_pods() == ["set-0", "set-1"]
