@@ -26,14 +26,25 @@ async def in_slices(steps: Iterable[object], used: Callable[[], float] = time.th
 
 
 class Turns:
-    """Gives others their turn when a slice is used up; `used` as `in_slices` has it."""
+    """Gives others their turn when a slice is used up; `used` as `in_slices` has it.
+
+    Several may share one: in a turn of the loop they use little more than a slice together.
+    """
 
     def __init__(self, used: Callable[[], float] = time.thread_time) -> None:
         self._used = used
         self._until = used() + SLICE
+        self._ended = False
 
     async def give(self) -> None:
         """To be called between two steps."""
-        if self._used() >= self._until:
+        while self._used() >= self._until:
+            if not self._ended:
+                self._ended = True
+                asyncio.get_running_loop().call_soon(self._begin)
             await asyncio.sleep(0)
-            self._until = self._used() + SLICE
+
+    def _begin(self) -> None:
+        """The loop's next turn has come."""
+        self._ended = False
+        self._until = self._used() + SLICE

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from muster.kube.backoff import Rate
 from muster.kube.errors import ApiError
+from muster.kube.slices import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -269,6 +270,7 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
     A handler that raises is logged and its key retried with growing delay, for ever; a success ends the growth.
     Cancelling stops the handlers where they are.
     """
+    turns = Turns()
 
     async def worker() -> None:
         while True:
@@ -277,6 +279,8 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
             except QueueShutDown:
                 return
             try:
+                # All workers may have keys at once, and each its turn in the same turn of the loop.
+                await turns.give()
                 await handler(key)
             except Exception as error:  # noqa: BLE001 - one object's trouble must not stop the others
                 _report(key, error, queue.retry(key))

@@ -53,6 +53,35 @@ async def test_whoever_has_used_less_than_a_slice_keeps_the_turn() -> None:
     assert had == [0, 0, 1, 1, 1, 2]
 
 
+async def test_those_who_share_a_slice_use_no_more_than_one_in_a_turn() -> None:
+    """Sixteen workers may each have a gang to look at."""
+    used, turn = 0.0, 0
+    in_turn: dict[int, int] = {}
+    turns = Turns(lambda: used)
+
+    async def worker() -> None:
+        nonlocal used
+        for _ in range(3):
+            await turns.give()
+            in_turn[turn] = in_turn.get(turn, 0) + 1
+            used += 0.6 * SLICE
+            await asyncio.sleep(0)
+
+    async def count() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(8):
+            tasks.create_task(worker())
+    counting.cancel()
+    assert sum(in_turn.values()) == 24
+    assert max(in_turn.values()) == 2
+
+
 async def test_work_that_is_cancelled_ends_between_two_steps() -> None:
     taken: list[int] = []
 
