@@ -1,4 +1,4 @@
-"""Clusters of many gangs for benchmarks, in stores that are filled already, and a leader that writes to nobody."""
+"""Clusters of many gangs for benchmarks, in stores that are filled already, and a leader without an apiserver."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
+from controller.reports import LEDGER_MANAGER
 from muster.gangs.intent import Defaults
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
     from muster.queueing.ledger import GangKey
 
-__all__ = ["PODS", "Leader", "One", "filled", "leader", "queue"]
+__all__ = ["PODS", "RAY_CLUSTERS", "Leader", "One", "Written", "filled", "leader", "queue"]
 
 _NAMESPACE = "bench"
 PODS = ("headgroup", "workers")
+RAY_CLUSTERS = "rayclusters"
 
 
 def _template(cpu: str) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def filled(gangs: Iterable[One], queues: Iterable[Queue]) -> Cluster:
         groups.append(one.group)
     normal = convert({"metadata": {"name": "normal"}, "value": 10}, PriorityClass)
     for watched in cluster.watched():
-        listed: list[Any] = {"rayclusters": clusters, "podgroups": groups, "priorityclasses": [normal]}.get(
+        listed: list[Any] = {RAY_CLUSTERS: clusters, "podgroups": groups, "priorityclasses": [normal]}.get(
             watched.resource.plural, []
         )
         if watched.store is cluster.pods.of("volcano"):
@@ -156,29 +158,52 @@ def filled(gangs: Iterable[One], queues: Iterable[Queue]) -> Cluster:
     return cluster
 
 
-class _Client:
-    """Takes every write at once, and gives back what was written."""
+class Written:
+    """Takes every write and counts those of PodGroups; the cluster shows these at once where they are `shown`."""
 
-    async def apply(self, _: object, name: str, body: dict[str, Any], namespace: str, **__: object) -> bytes:
-        meta = {"uid": f"uid-group-{name}", **body["metadata"], "namespace": namespace}
-        return msgspec.json.encode({**body, "metadata": meta})
+    def __init__(self, cluster: Cluster, *, shown: bool) -> None:
+        self.groups = 0
+        self._cluster = cluster
+        self._shown = shown
+
+    async def apply(
+        self, _: object, name: str, body: dict[str, Any], namespace: str, *, field_manager: str, **__: object
+    ) -> bytes:
+        """A PodGroup, by its field manager."""
+        self.groups += 1
+        said = body["metadata"]
+        if not self._shown:
+            return msgspec.json.encode({**body, "metadata": {"uid": f"uid-group-{name}", **said}})
+        store = self._cluster.pod_groups.of("volcano")
+        before = store.get(namespace, name)
+        group: dict[str, Any] = msgspec.to_builtins(before) if before is not None else {"metadata": {}}
+        kept = group["metadata"].get("annotations", {})
+        if field_manager == LEDGER_MANAGER:
+            kept = {key: text for key, text in kept.items() if not key.startswith("muster.dev/")}
+        meta = {"uid": f"uid-group-{name}", **group["metadata"], **said, "resourceVersion": str(self.groups)}
+        meta["annotations"] = {**kept, **said.get("annotations", {})}
+        group |= {"metadata": meta, **({"spec": body["spec"]} if "spec" in body else {})}
+        store.apply("modified", convert(group, PodGroup))
+        return msgspec.json.encode(group)
 
     async def strategic_merge_patch(self, *_: object, **__: object) -> bytes:
+        """Whatever else."""
         return b"{}"
 
     merge_patch = create = strategic_merge_patch
 
     async def delete(self, *_: object, **__: object) -> None:
-        pass
+        """Nothing goes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """A leader that hears of everything in its cluster, and whose writes nobody sees."""
+    """A leader that hears of everything in its cluster, and what it has written."""
 
     cluster: Cluster
     queue: WorkQueue[GangKey]
     reconciler: Reconciler
+    written: Written
 
     @property
     def busy(self) -> bool:
@@ -187,13 +212,14 @@ class Leader:
         return bool(numbers.ready or numbers.processing or self.reconciler.sweeps.under_way)
 
 
-def leader(cluster: Cluster) -> Leader:
-    """A leader that has not taken office yet (`Reconciler.prime`)."""
+def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
+    """A leader that has not taken office yet (`Reconciler.prime`); `shown` has the cluster show what it writes."""
 
     async def nothing(*_: object) -> Any:  # noqa: ANN401 - answers what is never asked
         raise AssertionError
 
-    client: Any = _Client()
+    written = Written(cluster, shown=shown)
+    client: Any = written
     writer = Writer(client, lambda: 60.0)
     work: WorkQueue[GangKey] = WorkQueue()
     reconciler = Reconciler(
@@ -210,4 +236,4 @@ def leader(cluster: Cluster) -> Leader:
         wall=time.time,
     )
     cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
-    return Leader(cluster, work, reconciler)
+    return Leader(cluster, work, reconciler, written)
