@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import os
+import signal
 
 from muster.cli import CONNECT_TIMEOUT
 from tests.support.cluster.image_fixtures import container, image, image_tree
@@ -10,3 +11,7 @@ __all__ = ["container", "image", "image_tree", "own_testbed", "pytest_runtest_ma
 
 # A control plane on a busy machine may need longer than a user would wait; a test that is about the time says its own.
 os.environ.setdefault(CONNECT_TIMEOUT, "30")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

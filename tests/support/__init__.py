@@ -131,6 +131,8 @@ pages: Documents that are generated, or compared with what tests saw.
 - numbers: Numbers that documents state: how they are read, and where the programs have theirs.
 - operations: The commands of docs/operations.md: its blocks of shell, and what stands in its sentences.
 - seeds: docs/seeds.md: what the tests of the stories saw, beside what the guides show, and why the two differ.
+- surface: What others build on: the names that users, administrators and their programs may rely on, as the code has
+  them.
 - transcripts: Commands and what they printed, as a page or the demo shows them, apart from what differs each time.
 - versions: Which versions the tests run: the table of docs/operations.md, read from the testbed's own go.mod files.
 

@@ -1,0 +1,122 @@
+"""What others build on: the names that users, administrators and their programs may rely on, as the code has them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from muster.cli.audit import Audit
+from muster.cli.commands import parser
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
+from muster.cli.doctor.report import report
+from muster.cli.explain import explain
+from muster.cli.picture import Picture
+from muster.cli.queues import queue_entries
+from muster.cli.subjects import Said, Subject
+from muster.gangs.intent import Defaults
+from muster.model import names
+from muster.model.findings import Reason
+from muster.model.gang_states import GangState
+from muster.queueing.sources import GangQueue
+from muster.workloads import kind_of
+from tests.support.cli.in_process import muster
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import made, pod_group, queue, ray_cluster, ray_owner, workers
+from tests.support.pages.chart_values import values
+from tests.support.pages.metrics import exported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["gone", "surface"]
+
+_ROOT = Path(__file__).parents[3]
+_CHART = _ROOT / "charts" / "muster"
+_NOW = 1_800_000_000.0
+# Fields with names that are others' to choose: resources, roles, keys, fields of Kubernetes.
+_OPEN = frozenset({"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup"})
+
+
+def surface() -> dict[str, Any]:
+    """Every list is sorted; what stands under a name of a JSON output are the paths of its fields."""
+    return {
+        "names": sorted(
+            {text for name in names.__all__ if isinstance(text := getattr(names, name), str) and "/" in text}
+        ),
+        "states": sorted(map(str, GangState)),
+        "reasons": sorted(map(str, Reason)),
+        "values": sorted(value.path for value in values((_CHART / "values.yaml").read_text()) if not value.below),
+        "gangQueue": sorted(field.encode_name for field in msgspec.structs.fields(GangQueue().spec)),
+        "metrics": {one.name: one.type for metrics in exported().values() for one in metrics},
+        "commands": _commands(),
+        "json": {name: sorted(set(_paths(said))) for name, said in _outputs().items()},
+    }
+
+
+def gone(earlier: Any, now: Any, path: str = "") -> list[str]:  # noqa: ANN401 - YAML
+    """What an earlier surface had and this one has not, or has as something else."""
+    if isinstance(earlier, dict) and isinstance(now, dict):
+        return [
+            line
+            for name, said in earlier.items()
+            for line in (gone(said, now[name], f"{path}{name}: ") if name in now else [f"{path}{name}"])
+        ]
+    if isinstance(earlier, list) and isinstance(now, list):
+        return [f"{path}{one}" for one in earlier if one not in now]
+    return [] if earlier == now else [f"{path}{earlier}"]
+
+
+def _commands() -> dict[str, list[str]]:
+    """The options of each command, and its arguments in capitals."""
+    (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    return {
+        name: sorted(
+            word for action in command._actions for word in (action.option_strings or [str(action.dest).upper()])
+        )
+        for name, command in commands.choices.items()
+    }
+
+
+def _paths(said: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
+    """The fields: a list's are those of its items."""
+    if isinstance(said, list):
+        for one in said:
+            yield from _paths(one, f"{path}[]")
+    elif isinstance(said, dict):
+        for name, below in said.items():
+            yield f"{path}.{name}".lstrip(".")
+            if name not in _OPEN:
+                yield from _paths(below, f"{path}.{name}")
+
+
+def _outputs() -> dict[str, Any]:
+    """What `-o json` prints of each command, of a gang that waits."""
+    workload = ray_cluster()
+    cluster = filled(workloads=[workload], groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"))], queues=[queue()])
+    picture = Picture(cluster)
+    snapshot = picture.ledger_snapshot(_NOW)
+    kind = kind_of(workload["apiVersion"], workload["kind"])
+    assert kind is not None
+    said = [Said("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
+    subject = Subject(kind, made(kind.decoded, workload), [], said)
+    return {
+        "explain": [explain(subject, picture, snapshot)],
+        "queues": {"queues": queue_entries(snapshot, whole=True), "unknown": []},
+        "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
+        "audit": _audited(),
+        "doctor": report("1.36.3", None, [Diagnosis(next(iter(Check)), Severity.OK, "fine", "")]),
+    }
+
+
+def _audited() -> dict[str, Any]:
+    """Of a workload that nobody could read."""
+    audit = Audit(Defaults())
+    workload = ray_cluster(workers(replicas=-1))
+    kind = kind_of(workload["apiVersion"], workload["kind"])
+    assert kind is not None
+    audit.read(kind, json.dumps(workload).encode())
+    return audit.report()
