@@ -110,7 +110,12 @@ class LineVisitor(Visitor):
             if any(name in most and amount > most[name] for name, amount in self.line.least):
                 return None
         if self.key.stage is Stage.OVER and not self.key.begun and (behind or not strict):
+            # Who fits now need not fit in the end: what the first of others waits for is kept for that.
+            now = dict(most)
+            for one in path:
+                lower(now, self._free(one, spared))
             self._lower_to_what_helps(most, spared)
+            most = {name: max(amount, now[name]) for name, amount in most.items()}
         return most
 
     def _most_of_namespace(self) -> dict[str, int]:

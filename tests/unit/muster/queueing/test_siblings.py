@@ -260,6 +260,21 @@ def test_a_gang_of_high_priority_waits_for_a_sibling_below_its_share_and_for_nob
     assert books.startable("a", NOW) == [key("urgent")]
 
 
+def test_a_reservation_below_keeps_nothing_of_the_nodes_from_one_whose_patience_is_over() -> None:
+    """The large one waits for its team's limit, and lasts: when it runs the other has no room, but now it has."""
+    views = [
+        QueueView(ROOT, "Open", {}, parent="", by_age=True),
+        QueueView("t", "Open", amounts(cpu="9")),
+        QueueView("t1", "Open", {}, parent="t"),
+        QueueView("u", "Open", {}),
+    ]
+    held = [Holder("t1", both(cpu, 0), 0, "08:00", {}, idle=False, lasts=cpu == 4) for cpu in (4, 3)]
+    large = Candidate(key("large"), "t1", 0, "08:00", both(4, 0), NOW - 700, lasts=True)
+    small = Candidate(key("small"), "u", 0, "09:00", both(1, 0), NOW - 700)
+    books, world = made(views, both(8, 1), held, [large, small])
+    assert books.startable("u", NOW) == list(world.fitting(NOW)) == [small.key]
+
+
 def test_a_start_passes_the_first_of_a_sibling_that_has_no_more_of_its_share() -> None:
     """However old what starts is: else a large gang beside a flood would never come to its patience."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
