@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
 # Module and function of each command that is not `run` of the module of its name.
-_RUN_BY = {"doctor": ("doctor.command", "run"), "resume": ("hold", "run"), "watch": ("watch.command", "run")}
+_RUN_BY = {
+    "doctor": ("doctor.command", "run"),
+    "page": ("page.command", "run"),
+    "resume": ("hold", "run"),
+    "watch": ("watch.command", "run"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import muster
 from muster.cli.examples import Formatter, epilog
 from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, scope
+from muster.cli.page.options import add_page
 
 __all__ = ["parser", "print_version"]
 
@@ -23,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     _withdraw(commands)
     _explain(commands)
     _queues(commands)
+    add_page(commands, cluster)
     _hold(commands)
     _audit(commands)
     _doctor(commands)

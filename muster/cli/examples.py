@@ -45,6 +45,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("until Ctrl-C", "muster watch"),
         Example("without the right to read all namespaces", "muster watch -n team-a"),
     ),
+    "page": (
+        Example("on a free port; open the address that it prints", "muster page"),
+        Example("without the right to read all namespaces", "muster page -n team-a --port 8001"),
+    ),
     "hold": (
         Example("no gang starts in a queue, or in one below it", "muster hold queue/research"),
         Example(

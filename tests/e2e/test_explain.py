@@ -1,7 +1,8 @@
-"""`muster explain`, `queues` and `watch` on the real cluster, with the rights of an administrator and of a tenant."""
+"""`muster explain`, `queues`, `watch` and `page` on the real cluster, as an administrator and as a tenant."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -229,3 +231,27 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
         code = watching.wait(PATIENCE)
     assert code == 0, shown.read_text()[-2000:]
     assert "Traceback" not in shown.read_text()
+
+
+def test_the_page_shows_who_waits_and_why_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:
+    with (tmp_path / "said").open("w") as errors:
+        serving = subprocess.Popen(
+            [*MUSTER, "page", f"--kubeconfig={scene.testbed.kubeconfig}"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        assert serving.stdout is not None
+        address = f"{serving.stdout.readline().strip()}?namespace={scene.namespace}"
+        wait_for("the waiting gang", lambda: "ray-second-pg" in _page(address), PATIENCE)
+        assert f'queue "{two}" has cpu 1' in _page(address)
+    finally:
+        serving.send_signal(signal.SIGINT)
+        serving.communicate(timeout=PATIENCE)
+    assert serving.returncode == 0, (tmp_path / "said").read_text()
+
+
+def _page(address: str) -> str:
+    with urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310 - loopback
+        return html.unescape(answer.read().decode())

@@ -22,6 +22,7 @@ cli: The command line run in this process, and what it reads.
 - doctor_snapshots: A cluster in order as the doctor sees it, and what is changed in it by a test.
 - in_process: The command line in this process, which has it imported already: a second less than a process of its
   own.
+- page: The page as it is served, for a cluster that a test made up: real sockets, an apiserver that does as told.
 - plan_entries: Of every family a manifest, `entries/*.yaml`, and the whole entry that `muster plan` makes of it,
   `*.entry.yaml`.
 - terminal: The command on a real terminal, a pseudo terminal, with an answer to its question.

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version)
+_shtab_muster_subparsers=(plan release withdraw explain queues watch page hold resume audit doctor migrate-queues completion version)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
@@ -13,6 +13,7 @@ _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --
 _shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
+_shtab_muster_page_option_strings=(-h --help --port -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_hold_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
 _shtab_muster_resume_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
 _shtab_muster_audit_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --validation --validation-reason --excluded-namespace --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector)
@@ -30,6 +31,7 @@ _shtab_muster_withdraw___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_explain___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_queues___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_watch___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_page___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_hold___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_resume___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_audit___kubeconfig_COMPGEN=_shtab_compgen_files
@@ -54,6 +56,9 @@ _shtab_muster_queues___bound_choices=('' nodes)
 _shtab_muster_watch___queue_source_choices=(volcano muster)
 _shtab_muster_watch___gate_choices=(queue assemble off)
 _shtab_muster_watch___bound_choices=('' nodes)
+_shtab_muster_page___queue_source_choices=(volcano muster)
+_shtab_muster_page___gate_choices=(queue assemble off)
+_shtab_muster_page___bound_choices=('' nodes)
 _shtab_muster_hold__o_choices=(table yaml json)
 _shtab_muster_hold___output_choices=(table yaml json)
 _shtab_muster_resume__o_choices=(table yaml json)
@@ -68,7 +73,7 @@ _shtab_muster_doctor___output_choices=(table yaml json)
 _shtab_muster_doctor___probe_choices=(all only)
 _shtab_muster_migrate_queues___to_choices=(muster volcano)
 _shtab_muster_completion_pos_0_choices=(bash zsh fish)
-_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version)
+_shtab_muster_pos_0_choices=(plan release withdraw explain queues watch page hold resume audit doctor migrate-queues completion version)
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
@@ -106,6 +111,11 @@ _shtab_muster_watch___help_nargs=0
 _shtab_muster_watch__A_nargs=0
 _shtab_muster_watch___all_namespaces_nargs=0
 _shtab_muster_watch___elastic_quotas_nargs=0
+_shtab_muster_page__h_nargs=0
+_shtab_muster_page___help_nargs=0
+_shtab_muster_page__A_nargs=0
+_shtab_muster_page___all_namespaces_nargs=0
+_shtab_muster_page___elastic_quotas_nargs=0
 _shtab_muster_hold_pos_0_nargs=+
 _shtab_muster_hold__h_nargs=0
 _shtab_muster_hold___help_nargs=0

@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan release withdraw explain queues watch hold resume audit doctor migrate-queues completion version
-set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_commands plan release withdraw explain queues watch page hold resume audit doctor migrate-queues completion version
+set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --port --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -144,6 +144,22 @@ complete -c muster -n '_shtab_muster_using watch' -l elastic-quotas -d 'must mat
 complete -c muster -n '_shtab_muster_using watch' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
 complete -c muster -n '_shtab_muster_using watch' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using watch' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a page -d 'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.'
+complete -c muster -n '_shtab_muster_using page' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using page' -l port -x -d 'port to listen on; default: any free port'
+complete -c muster -n '_shtab_muster_using page' -s n -l namespace -x -d 'namespace to read when you cannot list all namespaces; default: the namespace of the kubeconfig context'
+complete -c muster -n '_shtab_muster_using page' -s A -l all-namespaces -d 'read all namespaces; the default when you can list them'
+complete -c muster -n '_shtab_muster_using page' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using page' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using page' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
+complete -c muster -n '_shtab_muster_using page' -l default-queue -x -d 'must match the chart value `defaultQueue`'
+complete -c muster -n '_shtab_muster_using page' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME'
+complete -c muster -n '_shtab_muster_using page' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`'
+complete -c muster -n '_shtab_muster_using page' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue'
+complete -c muster -n '_shtab_muster_using page' -l elastic-quotas -d 'must match the chart value `elasticQuotas`'
+complete -c muster -n '_shtab_muster_using page' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`'
+complete -c muster -n '_shtab_muster_using page' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
+complete -c muster -n '_shtab_muster_using page' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a hold -d 'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
 complete -c muster -n '_shtab_muster_using hold' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using hold' -s o -l output -xka "table yaml json" -d output

@@ -16,6 +16,7 @@ _shtab_muster_commands() {
     explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
     hold:'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
+    page:'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.'
@@ -131,6 +132,27 @@ _shtab_muster_migrate_queues_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_migrate_queues_defaults_added=0
+
+_shtab_muster_page_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--port[port to listen on\; default\: any free port]:N:"
+  {-n,--namespace}"[namespace to read when you cannot list all namespaces\; default\: the namespace of the kubeconfig context]:namespace:"
+  {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
+  "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
+  "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
+  "--admitters[must match the chart value \`admitters\`, such as ledger,kueue]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`]"
+  "--gate[must match the chart value \`gate\`]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)]:SELECTOR:"
+  "--bound[must match the chart value \`bound\`]:bound:( nodes)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_page_defaults_added=0
 
 _shtab_muster_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -274,6 +296,7 @@ _shtab_muster() {
         explain) _arguments -C -s $_shtab_muster_explain_options ;;
         hold) _arguments -C -s $_shtab_muster_hold_options ;;
         migrate-queues) _arguments -C -s $_shtab_muster_migrate_queues_options ;;
+        page) _arguments -C -s $_shtab_muster_page_options ;;
         plan) _arguments -C -s $_shtab_muster_plan_options ;;
         queues) _arguments -C -s $_shtab_muster_queues_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;

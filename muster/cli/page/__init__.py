@@ -1,1 +1,1 @@
-"""What the queues and gangs of a cluster do now, read with the user's own rights; `muster watch` shows it."""
+"""What queues and gangs do now, read with the user's own rights: for `muster watch` and `muster page`."""

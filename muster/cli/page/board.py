@@ -208,7 +208,7 @@ def _queue_row(entry: Mapping[str, Any]) -> QueueRow:
     return QueueRow(
         name=entry["name"],
         depth=entry["depth"],
-        state=entry["state"] or "-",
+        state=GangState.ON_HOLD if entry["onHoldBy"] else entry["state"] or "-",
         share=entry["share"] or "",
         gangs=entry["gangs"],
         waiting=entry["waiting"],

@@ -54,6 +54,7 @@ _WORDS = {
     "twenty": 20.0,
     "a hundred": 100.0,
     "a sixteenth": 1 / 16,
+    "a tenth": 0.1,
     "four fifths": 0.8,
     "last tenth": 0.1,
 }

@@ -1,15 +1,15 @@
 """Every number that a document states: beside the default that it comes from, or with the reason why none is there.
 
 Whoever writes a number into a document, or changes a default, adds or changes a row here; `tests/docs/test_numbers.py`
-compares them. The rows stand in the order of the pages: `operations`, `guides` (all other pages that users read) and
-`design` (docs/design-notes.md, CONTRIBUTING.md).
+compares them. The rows stand in the order of the pages: `operations`, `page`, `guides` (all other pages that users
+read) and `design` (docs/design-notes.md, CONTRIBUTING.md).
 """
 
 from __future__ import annotations
 
-from tests.support.pages.stated import design, guides, operations, others
+from tests.support.pages.stated import design, guides, operations, others, page
 
 __all__ = ["ELSEWHERE", "ROWS"]
 
-ROWS = (*operations.ROWS, *guides.ROWS, *design.ROWS)
-ELSEWHERE = others.ELSEWHERE
+ROWS = (*operations.ROWS, *guides.ROWS, *page.ROWS, *design.ROWS)
+ELSEWHERE = (*others.ELSEWHERE, *page.ELSEWHERE)

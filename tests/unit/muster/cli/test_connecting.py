@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("explain", "raycluster/demo"),
     "queues": ("queues",),
     "watch": ("watch",),
+    "page": ("page",),
     "audit": ("audit",),
     "doctor": ("doctor",),
     "release": ("release", "demo"),

@@ -1,0 +1,127 @@
+"""`muster page`: reads the cluster, follows it, and serves the page on loopback until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import secrets
+import socket
+import sys
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.following import followed
+from muster.cli.page.live import Listeners
+from muster.cli.page.state import PageState
+from muster.cli.picture import Picture
+from muster.model.texts import printable
+from muster.process.lifecycle import spare_collector, stop_signal
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Sequence
+
+__all__ = ["loopback", "run", "serving"]
+
+_CANNOT_ASK = 2
+# How often another free port is tried where one is free on 127.0.0.1 and taken on ::1.
+_ATTEMPTS = 10
+_NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster page`, which ends with Ctrl-C; 2 when the cluster does not answer, or the port is taken.
+
+    Once it serves, a cluster that does not answer any more is told on the page.
+    """
+    if find_spec("jinja2") is None:
+        print("muster page: Jinja2 is not installed: pip install Jinja2", file=sys.stderr)
+        return _CANNOT_ASK
+    try:
+        sockets = loopback(arguments.port)
+    except OSError as error:
+        print(f"muster page: {error.strerror}", file=sys.stderr)
+        return _CANNOT_ASK
+    try:
+        asyncio.run(_serve(arguments, sockets))
+    except NO_ANSWER as error:
+        print(f"muster page: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_ASK
+    finally:
+        for one in sockets:
+            one.close()
+    return 0
+
+
+async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
+    stop = stop_signal()
+    secret = secrets.token_urlsafe(24)
+    async with connected(arguments) as client:
+        picture = Picture.begun(arguments)
+        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+            state = PageState(client, following)
+            await state.refresh()
+            spare_collector()
+            async with serving(state, secret, sockets):
+                port = sockets[0].getsockname()[1]
+                print(f"http://127.0.0.1:{port}/{secret}/", flush=True)
+                print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
+                await stop.wait()
+
+
+@asynccontextmanager
+async def serving(state: PageState, secret: str, sockets: Sequence[socket.socket]) -> AsyncIterator[Listeners]:
+    """Serve the page on these sockets in the block, and keep it up to date."""
+    # Only for who opens a page: muster's image has no Jinja2.
+    from muster.cli.page.server import application  # noqa: PLC0415
+
+    listeners = Listeners(state)
+    tasks = [asyncio.create_task(one) for one in (state.follow(), state.ask(), state.look_at_nodes())]
+    # No access log: it would have the secret in it.
+    app = application(state, secret, listeners)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+    try:
+        await runner.setup()
+        for one in sockets:
+            await web.SockSite(runner, one).start()
+        yield listeners
+    finally:
+        for task in tasks:
+            task.cancel()
+        await runner.cleanup()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def loopback(port: int) -> list[socket.socket]:
+    """Sockets bound to 127.0.0.1 and, where the machine has it, ::1, both with this port, 0 for a free one.
+
+    Raises OSError when the port cannot be had on either.
+    """
+    for attempt in range(_ATTEMPTS):
+        first = _bound(socket.AF_INET, "127.0.0.1", port)
+        try:
+            return [first, _bound(socket.AF_INET6, "::1", first.getsockname()[1])]
+        except OSError as error:
+            if error.errno in _NO_IPV6:
+                return [first]
+            first.close()
+            if port or attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returned or raised")
+
+
+def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind((host, port))
+    except OSError as error:
+        one.close()
+        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}") from error
+    return one

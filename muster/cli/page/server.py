@@ -1,0 +1,126 @@
+"""The web server of the page: addresses, errors, and nothing but reading."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from muster.cli.page.board import Filter
+from muster.cli.page.guard import HEADERS, refusal
+from muster.cli.page.rendering import STATIC, render
+from muster.kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp.typedefs import Handler
+
+    from muster.cli.page.live import Listeners
+    from muster.cli.page.state import PageState
+
+__all__ = ["application"]
+
+logger = logging.getLogger(__name__)
+
+_FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+# What an error says beside its words.
+_KEPT = ("Allow", "Retry-After")
+# A page number; more digits are no page of anything.
+_LONGEST_NUMBER = 6
+
+
+def application(state: PageState, secret: str, listeners: Listeners) -> web.Application:
+    """The application, below `/SECRET/`."""
+    pages = _Pages(state, secret)
+    app = web.Application(middlewares=[pages.guarded, pages.readable])
+    app.on_response_prepare.append(_say_headers)
+    app.on_shutdown.append(listeners.close)
+    app.router.add_get("/{secret}/", pages.board)
+    app.router.add_get("/{secret}/events", listeners.listen, allow_head=False)
+    for name in _FILES:
+        app.router.add_get(f"/{{secret}}/{name}", pages.file)
+    return app
+
+
+async def _say_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
+
+
+class _Pages:
+    """The handlers."""
+
+    def __init__(self, state: PageState, secret: str) -> None:
+        self._state = state
+        self._secret = secret
+        self._static = {name: (STATIC / name).read_bytes() for name in _FILES}
+
+    @web.middleware
+    async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse what `muster.cli.page.guard` refuses, before anything else is said."""
+        _, given, *_ = [*request.path.split("/", 2), ""]
+        refused = refusal(request.headers, self._secret, given)
+        if refused is not None:
+            raise refused
+        return await handler(request)
+
+    @web.middleware
+    async def readable(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Have every error say in words what happened."""
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            if error.status < web.HTTPBadRequest.status_code:
+                raise
+            answer = self._error(error.status, error.reason, error.text or "")
+            answer.headers.update({name: error.headers[name] for name in _KEPT if name in error.headers})
+            return answer
+        except ApiError as error:
+            return self._error(502, "The apiserver gives no answer", str(error))
+        except TimeoutError:
+            return self._error(504, "The apiserver gives no answer", f"{self._state.client.server} takes too long")
+        except Exception:
+            logger.exception("no page", extra={"event": "page.error"})
+            message = "internal error; the terminal in which muster page runs shows it"
+            return self._error(500, "No page", message)
+
+    def _error(self, status: int, title: str, message: str) -> web.Response:
+        return self._page("error.html", status=status, title=title, message=message)
+
+    def _page(self, template: str, *, status: int = 200, title: str, **values: object) -> web.Response:
+        state = self._state
+        text = render(template, title=title, revision=state.revision, server=state.client.server, **values)
+        return web.Response(text=text, content_type="text/html", status=status)
+
+    async def file(self, request: web.Request) -> web.Response:
+        """A file that the pages load."""
+        name = request.path.rpartition("/")[2]
+        return web.Response(body=self._static[name], content_type=_FILES[name], charset="utf-8")
+
+    async def board(self, request: web.Request) -> web.Response:
+        """All queues and gangs."""
+        state, board, asked = self._state, self._state.board, request.query
+        only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
+        queues = board.queues(_number(asked, "queues"))
+        return self._page(
+            "board.html",
+            title="Queues and gangs - muster",
+            now=state.as_of,
+            troubles=state.troubles,
+            only=only,
+            queues=queues,
+            shares=any(row.share for row in queues.rows),
+            waiting=board.waiting(only, _number(asked, "waiting")),
+            holding=board.holding(only, _number(asked, "running")),
+            others=board.others(only, _number(asked, "others")),
+            unknown=tuple(state.picture.missing),
+            links=lambda param, number: f"?{urlencode({**asked, param: number})}",
+        )
+
+
+def _number(asked: Mapping[str, str], name: str) -> int:
+    """The page number that was asked for; the first for anything else."""
+    text = asked.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else 1

@@ -1,0 +1,79 @@
+"use strict";
+// Keeps an open page up to date. The server says that something has changed; the page is asked for again, and its parts
+// (data-part) are replaced. Without this script the page is complete, and `Refresh` asks for it again.
+(() => {
+  const FIRST_RETRY = 1000, LONGEST_RETRY = 30000;
+  const status = document.getElementById("live");
+  const pause = document.getElementById("pause");
+  let revision = document.documentElement.dataset.revision;
+  let source = null, timer = 0, retry = FIRST_RETRY, busy = false, again = false, paused = false;
+
+  // It is read aloud (role=status), so it is changed only when it says something else.
+  const say = (text) => { if (status.textContent !== text) status.textContent = text; };
+
+  const link = (part, href) => [...part.querySelectorAll("a")].find((one) => one.getAttribute("href") === href);
+
+  function replace(fresh) {
+    for (const part of document.querySelectorAll("[data-part]")) {
+      const now = fresh.getElementById(part.id);
+      if (now === null || now.innerHTML === part.innerHTML) continue;
+      // Who goes through the links with the keyboard stays where they are.
+      const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      part.replaceChildren(...now.childNodes);
+      if (focused !== null) (link(part, focused) || document.getElementById("main")).focus({ preventScroll: true });
+    }
+  }
+
+  async function refresh() {
+    if (busy || document.hidden) { again = true; return; }
+    busy = true;
+    again = false;
+    try {
+      const answer = await fetch(location.href, { cache: "no-store" });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (answer.ok) {
+        replace(fresh);
+        revision = fresh.documentElement.dataset.revision;
+        say("Live: changes appear by themselves.");
+      } else {
+        say(`${fresh.querySelector("h1")?.textContent || "No answer"}: this is what was known before.`);
+      }
+    } catch {
+      lost();
+    } finally {
+      busy = false;
+      if (again) refresh();
+    }
+  }
+
+  function close() {
+    clearTimeout(timer);
+    if (source !== null) source.close();
+    source = null;
+  }
+
+  function lost() {
+    if (paused) return;
+    close();
+    say("Connection lost; trying again.");
+    timer = setTimeout(connect, retry);
+    retry = Math.min(retry * 2, LONGEST_RETRY);
+  }
+
+  function connect() {
+    close();
+    source = new EventSource(`events?since=${encodeURIComponent(revision)}`);
+    source.addEventListener("open", () => { retry = FIRST_RETRY; say("Live: changes appear by themselves."); });
+    source.addEventListener("changed", refresh);
+    source.addEventListener("error", lost);
+  }
+
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.textContent = paused ? "Resume" : "Pause";
+    if (paused) { close(); say("Paused."); } else { connect(); }
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again && !paused) refresh(); });
+  pause.hidden = false;
+  connect();
+})();

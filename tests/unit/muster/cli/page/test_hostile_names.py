@@ -1,0 +1,122 @@
+"""Names and messages of the cluster are text on the page, whatever they hold."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
+
+from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
+from muster.cli.page.rendering import render
+from muster.model.texts import printable
+from tests.support.cli.page import gangs, limited, served
+from tests.support.controller.stores import filled
+
+_HOSTILE = (
+    "<script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "'><img src=x onerror=alert(1)>",
+    "</table></main><h1>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; &#60;",
+    "javascript:alert(1)",
+    "\u202egpj.exe \x1b[31m \x00 \u2028",
+)
+
+
+class _Parsed(HTMLParser):
+    """The tags with the names of their attributes, in order; the links; and the text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(word: str) -> _Parsed:
+    """The board where every text of the cluster is this one."""
+    gang = GangRow(*[word] * 8)
+    row = QueueRow(word, 1, word, word, 1, 1, (Bar(word, word, word, 50),), (word,))
+    several = Part((gang,), 1, 2, 101)
+    return _Parsed(
+        render(
+            "board.html",
+            title=word,
+            revision=1,
+            server=word,
+            now=0.0,
+            troubles=[word],
+            only=Filter(word, word),
+            queues=Part((row,), 1, 1, 1),
+            shares=True,
+            waiting=several,
+            holding=several,
+            others=several,
+            unknown=[word],
+            links=lambda param, number: f"?{param}={number}",
+        )
+    )
+
+
+def some_text() -> st.SearchStrategy[str]:
+    """Any text, and more often what means something in HTML."""
+    return st.lists(st.one_of(st.sampled_from([*_HOSTILE, *"<>&\"'{}%/=`"]), st.text())).map("".join).filter(bool)
+
+
+PLAIN = page("word")
+
+
+@given(some_text())
+@example("".join(_HOSTILE))
+def test_no_text_becomes_a_tag_an_attribute_or_another_address(word: str) -> None:
+    shown = page(word)
+    assert shown.tags == PLAIN.tags
+    assert not [link for link in shown.links if ":" in link or link.startswith("//")]
+    assert shown.text.count(printable(word)) >= PLAIN.text.count("word")
+
+
+@pytest.mark.parametrize("word", _HOSTILE)
+def test_an_error_is_text(word: str) -> None:
+    def error(text: str) -> _Parsed:
+        return _Parsed(render("error.html", title=text, revision=1, server=text, message=text))
+
+    assert error(word).tags == error("word").tags
+
+
+@given(some_text())
+def test_nothing_turns_the_direction_of_a_line_or_breaks_it(word: str) -> None:
+    assert [character for character in page(word).text if not character.isprintable()] == [
+        character for character in PLAIN.text if not character.isprintable()
+    ]
+
+
+async def test_a_real_answer_has_them_as_text_too() -> None:
+    """What the apiserver lets pass as annotations, and in the address."""
+    word = "".join(_HOSTILE)
+    workloads, pods, groups = gangs(["wait"], state=word, message=word)
+    cluster = filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="1")])
+    async with served(cluster) as where:
+        _, text, _ = await where.get("?queue=%3Cscript%3E&namespace=%22%3E%3Cscript%3E")
+        _, found, _ = await where.get("nothing/%3Cscript%3Ealert(1)%3C/script%3E")
+        _, all_of_it, _ = await where.get()
+    assert "<script>" not in text + found + all_of_it
+    assert printable(word) in _Parsed(all_of_it).text
+
+
+def test_a_page_without_a_value_is_no_page() -> None:
+    """A template that asks for what nobody gives it fails, and shows nothing in its place."""
+    with pytest.raises(UndefinedError, match="'title' is undefined"):
+        render("error.html", revision=1, server="", message="")

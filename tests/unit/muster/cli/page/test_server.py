@@ -1,0 +1,216 @@
+"""What the page shows, and that nobody but its user reads it."""
+
+from __future__ import annotations
+
+import html
+import re
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+
+from muster.cli.page.command import loopback
+from muster.cli.page.guard import HEADERS, refusal
+from muster.kube.errors import ApiError
+from tests.support.cli.page import SECRET, gangs, limited, served
+from tests.support.controller.stores import filled
+from tests.support.faults.apiserver import eventually, failure, reply
+from tests.support.manifests.observed import queue
+
+if TYPE_CHECKING:
+    from muster.observe.cluster import Cluster
+
+HOST = {"Host": "127.0.0.1:1234"}
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, in single blanks."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def cluster(waiting: int = 2) -> Cluster:
+    """A queue of 6 cpu in which one gang runs and others wait, all of 3 cpu."""
+    workloads, pods, groups = gangs(["run-0", *(f"wait-{number:04}" for number in range(waiting))], state="Told")
+    return filled(workloads=workloads, pods=pods, groups=groups, queues=[queue("root"), limited("q", cpu="5")])
+
+
+async def test_queues_waiting_and_running_gangs_are_shown_with_numbers() -> None:
+    async with served(cluster()) as page:
+        status, text, _ = await page.get()
+    assert status == 200
+    seen = text_of(text)
+    assert "Queues (2) Waiting (2) Running (1) Not in line (0)" in seen
+    assert "Level 2: q Open 1 2 cpu 3 of 5 60 %" in seen
+    assert "q 1 of 2 team/ ray-wait-0000-pg Told cpu 3, memory 3Gi cpu 1 -" in seen
+    assert "q 2 of 2 team/ ray-wait-0001-pg" in seen
+    assert "q team/ ray-run-0-pg Told cpu 3, memory 3Gi" in seen
+
+
+async def test_what_holds_nothing_and_does_not_wait_is_not_in_line() -> None:
+    """Its pods are not all there."""
+    workloads, pods, groups = gangs(["wait"], state="Assembling", message="waiting for its pods: workers 0 of 2")
+    async with served(filled(workloads=workloads, pods=pods[:1], groups=groups, queues=[queue()])) as page:
+        _, text, _ = await page.get()
+    assert "Not in line (1)" in text_of(text)
+    assert "q team/ ray-wait-pg Assembling waiting for its pods: workers 0 of 2" in text_of(text)
+
+
+async def test_five_thousand_gangs_are_fifty_pages_and_a_count() -> None:
+    async with served(cluster(5000)) as page:
+        _, first, _ = await page.get()
+        _, last, _ = await page.get("?waiting=50")
+        _, beyond, _ = await page.get("?waiting=999999")
+        _, one, _ = await page.get("?namespace=team&queue=q&waiting=2")
+    assert len(first) < 150_000
+    assert "Waiting (5000)" in text_of(first)
+    assert "Page 1 of 50, 5000 rows" in text_of(first)
+    assert "q 5000 of 5000" in text_of(last)
+    assert text_of(beyond) == text_of(last)
+    assert 'href="?namespace=team&amp;queue=q&amp;waiting=3"' in one
+
+
+async def test_only_gangs_of_a_queue_and_a_namespace() -> None:
+    async with served(cluster()) as page:
+        seen = [text_of((await page.get(query))[1]) for query in ("?queue=q", "?queue=other", "?namespace=none")]
+    assert ["Waiting (2)" in one for one in seen] == [True, False, False]
+    assert ["Queues (2)" in one for one in seen] == [True, True, True]
+
+
+async def test_what_may_not_be_read_is_told() -> None:
+    async with served(cluster(), whole=False) as page:
+        page.state.picture.note("cannot list nodes")
+        _, text, _ = await page.get()
+    assert "cpu ? of 5" in text_of(text)
+    assert "cannot list nodes" in text_of(text)
+
+
+async def test_an_apiserver_that_is_away_is_told_with_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muster.cli.page.state._ASK", 0.01)
+    async with served(cluster()) as page:
+        page.apiserver.on("GET", failure(503, "ServiceUnavailable"))
+        await eventually(lambda: page.state.troubles)
+        _, away, _ = await page.get()
+        page.apiserver.on("GET", reply({}))
+        await eventually(lambda: not page.state.troubles)
+        _, back, _ = await page.get()
+    assert "May be out of date:" in text_of(away)
+    assert "ServiceUnavailable" in away
+    assert "Waiting (2)" in text_of(away)
+    assert "May be out of date:" not in text_of(back)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        pytest.param(ApiError(403, "Forbidden", "no <b>"), 502, "no &lt;b&gt;", id="refused"),
+        pytest.param(TimeoutError(), 504, "takes too long", id="late"),
+        pytest.param(ValueError("inner"), 500, "internal error", id="a mistake of ours"),
+        pytest.param(web.HTTPNotFound(text="no such gang"), 404, "no such gang", id="not there"),
+    ],
+)
+async def test_every_error_is_a_page_that_says_what_happened(
+    error: Exception, status: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    async with served(cluster()) as page:
+        monkeypatch.setattr(page.state.board, "waiting", fails)
+        code, text, headers = await page.get()
+    assert (code, words in text) == (status, True)
+    assert "<main" in text
+    assert "inner" not in text
+    assert headers["Content-Security-Policy"] == HEADERS["Content-Security-Policy"]
+
+
+async def test_every_answer_forbids_what_is_from_elsewhere_or_inline() -> None:
+    async with served(cluster()) as page:
+        for path in ("", "page.css", "icon.svg", "nowhere", "gang"):
+            _, text, headers = await page.get(path)
+            assert {name: headers.get(name) for name in HEADERS} == HEADERS
+            text = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+            assert not re.search(r"\bstyle=|<style|<script(?! src=\"page\.js\")|\bon[a-z]+=|https?://(?!127)", text)
+
+
+async def test_it_only_reads() -> None:
+    async with served(cluster()) as page:
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            async with page.session.request(method, page.url()) as answer:
+                assert answer.status == 405
+        assert page.apiserver.requests == []
+
+
+async def test_both_loopback_addresses_and_no_other() -> None:
+    async with served(cluster()) as page:
+        for host in ("127.0.0.1", "localhost", "[::1]"):
+            async with page.session.get(page.url(host=host)) as answer:
+                assert answer.status == 200
+        listening = [line.split() for name in ("tcp", "tcp6") for line in open_lines(name)]
+    port = f"{page.port:04X}"
+    bound = {one[1].rpartition(":")[0] for one in listening if one[1].endswith(f":{port}") and one[3] == "0A"}
+    assert bound == {"0100007F", "00000000000000000000000001000000"}
+
+
+def open_lines(name: str) -> list[str]:
+    with open(f"/proc/net/{name}", encoding="ascii") as file:  # noqa: PTH123 - no file of ours
+        return file.readlines()[1:]
+
+
+def test_a_taken_port_is_told_with_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use"):
+            loopback(port)
+
+
+def test_no_port_is_served_whose_other_half_is_somebody_elses() -> None:
+    """A browser that asks for `localhost` could meet them."""
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on ::1 port {port}"):
+            loopback(port)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({}, 421, id="no host"),
+        pytest.param({"Host": "evil.example"}, 421, id="a name that was turned to loopback"),
+        pytest.param({"Host": "evil.example:1234"}, 421, id="the same with our port"),
+        pytest.param({"Host": "127.0.0.1.evil.example"}, 421, id="a name that begins like ours"),
+        pytest.param({"Host": "localhost:1234@evil.example"}, 421, id="a name behind ours"),
+        pytest.param({"Host": "0.0.0.0:1234"}, 421, id="another address of this machine"),
+        pytest.param(HOST | {"Origin": "http://evil.example"}, 403, id="another site"),
+        pytest.param(HOST | {"Origin": "http://127.0.0.1:80"}, 403, id="another port"),
+        pytest.param(HOST | {"Origin": "https://127.0.0.1:1234"}, 403, id="another scheme"),
+        pytest.param(HOST | {"Origin": "null"}, 403, id="a sandboxed frame"),
+        pytest.param(
+            HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403, id="an image elsewhere"
+        ),
+        pytest.param(HOST | {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403, id="a script of localhost"),
+        pytest.param(HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, None, id="a link"),
+        pytest.param(HOST | {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:1234"}, None, id="itself"),
+        pytest.param({"Host": "localhost:9"}, None, id="another port, as where ssh forwards it"),
+        pytest.param({"Host": "[::1]"}, None, id="IPv6 without a port"),
+    ],
+)
+def test_no_other_site_asks(headers: dict[str, str], status: int | None) -> None:
+    refused = refusal(headers, SECRET, SECRET)
+    assert (refused.status if refused else None) == status
+
+
+async def test_no_other_account_of_the_machine_reads_it() -> None:
+    async with served(cluster()) as page:
+        for path in ("/", "/favicon.ico", "/wrong/", f"/{SECRET[:-1]}/", "/wrong/page.css", "/é/", f"//{SECRET}/"):
+            async with page.session.get(f"http://127.0.0.1:{page.port}{path}") as answer:
+                assert answer.status == 404
+                assert "ray-" not in await answer.text()
+
+
+async def test_the_guard_stands_before_every_address() -> None:
+    async with served(cluster()) as page:
+        for path in ("", "page.css", "nowhere"):
+            status, text, _ = await page.get(path, Host="evil.example")
+            assert (status, "ray-" in text) == (421, False)
