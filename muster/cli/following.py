@@ -10,12 +10,12 @@ from muster.cli.picture import look
 from muster.kube.reflector import Reflector
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Followed", "followed"]
+__all__ = ["Followed", "beside", "followed"]
 
 
 class Followed:
@@ -57,9 +57,16 @@ async def followed(client: Client, picture: Picture, namespace: str) -> AsyncIte
             for watched, scope in picture.scopes
         ],
     )
-    tasks = [asyncio.create_task(one.run()) for one in following._reflectors]  # noqa: SLF001 - its own maker
-    try:
+    async with beside(*(one.run() for one in following._reflectors)):  # noqa: SLF001 - its own maker
         yield following
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do all of this beside the block; at its end it is cancelled, and has ended."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
     finally:
         for task in tasks:
             task.cancel()

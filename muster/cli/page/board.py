@@ -128,19 +128,6 @@ class Board:
             if snapshot.ledger.queue_of(key) is None and view.intent is not None and _state(view) not in _AT_REST
         ]
 
-    @property
-    def queue_names(self) -> list[str]:
-        """The names of all queues, in the order of the tree."""
-        return [entry["name"] for entry in self._queues]
-
-    def fullest(self) -> dict[str, tuple[int | None, int]]:
-        """For each queue the percentage of its fullest limited resource, None without any, and how many wait there."""
-        found = {}
-        for entry in self._queues:
-            percents = [bar.percent for bar in _bars(entry) if bar.percent is not None]
-            found[entry["name"]] = max(percents, default=None), entry["waiting"]
-        return found
-
     def queues(self, number: int = 1) -> Part[QueueRow]:
         """One page of the queues, parents before children."""
         return Part.of(self._queues, number, _queue_row)

@@ -80,20 +80,17 @@ async def serving(state: PageState, secret: str, sockets: Sequence[socket.socket
     from muster.cli.page.server import application  # noqa: PLC0415
 
     listeners = Listeners(state)
-    tasks = [asyncio.create_task(one) for one in (state.follow(), state.ask(), state.look_at_nodes())]
     # No access log: it would have the secret in it.
     app = application(state, secret, listeners)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
-    try:
-        await runner.setup()
-        for one in sockets:
-            await web.SockSite(runner, one).start()
-        yield listeners
-    finally:
-        for task in tasks:
-            task.cancel()
-        await runner.cleanup()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with state.kept_up():
+        try:
+            await runner.setup()
+            for one in sockets:
+                await web.SockSite(runner, one).start()
+            yield listeners
+        finally:
+            await runner.cleanup()
 
 
 def loopback(port: int) -> list[socket.socket]:

@@ -11,11 +11,14 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from muster.cli.following import beside
 from muster.cli.page.board import Board
 from muster.cli.picture import look_at_nodes
 from muster.kube.errors import ApiError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from muster.cli.following import Followed
     from muster.cli.picture import LedgerSnapshot, Picture
     from muster.kube.client import Client
@@ -79,6 +82,10 @@ class PageState:
         self.board = Board(self.snapshot, whole=self.picture.whole)
         self._moved()
         return time.process_time() - began
+
+    def kept_up(self) -> AbstractAsyncContextManager[None]:
+        """A block in which the board, and what is known of its troubles, are kept up to date."""
+        return beside(self.follow(), self.ask(), self.look_at_nodes())
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""

@@ -61,17 +61,12 @@ async def _watch(arguments: argparse.Namespace) -> None:
             state = PageState(client, following)
             await state.refresh()
             spare_collector()
-            tasks = [asyncio.create_task(one) for one in (state.follow(), state.ask(), state.look_at_nodes())]
-            try:
+            async with state.kept_up():
                 with display() as shown, _told(history):
                     while not stop.is_set():
                         history.seen(state)
                         shown.show(state, history)
                         await _pause(stop)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _pause(stop: asyncio.Event) -> None:

@@ -12,8 +12,9 @@ from jinja2 import UndefinedError
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
 from muster.cli.page.rendering import render
 from muster.model.texts import printable
-from tests.support.cli.page import gangs, limited, served
+from tests.support.cli.page import served
 from tests.support.controller.stores import filled
+from tests.support.manifests.gangs import gangs, limited
 
 _HOSTILE = (
     "<script>alert(1)</script>",

@@ -10,9 +10,10 @@ import aiohttp
 
 from muster.cli.page import live
 from muster.workloads import kind_of
-from tests.support.cli.page import gangs, limited, served
+from tests.support.cli.page import served
 from tests.support.controller.stores import filled, workload_store
 from tests.support.faults.apiserver import eventually
+from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import made, ray_cluster
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from aiohttp import web
 from muster.cli.page.command import loopback
 from muster.cli.page.guard import HEADERS, refusal
 from muster.kube.errors import ApiError
-from tests.support.cli.page import SECRET, gangs, limited, served
+from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import eventually, failure, reply
+from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import queue
 
 if TYPE_CHECKING:
