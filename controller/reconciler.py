@@ -24,6 +24,7 @@ from controller.reports import Reporter, says
 from controller.requeue import delete_unplaced
 from controller.sweeps import Sweeps
 from controller.takeover import Takeover
+from controller.wakes import Wakes
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
@@ -101,6 +102,7 @@ class Reconciler:
         self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after, defaults.kueues_timeout)
         self._kueue = Kueue(self._reporter, queue.add_after, admitted=admitted, clock=clock, wall=wall)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
+        self._wakes = Wakes(writer, clock=clock, wall=wall)
         self._assembling = Assembling(
             *(writer, cluster, self._reporter, self._group_writer, self._nudges),
             look_again=queue.add_after,
@@ -207,7 +209,8 @@ class Reconciler:
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
         evicted, out = self._evictions.wait(key), memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
-        for again in filter(None, (evicted, nudged, look_again_in(pods, self._wall()), out)):
+        woken = await self._wakes.wake(view, admitted=standing.phase is Phase.ADMITTED)
+        for again in filter(None, (evicted, nudged, woken, look_again_in(pods, self._wall()), out)):
             self._queue.add_after(key, again)
         await self._step(view, standing, memory)
 
@@ -424,6 +427,7 @@ class Reconciler:
             await self._group_writer.delete(view)
         self._reporter.forget(self._memories.forget(view.key).workload)
         self._nudges.forget(view.key)
+        self._wakes.forget(view.key)
         self._evictions.forget(view.key)
         self._admission_queue.forget(view.key)
         if view.group_owner is not None:

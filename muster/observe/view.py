@@ -206,6 +206,11 @@ class View:
         return tuple([member for member in self.members if not member.held])
 
     @property
+    def unplaced(self) -> bool:
+        """Whether a member that no gate of muster's holds has no node."""
+        return any(not member.held and not member.pod.spec.node_name for member in self.members)
+
+    @property
     def left_alone(self) -> bool:
         """Whether pods that came without muster keep it out of muster's hands.
 

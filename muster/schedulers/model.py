@@ -77,6 +77,8 @@ class GangScheduler(ABC):
     """Whether it heeds how near to each other a gang's pods are to be."""
     timeouts: ClassVar[bool] = False
     """Whether it lets go of a gang that takes too long to be placed."""
+    hears_groups_alone: ClassVar[bool] = False
+    """Whether it looks again at pods that it turned away only when pods come or their PodGroup changes."""
     elastic_quotas: ClassVar[bool] = False
     """Whether it refuses pods for which the ElasticQuota of their namespace has no room."""
 

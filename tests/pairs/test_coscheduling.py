@@ -11,12 +11,12 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import PODS
-from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.names import GATE, NUDGE, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.objects import convert
 from muster.schedulers import named
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
-from tests.support.cluster.backends import cluster
+from tests.support.cluster.backends import bound, cluster, member, scheduled
 from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
@@ -25,7 +25,7 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.cluster.recorder import State
+    from tests.support.cluster.recorder import Manifest, State
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -123,6 +123,24 @@ def test_priority_overtakes_age(scene: PairScene) -> None:
 
 def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> None:
     pair_stories.crash_under_load(scene)
+
+
+def test_pods_that_were_turned_away_are_looked_at_again_when_there_is_room(scene: PairScene) -> None:
+    """The scheduler hears of no pod that goes: muster asks it again."""
+    queue = scene.gang_queue(capability={"cpu": "40"})
+    guests = [f"guest-{number}" for number in range(4)]
+    for guest in guests:
+        scene.create(member(guest, cpu="6"))
+    scene.wait("the guests to have nodes", lambda: len(bound(scene.pods())) == len(guests))
+    scene.apply(pytorch_job("crew").policy(queue=queue).master(cpu="5").workers(2, cpu="5"))
+    scene.wait("all of it to be turned away", lambda: [bool(scheduled(pod)) for pod in _of(scene)] == [True] * 3)
+    scene.delete(PODS, *guests)
+    scene.await_running("crew", 3)
+    assert scene.pod_group("crew")["metadata"]["annotations"][NUDGE]
+
+
+def _of(scene: PairScene) -> list[Manifest]:
+    return [pod for pod in scene.pods("crew") if not gates(pod)]
 
 
 def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:

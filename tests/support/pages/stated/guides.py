@@ -55,6 +55,7 @@ _STATES = (
 )
 
 _WAITING = (
+    Row("docs/backends.md", "without a node for «5 seconds», and then", ("controller.nudges:_SILENCE",)),
     Row(_QUEUES, "it is bypassed for «ten minutes» at most", ("muster.queueing.queue_tree:_PATIENCE",)),
     Row(
         _QUEUES,

@@ -30,6 +30,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "use «99.9 %» and", _BENCH),
     Elsewhere("docs/performance.md", "and «99.8 %» of the room", _BENCH),
     Elsewhere("docs/performance.md", "smaller gangs in «37 %» of", _BENCH),
+    Elsewhere("docs/backends.md", "looks at everything again, after «five minutes»", "kube-scheduler's own flush"),
     Elsewhere("docs/kueue.md", "has all its pods for some «100 ms», and", _OPERATORS),
     Elsewhere("docs/kueue.md", "outlive their quota by «two seconds»", _OPERATORS),
     Elsewhere("README.md", "takes about «a quarter of an hour» on two cores", _BUILD),
