@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from muster.cli.subjects import Said
     from muster.gangs.intent import Intent
     from muster.model.objects import Pod
     from muster.workloads import Workload
 
-__all__ = ["explain", "run"]
+__all__ = ["explain", "explain_group", "run"]
 
 _CANNOT_ASK = 2
 _EVENTS = 8
@@ -104,24 +105,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     """The entry of one workload; a field is None when it does not apply or is not known."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
-    entry: dict[str, Any] = {
-        "workload": {"kind": subject.kind.kind, "namespace": meta.namespace, "name": meta.name},
-        "state": "",
-        "message": "",
-        "gang": None,
-        "scheduling": None,
-        "position": None,
-        "needs": None,
-        "holds": None,
-        "queues": [],
-        "holders": [],
-        "roles": [],
-        "events": [
-            {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
-            for said in subject.events[-_EVENTS:]
-        ],
-        "unknown": list(picture.missing),
-    }
+    entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
     if subject.makes_none:
         entry["message"] = subject.makes_none
         return entry
@@ -156,6 +140,34 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         if state != GangState.NOT_MANAGED:
             entry |= _room(view, gang, _queue(view, intent), picture, snapshot)
     return entry
+
+
+def explain_group(view: View, events: Sequence[Said], picture: Picture) -> dict[str, Any]:
+    """The entry of a PodGroup whose workload is gone, or cannot be read."""
+    entry = _blank("PodGroup", view.key, events, picture)
+    state, message = _recorded(view) or ("", "no workload of it is there, or none that you may read")
+    return entry | {"state": state, "message": message, "gang": _group(view.key, view)}
+
+
+def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: Picture) -> dict[str, Any]:
+    return {
+        "workload": {"kind": kind, "namespace": named.namespace, "name": named.name},
+        "state": "",
+        "message": "",
+        "gang": None,
+        "scheduling": None,
+        "position": None,
+        "needs": None,
+        "holds": None,
+        "queues": [],
+        "holders": [],
+        "roles": [],
+        "events": [
+            {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
+            for said in events[-_EVENTS:]
+        ],
+        "unknown": list(picture.missing),
+    }
 
 
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:

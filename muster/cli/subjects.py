@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of
+from muster.cli.timeline import TimedPod
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Event", "Said", "Subject", "find", "gang_name"]
+__all__ = ["Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
 
 # Groups of kinds that Kubernetes' own role `view` has.
 _KUBERNETES_OWN = ("", "apps", "batch")
@@ -38,7 +39,9 @@ class Event(LocalObject, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     event_time: str = ""
+    deprecated_first_timestamp: str = ""
     deprecated_last_timestamp: str = ""
+    deprecated_count: int = 0
     series: _Series = _Series()
     type: str = ""
     reason: str = ""
@@ -51,16 +54,28 @@ class Event(LocalObject, frozen=True):
         known = (self.series.last_observed_time, self.deprecated_last_timestamp, self.event_time)
         return next((text for text in known if text), self.metadata.creation_timestamp)
 
+    @property
+    def first(self) -> str:
+        """The time of its first occurrence (RFC 3339)."""
+        return self.event_time or self.deprecated_first_timestamp or self.metadata.creation_timestamp
+
+    @property
+    def count(self) -> int:
+        """How often it occurred."""
+        return max(1, self.series.count, self.deprecated_count)
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One event in short."""
+    """One event in short: when it occurred last (`time`) and `first` (RFC 3339), and how often."""
 
     time: str
     type: str
     reason: str
     note: str
     source: str
+    first: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +87,7 @@ class Subject:
 
     kind: Kind
     decoded: Decoded
-    pods: Sequence[Pod] = ()
+    pods: Sequence[TimedPod] = ()
     events: Sequence[Said] = ()
     makes_none: str = ""
 
@@ -157,7 +172,7 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
 async def _subjects(client: Client, kind: Kind, name: str, namespace: str, picture: Picture) -> list[Subject]:
     decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
     if kind.owns_gang:
-        return [await _subject(client, kind, decoded, picture)]
+        return [await subject_of(client, kind, decoded, picture)]
     found = [
         subject
         for one in _made_by(kind)
@@ -169,7 +184,7 @@ async def _subjects(client: Client, kind: Kind, name: str, namespace: str, pictu
         return found
     names = " or ".join(one.kind for one in _made_by(kind))
     why = f"it has no {names} now: its operator has not created one yet, or it has ended"
-    return [Subject(kind, decoded, events=await _events(client, decoded, picture), makes_none=why)]
+    return [Subject(kind, decoded, events=await events_about(client, decoded.metadata, picture), makes_none=why)]
 
 
 def _made_by(kind: Kind) -> list[Kind]:
@@ -178,13 +193,14 @@ def _made_by(kind: Kind) -> list[Kind]:
     return [one for one in KINDS if one.kind == wanted]
 
 
-async def _subject(client: Client, kind: Kind, decoded: Decoded, picture: Picture) -> Subject:
+async def subject_of(client: Client, kind: Kind, decoded: Decoded, picture: Picture) -> Subject:
+    """A workload with the pods and events that this user may read. Raises ApiError when they cannot be read now."""
     meta = decoded.metadata
     named = meta.name if kind.owns_pod_group else gang_name(kind, decoded)
     selector = f"{kind.pod_label}={named}" if kind.pod_label else ""
-    pods: list[Pod] = await _allowed(client, PODS, Pod, meta.namespace, picture, label_selector=selector)
+    pods: list[TimedPod] = await _allowed(client, PODS, TimedPod, meta.namespace, picture, label_selector=selector)
     own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
-    return Subject(kind, decoded, own, await _events(client, decoded, picture))
+    return Subject(kind, decoded, own, await events_about(client, decoded.metadata, picture))
 
 
 def _owned(pod: Pod, meta: ObjectMeta) -> bool:
@@ -192,13 +208,16 @@ def _owned(pod: Pod, meta: ObjectMeta) -> bool:
     return owner is not None and owner.uid == meta.uid
 
 
-async def _events(client: Client, decoded: Decoded, picture: Picture) -> list[Said]:
-    meta = decoded.metadata
+async def events_about(client: Client, meta: ObjectMeta, picture: Picture) -> list[Said]:
+    """The events about an object, the oldest first; none, and a note, where this user may not read them.
+
+    Raises ApiError when they cannot be read now.
+    """
     found: list[Event] = await _allowed(
         client, EVENTS, Event, meta.namespace, picture, field_selector=f"regarding.uid={meta.uid}"
     )
     return [
-        Said(event.time, event.type, event.reason, event.note, event.reporting_controller)
+        Said(event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count)
         for event in sorted(found, key=lambda event: event.time)
     ]
 

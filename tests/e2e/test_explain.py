@@ -246,6 +246,13 @@ def test_the_page_shows_who_waits_and_why_and_ends_with_ctrl_c(scene: Scene, two
         address = f"{serving.stdout.readline().strip()}?namespace={scene.namespace}"
         wait_for("the waiting gang", lambda: "ray-second-pg" in _page(address), PATIENCE)
         assert f'queue "{two}" has cpu 1' in _page(address)
+        of_first, of_second = (
+            f"{address.partition('?')[0]}gang?namespace={scene.namespace}&name=ray-{name}-pg"
+            for name in ("first", "second")
+        )
+        wait_for("the event of the waiting gang", lambda: "<b>WaitingForQuota</b>" in _page(of_second), PATIENCE)
+        wait_for("the nodes of the running gang", lambda: "3 of 3 pods placed on a node" in _page(of_first), PATIENCE)
+        assert f'<b>Admitted</b>: in queue "{two}"' in _page(of_first)
     finally:
         serving.send_signal(signal.SIGINT)
         serving.communicate(timeout=PATIENCE)

@@ -144,32 +144,7 @@ class Board:
         """One page of the gangs that neither wait in a queue nor hold anything: they assemble, or cannot start."""
         return Part.of(_passing(only, self._others), number, lambda entry: GangRow(**entry))
 
-    def _waiting_row(self, entry: Mapping[str, Any]) -> GangRow:
-        key = GangKey(entry["namespace"], entry["name"])
-        candidate = self._snapshot.ledger.candidate(key)
-        return GangRow(
-            namespace=entry["namespace"],
-            name=entry["name"],
-            queue=entry["queue"],
-            position=f"{entry['position']} of {self._in_queue.get(entry['queue'], entry['position'])}",
-            state=_known(entry["state"]),
-            message=entry["message"],
-            amounts=amounts(as_text(candidate.need)) if candidate else "",
-            lacks=self._lacks(key),
-        )
-
-    def _holding_row(self, entry: Mapping[str, Any]) -> GangRow:
-        return GangRow(
-            namespace=entry["namespace"],
-            name=entry["name"],
-            queue=entry["queue"],
-            position="",
-            state=_known(entry["state"]),
-            message=entry["message"],
-            amounts=amounts(entry["claim"] or {}),
-        )
-
-    def _lacks(self, key: GangKey) -> str:
+    def lacks(self, key: GangKey) -> str:
         """What is not free for the gang: of each resource the most that its queue or one above lacks."""
         ledger = self._snapshot.ledger
         candidate = ledger.candidate(key)
@@ -185,6 +160,31 @@ class Board:
             lacks = largest(lacks, minus(limited, free))
         lacking = {name: amount for name, amount in lacks.items() if amount > ZERO}
         return amounts(as_text(lacking)) if lacking else ""
+
+    def _waiting_row(self, entry: Mapping[str, Any]) -> GangRow:
+        key = GangKey(entry["namespace"], entry["name"])
+        candidate = self._snapshot.ledger.candidate(key)
+        return GangRow(
+            namespace=entry["namespace"],
+            name=entry["name"],
+            queue=entry["queue"],
+            position=f"{entry['position']} of {self._in_queue.get(entry['queue'], entry['position'])}",
+            state=_known(entry["state"]),
+            message=entry["message"],
+            amounts=amounts(as_text(candidate.need)) if candidate else "",
+            lacks=self.lacks(key),
+        )
+
+    def _holding_row(self, entry: Mapping[str, Any]) -> GangRow:
+        return GangRow(
+            namespace=entry["namespace"],
+            name=entry["name"],
+            queue=entry["queue"],
+            position="",
+            state=_known(entry["state"]),
+            message=entry["message"],
+            amounts=amounts(entry["claim"] or {}),
+        )
 
 
 def _passing(only: Filter, entries: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

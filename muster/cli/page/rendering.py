@@ -10,7 +10,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from muster.cli.words import ago, counted
+from muster.cli.table import amounts
+from muster.cli.words import ago, counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
@@ -39,7 +40,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["known_states"] = frozenset(map(str, GangState))
-    environment.filters.update(ago=ago, counted=counted, moment=_moment, query=_query, seconds_of=seconds_of)
+    environment.filters.update(
+        ago=ago, amounts=amounts, counted=counted, lasting=lasting, moment=_moment, query=_query, seconds_of=seconds_of
+    )
     return environment
 
 

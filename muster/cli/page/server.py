@@ -9,9 +9,11 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from muster.cli.page.board import Filter
+from muster.cli.page.gang import HOLDERS, gang_page
 from muster.cli.page.guard import HEADERS, refusal
 from muster.cli.page.rendering import STATIC, render
 from muster.kube.errors import ApiError
+from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +41,7 @@ def application(state: PageState, secret: str, listeners: Listeners) -> web.Appl
     app.on_response_prepare.append(_say_headers)
     app.on_shutdown.append(listeners.close)
     app.router.add_get("/{secret}/", pages.board)
+    app.router.add_get("/{secret}/gang", pages.gang)
     app.router.add_get("/{secret}/events", listeners.listen, allow_head=False)
     for name in _FILES:
         app.router.add_get(f"/{{secret}}/{name}", pages.file)
@@ -117,6 +120,27 @@ class _Pages:
             others=board.others(only, _number(asked, "others")),
             unknown=tuple(state.picture.missing),
             links=lambda param, number: f"?{urlencode({**asked, param: number})}",
+        )
+
+    async def gang(self, request: web.Request) -> web.Response:
+        """One gang."""
+        state, asked = self._state, request.query
+        key = GangKey(asked.get("namespace", ""), asked.get("name", ""))
+        page = await gang_page(key, state)
+        if page is None:
+            message = (
+                f'There is no gang "{key.name}" in namespace "{key.namespace}": it has ended and is deleted, '
+                "the name is wrong, or you may not read it."
+            )
+            return self._error(404, "No such gang", message)
+        return self._page(
+            "gang.html",
+            title=f"{key.namespace}/{key.name} - muster",
+            now=state.as_of,
+            troubles=[*state.troubles, *page.troubles],
+            key=key,
+            page=page,
+            holders=HOLDERS,
         )
 
 

@@ -10,6 +10,7 @@ _PAGE = "docs/page.md"
 
 ROWS = (
     Row(_PAGE, "A table has «100» rows on a page", ("muster.cli.page.board:ROWS",)),
+    Row(_PAGE, "The last «200» moments are shown", ("muster.cli.page.gang:MOMENTS",)),
     Row(_PAGE, "no more than «a tenth» of its time", ("muster.cli.page.state:_PART",), lambda part: 1 / part),
     Row(_PAGE, "by itself, every «two seconds» at most", ("muster.cli.page.state:_PAUSE",)),
     Row(
@@ -21,6 +22,7 @@ ROWS = (
     Row(_PAGE, "Up to «32» pages may be open", ("muster.cli.page.live:MOST",)),
 )
 ELSEWHERE = (
+    Elsewhere(_PAGE, "keeps events for «an hour» unless", "kube-apiserver: --event-ttl"),
     Elsewhere(_PAGE, "takes «two seconds» of a core", "measured: `ledger_snapshot` of 5,000 gangs of three pods"),
     Elsewhere(_PAGE, "up to «twenty seconds» behind", "ten times the two seconds that one board takes"),
 )

@@ -13,10 +13,11 @@ from muster.cli.explain import explain
 from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
 from muster.cli.subjects import Event, Said, Subject
+from muster.cli.timeline import TimedPod
 from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
 from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
-from muster.model.objects import Namespace, Pod
+from muster.model.objects import Namespace
 from muster.workloads import KINDS, kind_of
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
@@ -58,7 +59,7 @@ def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group
 def said(workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequence[Said] = ()) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
-    subject = Subject(kind, made(kind.decoded, workload), [made(Pod, pod) for pod in pods], events)
+    subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events)
     return explain(subject, picture, picture.ledger_snapshot(NOW))
 
 

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
+from muster.cli.page.gang import GangPage
 from muster.cli.page.rendering import render
+from muster.cli.timeline import Moment
 from muster.model.texts import printable
+from muster.queueing.ledger import GangKey
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled
 from tests.support.manifests.gangs import gangs, limited
@@ -72,21 +75,54 @@ def page(word: str) -> _Parsed:
     )
 
 
+def gang_page(word: str) -> _Parsed:
+    """The page of a gang where every text of the cluster is this one."""
+    some, amount = {"name": word, "namespace": word, "queue": word}, {word: word}
+    entry = {
+        "workload": some | {"kind": word},
+        "state": word,
+        "message": word,
+        "gang": {"podGroup": word, "exists": True, "phase": word, "minMember": 1},
+        "scheduling": some | {"scheduler": word, "admitter": word, "priorityClassName": word},
+        "position": {"position": 1, "waiting": 1},
+        "needs": amount,
+        "holds": amount,
+        "queues": [some | {"limit": amount, "used": amount, "free": amount}],
+        "holders": [some | {"claim": amount}],
+        "roles": [some | {"requests": amount, "wanted": 1, "minimum": 1, "there": 1, "gated": 1, "bound": 1}],
+        "unknown": [word],
+    }
+    return _Parsed(
+        render(
+            "gang.html",
+            title=word,
+            revision=1,
+            server=word,
+            now=0.0,
+            troubles=[word],
+            key=GangKey(word, word),
+            page=GangPage(entry, word, [Moment(0.0, word, word, word)], 1, ()),
+            holders=1,
+        )
+    )
+
+
 def some_text() -> st.SearchStrategy[str]:
     """Any text, and more often what means something in HTML."""
     return st.lists(st.one_of(st.sampled_from([*_HOSTILE, *"<>&\"'{}%/=`"]), st.text())).map("".join).filter(bool)
 
 
 PLAIN = page("word")
+PLAIN_GANG = gang_page("word")
 
 
 @given(some_text())
 @example("".join(_HOSTILE))
 def test_no_text_becomes_a_tag_an_attribute_or_another_address(word: str) -> None:
-    shown = page(word)
-    assert shown.tags == PLAIN.tags
-    assert not [link for link in shown.links if ":" in link or link.startswith("//")]
-    assert shown.text.count(printable(word)) >= PLAIN.text.count("word")
+    for shown, plain in ((page(word), PLAIN), (gang_page(word), PLAIN_GANG)):
+        assert shown.tags == plain.tags
+        assert not [link for link in shown.links if ":" in link or link.startswith("//")]
+        assert shown.text.count(printable(word)) >= plain.text.count("word")
 
 
 @pytest.mark.parametrize("word", _HOSTILE)

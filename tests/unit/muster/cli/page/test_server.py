@@ -128,7 +128,7 @@ async def test_every_error_is_a_page_that_says_what_happened(
 
 async def test_every_answer_forbids_what_is_from_elsewhere_or_inline() -> None:
     async with served(cluster()) as page:
-        for path in ("", "page.css", "icon.svg", "nowhere", "gang"):
+        for path in ("", "page.css", "icon.svg", "nowhere", "gang", "gang?namespace=team&name=ray-run-0-pg"):
             _, text, headers = await page.get(path)
             assert {name: headers.get(name) for name in HEADERS} == HEADERS
             text = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
@@ -212,6 +212,6 @@ async def test_no_other_account_of_the_machine_reads_it() -> None:
 
 async def test_the_guard_stands_before_every_address() -> None:
     async with served(cluster()) as page:
-        for path in ("", "page.css", "nowhere"):
+        for path in ("", "gang?namespace=team&name=ray-run-0-pg", "page.css", "nowhere"):
             status, text, _ = await page.get(path, Host="evil.example")
             assert (status, "ray-" in text) == (421, False)
