@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from muster.cli.page.samples import Level
 from muster.cli.queue_table import share_of
 from muster.cli.queues import gang_entries, queue_entries
 from muster.cli.table import amounts, rounded
@@ -127,6 +128,15 @@ class Board:
             for key, view in sorted(snapshot.views.items())
             if snapshot.ledger.queue_of(key) is None and view.intent is not None and _state(view) not in _AT_REST
         ]
+
+    def levels(self) -> dict[str, Level]:
+        """How full each queue is, and how many gangs wait in it."""
+        return {
+            entry["name"]: Level(
+                max((one.percent for one in _bars(entry) if one.percent is not None), default=None), entry["waiting"]
+            )
+            for entry in self._queues
+        }
 
     def queues(self, number: int = 1) -> Part[QueueRow]:
         """One page of the queues, parents before children."""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from muster.cli.page.board import Filter
+from muster.cli.page.chart import chart
 from muster.cli.page.gang import HOLDERS, gang_page
 from muster.cli.page.guard import HEADERS, refusal
 from muster.cli.page.rendering import STATIC, render
@@ -106,6 +107,7 @@ class _Pages:
         """All queues and gangs."""
         state, board, asked = self._state, self._state.board, request.query
         only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
+        samples = state.samples
         queues = board.queues(_number(asked, "queues"))
         return self._page(
             "board.html",
@@ -114,6 +116,8 @@ class _Pages:
             troubles=state.troubles,
             only=only,
             queues=queues,
+            charts={row.name: chart(samples.percents(row.name), samples.waiting(row.name)) for row in queues.rows},
+            watched=samples.began,
             shares=any(row.share for row in queues.rows),
             waiting=board.waiting(only, _number(asked, "waiting")),
             holding=board.holding(only, _number(asked, "running")),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.following import beside
 from muster.cli.page.board import Board
+from muster.cli.page.samples import SLOT, Samples
 from muster.cli.picture import look_at_nodes
 from muster.kube.errors import ApiError
 
@@ -45,6 +46,7 @@ class PageState:
         self._unanswered = ""
         self._internal = ""
         self.revision = 0
+        self.samples = Samples(time.time())
         self.snapshot: LedgerSnapshot
         self.board: Board
 
@@ -80,12 +82,13 @@ class PageState:
         began = time.process_time()
         self.snapshot = await self.picture.ledger_snapshot_in_slices(time.time())
         self.board = Board(self.snapshot, whole=self.picture.whole)
+        self.samples.note(time.time(), self.board.levels())
         self._moved()
         return time.process_time() - began
 
     def kept_up(self) -> AbstractAsyncContextManager[None]:
         """A block in which the board, and what is known of its troubles, are kept up to date."""
-        return beside(self.follow(), self.ask(), self.look_at_nodes())
+        return beside(self.follow(), self.ask(), self.look_at_nodes(), self.sample())
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""
@@ -126,6 +129,20 @@ class PageState:
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
+
+    async def sample(self) -> None:
+        """Keep how the queues stand, at the beginning of each slot of the last hour, until cancelled."""
+        while True:
+            await asyncio.sleep(SLOT - time.time() % SLOT)
+            self.sampled(time.time())
+
+    def sampled(self, now: float) -> None:
+        """Keep how the queues stand at that moment; while the board may be out of date, nobody knows it."""
+        if self.troubles:
+            self.samples.pass_to(now)
+        else:
+            self.samples.note(now, self.board.levels())
+        self._moved()
 
     def _moved(self) -> None:
         self.revision += 1

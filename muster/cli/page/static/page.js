@@ -13,14 +13,27 @@
 
   const link = (part, href) => [...part.querySelectorAll("a")].find((one) => one.getAttribute("href") === href);
 
+  // Changes what differs and keeps the rest, so that who reads with a screen reader, or has marked text, keeps their place.
+  function change(old, now) {
+    if (old.isEqualNode(now)) return;
+    if (old.nodeName !== now.nodeName || old.nodeType !== now.nodeType) { old.replaceWith(now); return; }
+    if (old.nodeType !== Node.ELEMENT_NODE) { old.nodeValue = now.nodeValue; return; }
+    for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const before = [...old.childNodes], after = [...now.childNodes];
+    after.forEach((one, place) => { if (place < before.length) change(before[place], one); else old.append(one); });
+    before.slice(after.length).forEach((one) => one.remove());
+  }
+
   function replace(fresh) {
     for (const part of document.querySelectorAll("[data-part]")) {
       const now = fresh.getElementById(part.id);
-      if (now === null || now.innerHTML === part.innerHTML) continue;
+      if (now === null || now.isEqualNode(part)) continue;
       // Who goes through the links with the keyboard stays where they are.
       const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-      part.replaceChildren(...now.childNodes);
-      if (focused !== null) (link(part, focused) || document.getElementById("main")).focus({ preventScroll: true });
+      change(part, now);
+      if (focused === null || document.activeElement.getAttribute("href") === focused) continue;
+      (link(part, focused) || document.getElementById("main")).focus({ preventScroll: true });
     }
   }
 

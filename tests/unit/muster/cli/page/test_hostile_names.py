@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
+from muster.cli.page.chart import Chart
 from muster.cli.page.gang import GangPage
 from muster.cli.page.rendering import render
 from muster.cli.timeline import Moment
@@ -65,6 +66,8 @@ def page(word: str) -> _Parsed:
             troubles=[word],
             only=Filter(word, word),
             queues=Part((row,), 1, 1, 1),
+            charts={word: Chart("M0 0", "M0 0", 1, 1, (word,))},
+            watched=0.0,
             shares=True,
             waiting=several,
             holding=several,

@@ -1,0 +1,93 @@
+"""How full each queue was, and how many gangs waited in it, in the last hour: as long as the page has been running.
+
+An hour has 120 slots. A slot keeps the highest numbers of its half minute, so that no peak is lost; one in which nobody
+looked, because the machine slept or the apiserver did not answer, stays unknown. A queue takes half a kilobyte.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SLOT", "SLOTS", "Level", "Samples"]
+
+SLOT = 30.0
+"""Seconds of a slot."""
+SLOTS = 120
+"""How many slots are kept."""
+
+_UNKNOWN = 0xFFFF
+_MOST = _UNKNOWN - 1
+
+
+class Level(NamedTuple):
+    """How a queue stands.
+
+    :ivar percent: the usage of the limit that is used most, None where the queue has no limit, or usage is unknown
+    :ivar waiting: how many gangs wait in it
+    """
+
+    percent: int | None
+    waiting: int
+
+
+class _Ring:
+    __slots__ = ("percent", "waiting")
+
+    def __init__(self) -> None:
+        self.percent = array("H", [_UNKNOWN]) * SLOTS
+        self.waiting = array("H", [_UNKNOWN]) * SLOTS
+
+
+class Samples:
+    """The last hour of every queue. Times are seconds of the wall clock; one that goes back counts as the last slot."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self._slot = int(began // SLOT)
+        self._rings: dict[str, _Ring] = {}
+
+    def __len__(self) -> int:
+        """The number of queues."""
+        return len(self._rings)
+
+    def note(self, now: float, levels: Mapping[str, Level]) -> None:
+        """Keep how the queues stand; others are forgotten."""
+        self.pass_to(now)
+        self._rings = {name: self._rings.get(name) or _Ring() for name in levels}
+        place = self._slot % SLOTS
+        for name, level in levels.items():
+            ring = self._rings[name]
+            _raise(ring.percent, place, level.percent)
+            _raise(ring.waiting, place, level.waiting)
+
+    def pass_to(self, now: float) -> None:
+        """Go on to that time; what nobody noted since is unknown."""
+        slot = int(now // SLOT)
+        for passed in range(max(self._slot + 1, slot - SLOTS + 1), slot + 1):
+            for ring in self._rings.values():
+                ring.percent[passed % SLOTS] = ring.waiting[passed % SLOTS] = _UNKNOWN
+        self._slot = max(self._slot, slot)
+
+    def percents(self, name: str) -> list[int | None]:
+        """The usage in each slot, the oldest first; None where it is unknown."""
+        ring = self._rings.get(name)
+        return self._in_order(ring.percent) if ring else [None] * SLOTS
+
+    def waiting(self, name: str) -> list[int | None]:
+        """How many gangs waited in each slot, as `percents`."""
+        ring = self._rings.get(name)
+        return self._in_order(ring.waiting) if ring else [None] * SLOTS
+
+    def _in_order(self, ring: array[int]) -> list[int | None]:
+        first = (self._slot + 1) % SLOTS
+        return [None if one == _UNKNOWN else one for one in (*ring[first:], *ring[:first])]
+
+
+def _raise(ring: array[int], place: int, value: int | None) -> None:
+    if value is not None:
+        before = ring[place]
+        ring[place] = max(min(value, _MOST), 0 if before == _UNKNOWN else before)
