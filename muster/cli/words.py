@@ -19,7 +19,7 @@ def lasting(seconds: float) -> str:
     for length, unit in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
         if abs(seconds) >= _FEW * length:
             return f"{abs(seconds) / length:.0f} {unit}"
-    return f"{abs(seconds):.0f} seconds"
+    return counted(round(abs(seconds)), "second")
 
 
 def ago(seconds: float) -> str:

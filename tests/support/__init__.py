@@ -16,6 +16,8 @@ chart: The chart as helm renders it, and the programs that judge the result.
   whole.
 
 cli: The command line run in this process, and what it reads.
+- browser: A real browser that looks at a page: headless Chromium, at any width, light or dark, with and without
+  scripts.
 - command: Runs the command as its users do, in this process.
 - connections: The TCP connections that this process attempts, by the audit events of the interpreter.
 - doctor: `muster doctor` as tests run it, and ways to break what it looks at.
@@ -23,6 +25,8 @@ cli: The command line run in this process, and what it reads.
 - in_process: The command line in this process, which has it imported already: a second less than a process of its
   own.
 - page: The page as it is served, for a cluster that a test made up: real sockets, an apiserver that does as told.
+- page_scene: A cluster for eyes: queues of two teams in which gangs run, wait and assemble, and what the apiserver
+  adds.
 - plan_entries: Of every family a manifest, `entries/*.yaml`, and the whole entry that `muster plan` makes of it,
   `*.entry.yaml`.
 - terminal: The command on a real terminal, a pseudo terminal, with an answer to its question.

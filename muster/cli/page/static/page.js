@@ -2,6 +2,8 @@
 // Keeps an open page up to date. The server says that something has changed; the page is asked for again, and its parts
 // (data-part) are replaced. Without this script the page is complete, and `Refresh` asks for it again.
 (() => {
+  // Nothing on a page that says what went wrong changes by itself.
+  if (document.querySelector("[data-part]") === null) return;
   const FIRST_RETRY = 1000, LONGEST_RETRY = 30000;
   const status = document.getElementById("live");
   const pause = document.getElementById("pause");

@@ -108,7 +108,7 @@ def test_a_namespace_that_can_be_none_is_refused_before_anything_is_asked(comman
 
 def test_words_for_times_and_lists() -> None:
     assert [lasting(seconds) for seconds in (1, 119, 120, 7200, 172800)] == [
-        "1 seconds",
+        "1 second",
         "119 seconds",
         "2 minutes",
         "2 hours",
