@@ -57,13 +57,18 @@ class Kueue:
         return workload is None or await self._admitted(workload)
 
     def tell(self, view: View, state: GangState, message: str) -> None:
-        """Say why a gang without pods waits, but not before Kueue has looked at it, or has had the time."""
+        """Say why a gang without pods waits, but not before Kueue has looked at it, or has had the time.
+
+        It has no PodGroup to read: words that come too soon after others of the same state are said later.
+        """
         created = seconds_of(view.decoded.metadata.creation_timestamp) if view.decoded else None
         left = (created or 0.0) + _SILENCE - self._wall()
         if left > 0 and view.kueue is not None and not view.kueue.settled:
             self._look_again(view.key, left)
             return
-        self._reporter.tell(view, state, message, self._clock())
+        later = self._reporter.tell(view, state, message, self._clock())
+        if later is not None:
+            self._look_again(view.key, later)
 
 
 async def still_admitted(client: Client, workload: KueueWorkload) -> bool:

@@ -63,16 +63,18 @@ class _Said:
     interval: float = _SHORTEST_INTERVAL
     budget: Budget = field(default_factory=lambda: Budget(GANG_PER_SECOND, GANG_AT_ONCE))
 
-    def worth_saying(self, state: GangState, message: str, now: float) -> bool:
-        """Whether to say this now; it then counts as said."""
-        if self.state == state and (self.message == message or now < self.at + self.interval):
-            self.message = message
-            return False
-        if self.budget.take(now):
-            return False
+    def due(self, state: GangState, message: str, now: float) -> float | None:
+        """The seconds until this may be said: 0.0 for now, which counts as said; None where it was said last."""
+        if self.state == state:
+            if self.message == message:
+                return None
+            if now < self.at + self.interval:
+                return self.at + self.interval - now
+        if wait := self.budget.take(now):
+            return wait
         self.interval = min(2 * self.interval, _LONGEST_INTERVAL) if self.state == state else _SHORTEST_INTERVAL
         self.state, self.message, self.at = str(state), message, now
-        return True
+        return 0.0
 
 
 def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]:
@@ -161,13 +163,13 @@ class Reporter:
         """Drop what was said of a workload that is gone."""
         self._said.pop(uid, None)
 
-    def tell(self, view: View, state: GangState, message: str, now: float) -> None:
+    def tell(self, view: View, state: GangState, message: str, now: float) -> float | None:
         """Have it said on the workload, its PodGroup and who made it, unless it was before.
 
-        `now` is of a monotonic clock.
+        `now` is of a monotonic clock. Gives the seconds until it may be said where that is later, else None.
         """
         if view.decoded is None or view.kind is None:
-            return
+            return None
         meta, group = view.decoded.metadata, view.pod_group
         said = self._said.get(meta.uid)
         if said is None:
@@ -175,8 +177,10 @@ class Reporter:
             before = group.metadata.annotations if group is not None else {}
             known = before.get(STATE) == str(state)
             said = self._said[meta.uid] = _Said(str(state), before.get(MESSAGE, ""), now) if known else _Said()
-        if said.worth_saying(state, message, now):
+        due = said.due(state, message, now)
+        if due == 0.0:
             self.remark(view, state, message)
+        return due or None
 
     def remark(self, view: View, state: GangState, message: str) -> None:
         """Have it said on the workload, its PodGroup and who made it, whatever was said before."""

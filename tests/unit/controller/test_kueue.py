@@ -202,6 +202,23 @@ async def test_a_new_workload_says_nothing_until_kueue_had_five_seconds_to_look_
     assert [reason for _, reason, _ in harness.events()] == ["WaitingForKueue"]
 
 
+async def test_kueues_words_are_said_half_a_minute_later_when_they_come_after_others() -> None:
+    """A gang without pods has no PodGroup: what no event says nobody reads."""
+    manifest = ray_cluster(labels=LABELS, suspend=True)
+    harness = demo(pods=[], workloads=[manifest], kueue=[])
+    harness.now = 1e10
+    await harness.settle()
+    assert len(harness.events()) == 1
+    says(harness, *PENDING)
+    await harness.settle()
+    assert (len(harness.events()), harness.queue.statistics().delayed) == (1, 1)
+    harness.now += 30
+    harness.reconciler.gang_changed(next(iter(harness.cluster.gangs())))
+    await harness.settle()
+    words = "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"
+    assert harness.events()[1:] == [("Normal", "WaitingForKueue", words)]
+
+
 @pytest.mark.parametrize(
     ("answer", "admitted"),
     [
