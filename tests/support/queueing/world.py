@@ -64,6 +64,8 @@ class World:
         self.held: dict[GangKey, Holder] = {}
         self.waits: dict[GangKey, Candidate] = {}
         self.nodes: Resources | None = None
+        self._softened: tuple[QueueTree, set[GangKey]] | None = None
+        self._judged: tuple[tuple[object, ...], dict[GangKey, Candidate]] | None = None
 
     def tree(self) -> QueueTree:
         """The queues as they stand."""
@@ -78,7 +80,10 @@ class World:
 
         Of all, or of those alone that do not end by themselves.
         """
-        soft = self.softened(tree)
+        # Nothing happens while one tree is looked at.
+        if self._softened is None or self._softened[0] is not tree:
+            self._softened = tree, self.softened(tree)
+        _, soft = self._softened
         used = total(
             self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
         )
@@ -127,8 +132,19 @@ class World:
                 soft.add(gang)
         return soft
 
+    def facts(self) -> tuple[object, ...]:
+        """All on which it depends who may start, as it is now."""
+        return self.nodes, dict(self.queues), dict(self.held), dict(self.waits)
+
     def fitting(self, now: float) -> dict[GangKey, Candidate]:
-        """Who may start, in order."""
+        """Who may start, in order; thought over once for the same facts, of which many ask."""
+        facts = (now, *self.facts())
+        if self._judged is None or self._judged[0] != facts:
+            self._judged = facts, self.judge(now)
+        return dict(self._judged[1])
+
+    def judge(self, now: float) -> dict[GangKey, Candidate]:
+        """Who may start, thought over from the beginning."""
         tree = self.tree()
         going = _Pass(self, tree, now)
         left = [one for one in self.waits.values() if tree.place(one.queue) and self._can_start(tree, one, now)]

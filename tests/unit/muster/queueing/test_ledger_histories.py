@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,32 +31,42 @@ def key(name: str) -> GangKey:
     return GangKey("team" if name < "d" else "other", name)
 
 
-def sizes(most_cpu: int, most_gpu: int) -> st.SearchStrategy[Resources]:
-    def made(cpu: int, gpu: int) -> Resources:
-        return amounts(**({"cpu": str(cpu)} if cpu else {}), **({"gpu": str(gpu)} if gpu else {}))
+@cache
+def sized(cpu: int, gpu: int) -> Resources:
+    """So much of both, nothing named that is not asked for."""
+    return amounts(**({"cpu": str(cpu)} if cpu else {}), **({"gpu": str(gpu)} if gpu else {}))
 
-    return st.builds(made, st.integers(0, most_cpu), st.integers(0, most_gpu))
+
+@cache
+def sizes(most_cpu: int, most_gpu: int) -> st.SearchStrategy[Resources]:
+    return st.builds(sized, st.integers(0, most_cpu), st.integers(0, most_gpu))
+
+
+# Hypothesis takes longer to make a strategy than to draw from it: they are made once.
+_names = st.sampled_from([*QUEUES, ROOT])
+# Mostly the tree above; sometimes what makes no tree at all.
+_parents = {name: st.sampled_from([parent] * 4 + [ROOT, *QUEUES]) for name, parent in PARENTS.items()}
+_view: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "state": st.sampled_from(["Open", "Open", "Open", "Open", "Closed", ""]),
+        "limit": sizes(8, 3),
+        "guarantee": st.sampled_from([{}, {}, amounts(cpu="2")]),
+        "deserved": st.sampled_from([{}, {}, amounts(cpu="3"), amounts(cpu="0", gpu="2")]),
+        "weight": st.sampled_from([1, 1, 2]),
+        "by_age": st.sampled_from([False, False, True]),
+        "strict": st.sampled_from([False, False, False, True]),
+        "patience": st.sampled_from([60.0, 600.0]),
+        "preempts": st.sampled_from([False, False, True]),
+        "on_hold": st.sampled_from([False] * 5 + [True]),
+        "reclaims": st.booleans(),
+    }
+)
 
 
 @st.composite
 def views(draw: st.DrawFn) -> QueueView:
-    name = draw(st.sampled_from([*QUEUES, ROOT]))
-    return QueueView(
-        name=name,
-        state=draw(st.sampled_from(["Open", "Open", "Open", "Open", "Closed", ""])),
-        limit=draw(sizes(8, 3)),
-        # Mostly the tree above; sometimes what makes no tree at all.
-        parent=draw(st.sampled_from([PARENTS[name]] * 4 + [ROOT, *QUEUES])) if name != ROOT else "",
-        guarantee=draw(st.sampled_from([{}, {}, amounts(cpu="2")])),
-        deserved=draw(st.sampled_from([{}, {}, amounts(cpu="3"), amounts(cpu="0", gpu="2")])),
-        weight=draw(st.sampled_from([1, 1, 2])),
-        by_age=draw(st.sampled_from([False, False, True])),
-        strict=draw(st.sampled_from([False, False, False, True])),
-        patience=draw(st.sampled_from([60.0, 600.0])),
-        preempts=draw(st.sampled_from([False, False, True])),
-        on_hold=draw(st.sampled_from([False] * 5 + [True])),
-        reclaims=draw(st.booleans()),
-    )
+    name = draw(_names)
+    return QueueView(name=name, parent=draw(_parents[name]) if name != ROOT else "", **draw(_view))
 
 
 candidates = st.builds(
@@ -75,20 +86,24 @@ candidates = st.builds(
 )
 
 
+_claims = sizes(5, 2)
+_holder: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "priority": st.integers(-1, 1),
+        "since": st.sampled_from(["09:00", "10:00"]),
+        "lasts": st.booleans(),
+    }
+)
+_booleans, _thirds, _quarters = st.booleans(), st.integers(0, 2), st.integers(0, 3)
+
+
 @st.composite
 def holders(draw: st.DrawFn) -> Holder:
-    claim = draw(sizes(5, 2))
-    soft = draw(st.sampled_from([{}, {}, claim, minus(claim, amounts(cpu="2"))]))
-    return Holder(
-        draw(st.sampled_from(QUEUES)),
-        claim,
-        draw(st.integers(-1, 1)),
-        draw(st.sampled_from(["09:00", "10:00"])),
-        soft,
-        idle=bool(soft) and draw(st.booleans()),
-        lasts=draw(st.booleans()),
-        spare=draw(st.sampled_from([{}, claim, minus(claim, amounts(cpu="1"))])),
-    )
+    claim = draw(_claims)
+    soft = [{}, {}, claim, minus(claim, amounts(cpu="2"))][draw(_quarters)]
+    spare = [{}, claim, minus(claim, amounts(cpu="1"))][draw(_thirds)]
+    return Holder(claim=claim, soft=soft, idle=bool(soft) and draw(_booleans), spare=spare, **draw(_holder))
 
 
 class History(RuleBasedStateMachine):
@@ -207,7 +222,7 @@ class History(RuleBasedStateMachine):
         At the root they may take what others give back.
         """
         tree = self.world.tree()
-        fitting = [candidate for gang, candidate in self.world.waits.items() if gang in self.world.fitting(self.now)]
+        fitting = [*self.world.fitting(self.now).values()]
         for one in (*QUEUES, ROOT):
             below = [candidate for candidate in fitting if one in tree.path(candidate.queue)]
             if any((view := tree.get(candidate.queue)) and view.preempts for candidate in below):

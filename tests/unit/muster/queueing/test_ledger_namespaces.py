@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -36,10 +37,14 @@ class WorldWithQuotas(World):
         self.kept: dict[str, Resources] = {}
         self.lasting_kept: list[Candidate] = []
 
-    def fitting(self, now: float) -> dict[GangKey, Candidate]:
-        """Who may start, in order."""
+    def facts(self) -> tuple[object, ...]:
+        """With the quotas."""
+        return *super().facts(), dict(self.limits), dict(self.others)
+
+    def judge(self, now: float) -> dict[GangKey, Candidate]:
+        """Who may start, in order, and what is kept for whom."""
         self.kept, self.lasting_kept = {}, []
-        return super().fitting(now)
+        return super().judge(now)
 
     def used_in(self, namespace: str, beside: list[Candidate], *, lasting: bool = False) -> Resources:
         """What gangs and others use of a namespace, beside those that start."""
@@ -175,6 +180,7 @@ AnyHistoryWithQuotas.TestCase.settings = settings(max_examples=200, stateful_ste
 TestAnyHistoryWithQuotas = AnyHistoryWithQuotas.TestCase
 
 
+@cache
 def cpus(*choice: int) -> st.SearchStrategy[Resources]:
     return st.sampled_from(choice).map(lambda cpu: amounts(**({"cpu": str(cpu)} if cpu else {})))
 
@@ -196,20 +202,27 @@ crowded = st.builds(
 )
 
 
+# Made once, as those of the histories.
+_thirds = st.sampled_from([False, False, True])
+_queues = st.sampled_from(["t1", "u1"])
+_namespaces = st.sampled_from([["team"], ["team", "other"]])
+_claims = st.dictionaries(st.sampled_from(MEMBERS), cpus(1, 2, 3), max_size=3)
+_waiting = st.lists(crowded, min_size=4, max_size=6, unique_by=lambda one: one.key)
+
+
 @st.composite
 def crowds(draw: st.DrawFn) -> WorldWithQuotas:
     """Gangs of two namespaces in two queues, most of which lack room in one or the other."""
     world = WorldWithQuotas()
     for name in ("t1", "u1"):
-        view = QueueView(name, "Open", draw(cpus(0, 3, 4, 8)), strict=draw(st.sampled_from([False, False, True])))
-        world.queues[name] = view
-    for namespace in draw(st.sampled_from([["team"], ["team", "other"]])):
+        world.queues[name] = QueueView(name, "Open", draw(cpus(0, 3, 4, 8)), strict=draw(_thirds))
+    for namespace in draw(_namespaces):
         world.limits[namespace] = NamespaceLimit(("quota",), draw(cpus(0, 4, 5, 6)), draw(cpus(2, 4, 12, 12)))
         world.others[namespace] = draw(cpus(0, 1))
-    for gang, claim in draw(st.dictionaries(st.sampled_from(MEMBERS), cpus(1, 2, 3), max_size=3)).items():
-        lasts = draw(st.sampled_from([False, False, True]))
-        world.held[gang] = Holder(draw(st.sampled_from(["t1", "u1"])), claim, 0, "08:00", {}, idle=False, lasts=lasts)
-    for candidate in draw(st.lists(crowded, min_size=4, max_size=6, unique_by=lambda one: one.key)):
+    for gang, claim in draw(_claims).items():
+        lasts = draw(_thirds)
+        world.held[gang] = Holder(draw(_queues), claim, 0, "08:00", {}, idle=False, lasts=lasts)
+    for candidate in draw(_waiting):
         if candidate.key not in world.held:
             world.waits[candidate.key] = candidate
     return world
