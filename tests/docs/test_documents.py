@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from muster.cli.doctor.diagnosis import Check
 from muster.model.gang_states import GangState
+from tests.support.cli.in_process import muster
 from tests.support.pages.metrics import exported
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
 
 
-def test_the_plan_in_the_readme_is_what_muster_plan_prints() -> None:
+def test_the_plan_in_the_readme_is_what_muster_plan_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tour of the README shows the command's real output, to the letter."""
     shown = re.search(r"\$ \.venv/bin/muster (plan .*)\n((?:.*\n)*?)```", (CHECKOUT / "README.md").read_text())
     assert shown, "the README shows no `muster plan`"
-    done = subprocess.run(
-        [sys.executable, "-m", "muster.cli", *shlex.split(shown[1])],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == shown[2]
+    monkeypatch.chdir(CHECKOUT)
+    done = muster(*shlex.split(shown[1]))
+    assert (done.returncode, done.stdout) == (0, shown[2])
 
 
 def test_every_state_is_explained() -> None:
@@ -40,10 +34,7 @@ def test_every_state_is_explained() -> None:
 
 def test_every_command_is_in_the_table() -> None:
     """docs/cli.md lists the commands that there are."""
-    helped = subprocess.run(
-        [sys.executable, "-m", "muster.cli", "--help"], cwd=CHECKOUT, capture_output=True, text=True, check=True
-    ).stdout
-    commands = set(re.findall(r"^    ([a-z-]+)\s", helped, re.MULTILINE)) - {"version"}
+    commands = set(re.findall(r"^    ([a-z-]+)\s", muster("--help").stdout, re.MULTILINE)) - {"version"}
     assert commands == set(re.findall(r"^\| `muster ([a-z-]+)", (CHECKOUT / "docs/cli.md").read_text(), re.MULTILINE))
 
 
@@ -92,17 +83,11 @@ _WORKED = re.findall(r"```yaml\n(.*?)```\n\n```text\n(.*?)```", (CHECKOUT / "doc
 
 
 @pytest.mark.parametrize(("manifest", "shown"), _WORKED, ids=[shown.split(maxsplit=1)[0] for _, shown in _WORKED])
-def test_the_worked_examples_are_what_muster_plan_says(manifest: str, shown: str) -> None:
+def test_the_worked_examples_are_what_muster_plan_says(tmp_path: Path, manifest: str, shown: str) -> None:
     """docs/gangs.md shows of each kind the plan's lines, without the summary."""
-    done = subprocess.run(
-        [sys.executable, "-m", "muster.cli", "plan", "-f", "-"],
-        cwd=CHECKOUT,
-        input=manifest,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said, _, _ = done.stdout.partition("\n\n")
+    file = tmp_path / "manifest.yaml"
+    file.write_text(manifest)
+    said, _, _ = muster("plan", "-f", str(file)).stdout.partition("\n\n")
     assert f"{said}\n" == shown
 
 

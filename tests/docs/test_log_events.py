@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
@@ -13,6 +14,7 @@ _NAME = re.compile(r"[a-z_]+\.[a-z_]+")
 _ROW = re.compile(r"^\| `([^`]+)` \| ([a-z, ]+) \| (.+) \|$", re.MULTILINE)
 
 
+@cache
 def _calls() -> list[tuple[str, int, str, str]]:
     """File, line, level and event of every call of a logger; "" where it names none."""
     found = []

@@ -22,6 +22,8 @@ cli: The command line run in this process, and what it reads.
 - connections: The TCP connections that this process attempts, by the audit events of the interpreter.
 - doctor: `muster doctor` as tests run it, and ways to break what it looks at.
 - doctor_snapshots: A cluster in order as the doctor sees it, and what is changed in it by a test.
+- forked: The command in processes of its own with bounded memory and time, forked from one that has imported it
+  already.
 - in_process: The command line in this process, which has it imported already: a second less than a process of its
   own.
 - page: The page as it is served, for a cluster that a test made up: real sockets, an apiserver that does as told.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from tests.support.cli.forked import forks
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.support.cli.forked import Run
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 HEAD = "headGroupSpec: {template: {spec: {containers: [{name: h}]}}}"
@@ -27,23 +29,31 @@ _BOMB = "\n".join(
 _KEYS = ", ".join(f"k{n}: 1" for n in range(1000))
 
 
-def run(folder: Path, name: str, text: str, output: str = "json") -> tuple[int, str, str]:
-    """Exit code, output and errors of a child that gets no more memory and time than that."""
-    path = folder / name
-    path.write_text(text)
+class Plan(Protocol):
+    """Plans a file of this name and text."""
 
-    def bounded() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    def __call__(self, name: str, text: str, output: str = "json") -> tuple[int, str, str]:
+        """Return exit code, output and errors, which call the file F."""
 
-    done = subprocess.run(
-        [sys.executable, "-m", "muster.cli", "plan", "-o", output, "-f", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=bounded,
-    )
-    return done.returncode, done.stdout, done.stderr.replace(str(path), "F")
+
+@pytest.fixture(scope="module")
+def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """The command in a child that gets no more memory and time than that."""
+    with forks(tmp_path_factory.mktemp("said"), memory=MEMORY, seconds=SECONDS) as run:
+        yield run
+
+
+@pytest.fixture
+def plan(muster: Run, tmp_path: Path) -> Plan:
+    """The command `muster plan` in such a child."""
+
+    def run(name: str, text: str, output: str = "json") -> tuple[int, str, str]:
+        path = tmp_path / name
+        path.write_text(text)
+        done = muster("plan", "-o", output, "-f", str(path))
+        return done.returncode, done.stdout, done.stderr.replace(str(path), "F")
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -170,8 +180,8 @@ def run(folder: Path, name: str, text: str, output: str = "json") -> tuple[int, 
         ),
     ],
 )
-def test_it_is_refused_in_one_line(tmp_path: Path, name: str, text: str, line: str) -> None:
-    code, out, err = run(tmp_path, name, text)
+def test_it_is_refused_in_one_line(plan: Plan, name: str, text: str, line: str) -> None:
+    code, out, err = plan(name, text)
     assert (code, out) == (2, "")
     assert err in (f"muster plan: F, {line}\n", f"muster plan: F: {line}\n")
 
@@ -187,26 +197,26 @@ def test_it_is_refused_in_one_line(tmp_path: Path, name: str, text: str, line: s
         pytest.param("---\n" * (MEBIBYTE // 8) + POD, id="many empty documents"),
     ],
 )
-def test_what_is_only_large_is_read(tmp_path: Path, text: str) -> None:
-    code, out, err = run(tmp_path, "f.yaml", text)
+def test_what_is_only_large_is_read(plan: Plan, text: str) -> None:
+    code, out, err = plan("f.yaml", text)
     assert (code, out.count('"kind": "Pod"'), err) == (0, 1, "")
 
 
-def test_a_name_of_megabytes_is_wrapped_in_bounded_time(tmp_path: Path) -> None:
+def test_a_name_of_megabytes_is_wrapped_in_bounded_time(plan: Plan) -> None:
     words = "w " * 3 * MEBIBYTE
     pod = "template: {spec: {containers: [{}]}}"
     spec = f"{{headGroupSpec: {{{pod}}}, workerGroupSpecs: [{{groupName: '{words}', replicas: 1, {pod}}}]}}"
-    code, out, err = run(tmp_path, "f.yaml", f"{LABELLED}spec: {spec}", output="table")
+    code, out, err = plan("f.yaml", f"{LABELLED}spec: {spec}", output="table")
     assert (code, err) == (0, "")
     assert out.count("w ") >= 3 * MEBIBYTE
 
 
-def test_a_workload_of_three_megabytes_is_planned(tmp_path: Path) -> None:
+def test_a_workload_of_three_megabytes_is_planned(plan: Plan) -> None:
     """A manifest that no apiserver would take; each of its groups is one role."""
     groups = ",".join(
         f"{{groupName: g{n}, replicas: 1, template: {{spec: {{containers: [{{}}]}}}}}}" for n in range(400)
     )
     head = "{template: {spec: {containers: [{env: [" + "{name: a}," * (5 * MEBIBYTE // 20) + "]}]}}}"
-    code, out, err = run(tmp_path, "f.yaml", f"{LABELLED}spec: {{headGroupSpec: {head}, workerGroupSpecs: [{groups}]}}")
+    code, out, err = plan("f.yaml", f"{LABELLED}spec: {{headGroupSpec: {head}, workerGroupSpecs: [{groups}]}}")
     assert (code, err) == (0, "")
     assert '"minMember": 401' in out
