@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -32,14 +31,11 @@ def helm() -> Program:
 @pytest.fixture(scope="session")
 def render(helm: Program) -> Render:
     """Render the chart with these `--set` values, which stand in the list that kubeconform judges."""
-    seen: dict[Rendering, Rendered] = {}
 
     def template(*values: str, release: str = "muster", namespace: str = "muster-system") -> Rendered:
         one = Rendering(release, namespace, values)
-        if one not in seen:
-            add(one)
-            seen[one] = rendered(helm, one)
-        return copy.deepcopy(seen[one])
+        add(one)
+        return rendered(helm, one)
 
     return template
 

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+from hack.testbed.paths import write_atomically
+from tests.support.chart.kept import digest, kept
 from tests.support.chart.rendered import Rendered
 
 if TYPE_CHECKING:
@@ -55,8 +60,21 @@ def add(rendering: Rendering) -> None:
 
 
 def rendered(helm: Program, rendering: Rendering) -> Rendered:
-    """Render the chart."""
-    settings = [part for value in ("image.repository=own/muster", *rendering.values) for part in ("--set", value)]
-    done = helm("template", rendering.release, str(CHART), "--namespace", rendering.namespace, *settings)
-    assert not done.returncode, done.stderr
-    return Rendered([document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document])
+    """Render the chart, or take what the same helm has made of the same chart before, here or in an earlier run."""
+    file = _kept() / digest(repr(tuple(rendering)).encode())
+    if not file.exists():
+        settings = [part for value in ("image.repository=own/muster", *rendering.values) for part in ("--set", value)]
+        done = helm("template", rendering.release, str(CHART), "--namespace", rendering.namespace, *settings)
+        assert not done.returncode, done.stderr
+        documents = [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
+        write_atomically(file, json.dumps(documents))
+    return Rendered(json.loads(file.read_bytes()))
+
+
+@cache
+def _kept() -> Path:
+    """A folder for what this helm makes of this chart, as this module asks it."""
+    program = binaries([PARTS["helm"]], print)["helm"]
+    files = sorted(path for path in CHART.rglob("*") if path.is_file())
+    contents = [part for path in files for part in (str(path.relative_to(CHART)).encode(), path.read_bytes())]
+    return kept("renderings", str(program).encode(), Path(__file__).read_bytes(), *contents)
