@@ -5,8 +5,9 @@ What users apply, complete enough for the real CRDs, is in `applied`.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
 
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import Defaults, Intent, find_intent
@@ -75,7 +76,7 @@ def lines(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value)
+    return msgspec.json.encode(value).decode()
 
 
 def as_client(stand_in: object) -> Client:
@@ -84,7 +85,7 @@ def as_client(stand_in: object) -> Client:
 
 
 def made(type_: type[T], manifest: JSON) -> T:
-    return decode(as_json(manifest), type_)
+    return decode(msgspec.json.encode(manifest), type_)
 
 
 def amounts(**raw: str) -> dict[str, Quantity]:
