@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import signal
 
@@ -15,3 +16,9 @@ os.environ.setdefault(CONNECT_TIMEOUT, "30")
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector look at what tests make alone, not at all that was imported and collected before."""
+    gc.collect()
+    gc.freeze()
