@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, SECRETS
+from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, eventually
 from webhook.certificates.bundles import CONFIGURATIONS
@@ -75,14 +76,18 @@ def _hold(before: list[Request], after: list[Request]) -> None:
     assert len(_whole(after)) <= 1 + seconds / _ABSENT, _told(_whole(after))
 
 
-@pytest.mark.usefixtures("every_kind")
-async def test_an_idle_webhook_looks_at_its_certificates_and_no_more(
-    bare: Testbed, webhook: MusterInstall, tmp_path: Path
-) -> None:
-    """The Secret and both configurations every ten seconds; everything else comes by watches."""
+class Asked(NamedTuple):
+    """What a process asked for until it had nothing to do, and from then on."""
+
+    before: list[Request]
+    after: list[Request]
+
+
+async def _webhook(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
+    """A webhook that looks at its certificates some times."""
     webhook.stop_webhooks()
-    async with _counting(bare, webhook, "webhook", tmp_path) as proxy:
-        process = webhook.start_webhook(f"--kubeconfig={tmp_path / 'kubeconfig'}")
+    async with _counting(bare, webhook, "webhook", folder) as proxy:
+        process = webhook.start_webhook(f"--kubeconfig={folder / 'kubeconfig'}")
         await asyncio.to_thread(webhook.wait_ready, PATIENCE)
 
         def looks() -> list[Request]:
@@ -93,9 +98,54 @@ async def test_an_idle_webhook_looks_at_its_certificates_and_no_more(
         before = list(proxy.requests)
         proxy.requests.clear()
         await eventually(lambda: len(looks()) == _LOOKS)
-        seen = list(proxy.requests)
+        after = list(proxy.requests)
         webhook.webhooks.remove(process)
         await asyncio.to_thread(process.stop)
+    return Asked(before, after)
+
+
+async def _controller(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
+    """A controller that renews its lease some times."""
+    async with _counting(bare, webhook, "controller", folder) as proxy:
+        process = webhook.start_controller(f"--kubeconfig={folder / 'kubeconfig'}")
+
+        def renewals() -> list[Request]:
+            return [one for one in proxy.seen("PUT") if one.path == _LEASE]
+
+        await eventually(lambda: len(renewals()) >= 2)
+        before = list(proxy.requests)
+        proxy.requests.clear()
+        await eventually(lambda: len(renewals()) == _RENEWALS)
+        after = list(proxy.requests)
+        webhook.controllers.remove(process)
+        await asyncio.to_thread(process.stop)
+        webhook.free_lease()
+    return Asked(before, after)
+
+
+@pytest.fixture(scope="module")
+def asked(
+    bare: Testbed,
+    every_kind: None,  # noqa: ARG001 (all are watched)
+    webhook_of_session: MusterInstall,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Asked, Asked]:
+    """What webhook and controller ask, looked at beside each other: most of it is to wait for what does not come."""
+    webhook = running(webhook_of_session)
+    folders = [tmp_path_factory.mktemp(name) for name in ("webhook", "controller")]
+
+    async def both() -> tuple[Asked, Asked]:
+        return await asyncio.gather(
+            _webhook(bare, webhook, folders[0]),
+            _controller(bare, webhook, folders[1]),
+        )
+
+    return asyncio.run(both())
+
+
+def test_an_idle_webhook_looks_at_its_certificates_and_no_more(asked: tuple[Asked, Asked]) -> None:
+    """The Secret and both configurations every ten seconds; everything else comes by watches."""
+    (before, seen), _ = asked
     looked = [one for one in seen if one.path == _SECRET]
     assert looked[-1].at - looked[0].at > (_LOOKS - 1) * _LOOK * 0.9
     _hold(before, seen)
@@ -105,25 +155,9 @@ async def test_an_idle_webhook_looks_at_its_certificates_and_no_more(
     assert len(rest) <= _LOOKS * len(known), _told(rest)
 
 
-@pytest.mark.usefixtures("every_kind")
-async def test_an_idle_controller_renews_its_lease_and_no_more(
-    bare: Testbed, webhook: MusterInstall, tmp_path: Path
-) -> None:
+def test_an_idle_controller_renews_its_lease_and_no_more(asked: tuple[Asked, Asked]) -> None:
     """A write every two seconds, and not a read beside it; everything else comes by watches."""
-    async with _counting(bare, webhook, "controller", tmp_path) as proxy:
-        process = webhook.start_controller(f"--kubeconfig={tmp_path / 'kubeconfig'}")
-
-        def renewals() -> list[Request]:
-            return [one for one in proxy.seen("PUT") if one.path == _LEASE]
-
-        await eventually(lambda: len(renewals()) >= 2)
-        before = list(proxy.requests)
-        proxy.requests.clear()
-        await eventually(lambda: len(renewals()) == _RENEWALS)
-        seen = list(proxy.requests)
-        webhook.controllers.remove(process)
-        await asyncio.to_thread(process.stop)
-        webhook.free_lease()
+    _, (before, seen) = asked
     renewed = [one for one in seen if one.path == _LEASE]
     assert {one.kind for one in renewed} == {"PUT"}
     assert renewed[-1].at - renewed[0].at > (_RENEWALS - 1) * _RENEWAL * 0.9
