@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, parse_resources, total
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from muster.gangs.intent import Defaults, find_intent
 from muster.gangs.pod_patch import inject, membership
 from muster.model.modes import GateMode
 from muster.model.objects import Pod, decode
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
 from muster.validation.workload import Context, judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from muster.process.lifecycle import spare_collector
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
 
 _TEAMS = 20

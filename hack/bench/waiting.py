@@ -21,7 +21,7 @@ from muster.process.lifecycle import spare_collector
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_state import Order
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, parse_resources
 

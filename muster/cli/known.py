@@ -13,7 +13,8 @@ from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
 from muster.queueing.namespace_limits import NamespaceLimits, limit_of
-from muster.queueing.queue_tree import QueueTree, labels_of, read_queue
+from muster.queueing.queue_tree import QueueTree, labels_of
+from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota

@@ -22,7 +22,7 @@ from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
 from muster.observe.quota_use import QuotaUse
 from muster.queueing.ledger import GangKey, Ledger
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:

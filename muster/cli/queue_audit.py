@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from muster.model.findings import Finding
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import InvalidObjectError
-from muster.queueing.queue_tree import ROOT, QueueTree, exceeding, read_queue
+from muster.queueing.queue_tree import QueueTree, exceeding
+from muster.queueing.queue_view import ROOT, read_queue
 from muster.resources.amounts import parse_resources
 from muster.validation.queue import burdened, faults, kept_out, left_outside
 from muster.validation.workload import no_way_in

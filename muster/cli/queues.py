@@ -14,7 +14,7 @@ from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
 from muster.cli.terminal import draws, width
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import percent
 from muster.resources.amounts import as_text
 

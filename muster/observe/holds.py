@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.workloads import Decoded, Kind
 
-__all__ = ["OnHold", "asks_to_wait", "held_back", "on_hold_by"]
+__all__ = ["OnHold", "asks_to_wait", "held_back", "on_hold_by", "on_hold_itself"]
 
 
 class OnHold(NamedTuple):
@@ -70,3 +70,8 @@ def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode) -> Decisi
         return Decision(fits=False, state=GangState.ON_HOLD, message=view.on_hold_by.sentence)
     by = tree.on_hold_by(queue)
     return queue_on_hold(queue, by) if by else None
+
+
+def on_hold_itself(view: View, hold: Decision | None) -> bool:
+    """Whether `hold`, as `held_back` gives it, is the workload's own: it stands in no line then, nor does its wave."""
+    return hold is not None and view.on_hold_by is not None

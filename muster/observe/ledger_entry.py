@@ -17,7 +17,7 @@ from muster.model.times import seconds_of
 from muster.observe.candidates import candidate, limited, passed_since, priority_held, queue_held, waiting_since
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
-from muster.observe.holds import held_back
+from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
@@ -209,7 +209,7 @@ def _outlook(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         case Phase.WAITING:
             # The ledger knows no gang that waits for no quota, and no gang that may get none now.
             hold = held_back(view, ledger.tree, view.intent.queue if view.intent else "", place.gate)
-            stopped = place.lost or context.refused or (hold is not None and view.on_hold_by is not None)
+            stopped = place.lost or context.refused or on_hold_itself(view, hold)
             queues = place.gate is GateMode.QUEUE and not stopped
             waits = candidate(view, context.priorities, context.mark) if queues else None
             return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
@@ -280,7 +280,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         wanted=wanted,
         on_hold=hold,
     )
-    waits = gate is GateMode.QUEUE and not lost and not (hold is not None and view.on_hold_by is not None)
+    waits = gate is GateMode.QUEUE and not lost and not on_hold_itself(view, hold)
     next_claim = opening.next_claim if waits else None
     return _Outlook(standing, entry, next_claim, limit.refused.values())
 

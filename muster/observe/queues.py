@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from muster.model.objects import InvalidObjectError
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 
 if TYPE_CHECKING:
     from muster.model.objects import Queue
-    from muster.queueing.queue_tree import QueueView
+    from muster.queueing.queue_view import QueueView
 
 __all__ = ["view_of"]
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from muster.queueing.line_visitor import LineVisitor, lower
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Bars
 from muster.queueing.turns import Turns

@@ -11,7 +11,7 @@ import heapq
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

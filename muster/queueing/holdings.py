@@ -1,7 +1,7 @@
 """What the claims of all gangs take: of their queues and of those above them, and of their namespaces' ElasticQuotas.
 
 Each queue knows the sums of its own claims (`QueueState.sums`). What stands in the tree follows from these sums and the
-tree, so that a change of the tree costs by the number of queues, and not by that of gangs.
+tree, so that a change of the tree costs by the number of queues that it moves, and not by that of gangs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Holdings"]
 class Holdings:
     """The usage of a tree's queues by all claims, and by those alone that do not end by themselves; soft parts apart.
 
-    Valid for the tree as it stood when `replant` was last called, and for all claims that were entered.
+    Valid for all claims that were entered, while the tree stands as it did when the queue of each was planted last.
     """
 
     def __init__(self, tree: QueueTree) -> None:
@@ -48,12 +48,27 @@ class Holdings:
                 usage.take_in(soft_where(self._tree, queue, idle=idle), back)
 
     def replant(self, states: Mapping[str, QueueState]) -> None:
-        """The tree has changed: have what these queues hold count where they stand now."""
+        """The tree has changed: have what these queues hold, which are all, count where they stand now."""
         self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
+        self.plant(states)
+
+    def uproot(self, queue: str, states: Mapping[str, QueueState]) -> None:
+        """Count nowhere what these hold, which are a queue and all below it that hold anything: they are to move."""
+        self._count(states, -1)
+        # Now nothing is taken of them; the numbers of a queue that is gone need not stay for ever.
+        for one in self._tree.with_below(queue):
+            self._usage.empty(one)
+            self._lasting.empty(one)
+
+    def plant(self, states: Mapping[str, QueueState]) -> None:
+        """Have what these queues hold count where they stand now."""
+        self._count(states)
+
+    def _count(self, states: Mapping[str, QueueState], sign: int = 1) -> None:
         for queue, state in states.items():
             for where, held in state.sums.items():
-                soft = signed(held.soft.items(), -1)
-                self._take(queue, tuple(held.amounts.items()), soft, idle=where.idle, lasts=where.lasts)
+                soft = signed(held.soft.items(), -sign)
+                self._take(queue, signed(held.amounts.items(), sign), soft, idle=where.idle, lasts=where.lasts)
 
     def room(self) -> tuple[Usage, Usage, NamespaceRoom]:
         """For one admission pass: the usage, that of claims which last, and the room in namespaces."""

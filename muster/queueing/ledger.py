@@ -24,7 +24,8 @@ from muster.queueing.growth_room import Own, growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Terms
-from muster.queueing.queue_tree import ROOT, QueueTree
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
 from muster.queueing.unplaced_claims import soft_in, softened
 from muster.queueing.usage import amounts_of
@@ -32,11 +33,11 @@ from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
-    from muster.queueing.queue_tree import QueueView
+    from muster.queueing.queue_view import QueueView
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
 
@@ -72,27 +73,23 @@ class Ledger:
     def set_queue(self, view: QueueView) -> bool:
         """Add or update a queue; True when anything changed."""
         name, old = view.name, self._tree.get(view.name)
-        path = self._tree.path(name)
-        if not self._tree.set(view):
-            return False
-        if name in self._states:
-            self._states[name].set_terms(self._terms(name))
         if old is not None and _role(old) == _role(view):
             # Who competes with whom, and what is held where, is as before.
+            if not self._tree.set(view):
+                return False
             self._passes.forget(name)
         else:
-            self._replanted({*path, *self._tree.path(name), *self._tree.with_below(name)})
+            self._replant(name, lambda: self._tree.set(view))
+        self._have_terms(name)
         return True
 
     def drop_queue(self, name: str) -> bool:
         """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
-        path = self._tree.path(name)
-        known = self._tree.drop(name)
-        if known:
-            if name in self._states:
-                self._states[name].set_terms(self._terms(name))
-            self._replanted({*path, *self._tree.path(name), *self._tree.with_below(name)})
-        return known
+        if self._tree.get(name) is None:
+            return False
+        self._replant(name, lambda: self._tree.drop(name))
+        self._have_terms(name)
+        return True
 
     def bound(self, nodes: Resources | None) -> bool:
         """Bound all queues together by the nodes' resources, or by nothing (None); True when anything changed."""
@@ -103,7 +100,7 @@ class Ledger:
             # All gangs compete with all others, before and after; only what fits changes.
             self._passes.forget_all()
         else:
-            self._replanted()
+            self._replant_all()
         return True
 
     def limit_namespace(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
@@ -125,10 +122,28 @@ class Ledger:
         self._passes.forget_all()
         return True
 
-    def _replanted(self, touched: Collection[str] | None = None) -> None:
-        """Queues have come, gone or moved; `touched` are those above and below, before and now, None for all."""
+    def _replant(self, name: str, change: Callable[[], object]) -> None:
+        """Have a queue come, go, move or have another limit: what it and those below it hold counts elsewhere then."""
+        if name == ROOT:
+            # Also queues that are not there stand below it.
+            change()
+            self._replant_all()
+            return
+        below = self._tree.with_below(name)
+        states = {one: self._states[one] for one in below if one in self._states}
+        self._holdings.uproot(name, states)
+        self._passes.uproot((*below, *self._tree.path(name)), used=states)
+        change()
+        self._holdings.plant(states)
+        self._passes.plant(self._tree.path(name), used=states)
+
+    def _replant_all(self) -> None:
         self._holdings.replant(self._states)
-        self._passes.regroup(self._states, touched)
+        self._passes.regroup(self._states)
+
+    def _have_terms(self, name: str) -> None:
+        if name in self._states:
+            self._states[name].set_terms(self._terms(name))
 
     def _terms(self, queue: str) -> Terms:
         view = self._tree.get(queue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 from muster.queueing.turns import Visitor
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from muster.model.names import (
     UNPLACED_AFTER,
 )
 from muster.model.selectors import parse_selector
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, selector_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -55,27 +55,40 @@ class Passes:
 
     def leave(self, queue: str) -> None:
         """Nobody does any more."""
-        self._queues[self.subtree(queue)].discard(queue)
+        subtree = self.subtree(queue)
+        queues = self._queues[subtree]
+        queues.discard(queue)
+        if not queues:
+            # Queues come and go.
+            del self._queues[subtree]
+            self._passes.pop(subtree, None)
 
     def competing(self, queue: str) -> set[str]:
         """The queues of the same subtree in which anybody holds or waits."""
         return set(self._queues.get(self.subtree(queue), ()))
 
-    def regroup(self, queues: Iterable[str], touched: Collection[str] | None = None) -> None:
-        """The tree has changed: these are the queues in which anybody holds or waits.
-
-        Passes hold on for subtrees of the same queues whose highest is not among the `touched` ones; None touches all.
-        """
-        before, passes = self._queues, self._passes
+    def regroup(self, queues: Iterable[str]) -> None:
+        """All has changed about who competes; these are the queues in which anybody holds or waits."""
         self._subtrees, self._queues, self._passes = {}, {}, {}
         for queue in queues:
             self.join(queue)
-        if touched is not None:
-            self._passes = {
-                subtree: known
-                for subtree, known in passes.items()
-                if subtree not in touched and before.get(subtree) == self._queues.get(subtree)
-            }
+
+    def uproot(self, queues: Iterable[str], *, used: Collection[str]) -> None:
+        """These queues are to move in the tree, or to have another limit; in those `used` anybody holds or waits."""
+        for queue in used:
+            self.forget(queue)
+            self.leave(queue)
+        for queue in queues:
+            self._subtrees.pop(queue, None)
+            self._passes.pop(queue, None)
+
+    def plant(self, path: Iterable[str], *, used: Iterable[str]) -> None:
+        """They stand at their places now, the highest of them below the others of this path."""
+        for queue in used:
+            self.join(queue)
+            self.forget(queue)
+        for queue in path:
+            self._passes.pop(queue, None)
 
     # --- which pass holds ---------------------------------------------------------------------------------------------
 

@@ -1,128 +1,29 @@
-"""What a queue can hold, whether it takes new work, and how its gangs wait; and the tree that the queues form.
+"""The tree that the queues form: what each can hold there, whether it takes new work, and who may use it.
 
-As in Volcano, a resource that a capability does not name is unlimited, and so is a capability of 0 or less; every queue
-stands below `root`, directly or further down, and a gang takes room of its queue and of all above it. Under Volcano's
-hierarchical capacity what is guaranteed to a queue's siblings is out of its reach.
+Every queue stands below `root`, directly or further down, and a gang takes room of its queue and of all above it. Under
+Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out of its reach.
 
-A queue may name the namespaces that it is there for; who may not use a queue may not use those below it either. To all
-others it does not exist.
+Who may not use a queue may not use those below it either. To all others it does not exist.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.model.modes import GateMode, read_gate_mode
-from muster.model.names import (
-    BOUND,
-    GATE_MODE,
-    HOLD,
-    NAMESPACE_NAME,
-    NAMESPACE_SELECTOR,
-    PATIENCE,
-    PREEMPTION,
-    QUEUEING,
-    RECLAIM,
-    SIBLINGS,
-    UNPLACED_AFTER,
-)
-from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
-from muster.model.times import duration_of
-from muster.resources.amounts import Resources, describe, minus, parse_resources, total
+from muster.model.names import NAMESPACE_NAME
+from muster.queueing.queue_view import ROOT, UNPLACED
+from muster.resources.amounts import Resources, describe, minus, total
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from muster.model.objects import ObjectMeta, Queue
+    from muster.model.objects import ObjectMeta
+    from muster.queueing.queue_view import QueueView
     from muster.resources.quantity import Quantity
 
-__all__ = [
-    "ROOT",
-    "UNPLACED",
-    "Place",
-    "Problem",
-    "QueueLevel",
-    "QueueTree",
-    "QueueView",
-    "exceeding",
-    "labels_of",
-    "read_queue",
-]
-
-ROOT = "root"
-# Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
-_NEW = ""
-_OPEN = "Open"
-_PATIENCE = 600.0
-UNPLACED = 300.0
-"""Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
-
-
-class Problem(NamedTuple):
-    """A field of a queue that cannot be read: what is wrong with it, and what holds meanwhile."""
-
-    field: str
-    wrong: str
-    meanwhile: str = "it is ignored"
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.wrong}"
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """A queue by itself, as its Queue object says."""
-
-    name: str
-    """Its name."""
-    state: str
-    """Its state by Volcano; "" before Volcano has seen it."""
-    limit: Resources
-    """What its capability limits; resources that it does not name are unlimited."""
-    parent: str = ROOT
-    """The queue above it; "" for the root."""
-    guarantee: Resources = field(default_factory=dict)
-    """What no other queue may take."""
-    deserved: Resources = field(default_factory=dict)
-    """What it is to have before its siblings have more than their share."""
-    weight: int = 1
-    """Its part among its siblings, of resources that its `deserved` does not name."""
-    by_age: bool = False
-    """Whether gangs of the queues directly below it start by age, whatever these queues have of their share."""
-    strict: bool = False
-    """Whether no gang may pass another one here."""
-    patience: float = _PATIENCE
-    """For how many seconds smaller gangs may pass a waiting one."""
-    unplaced_after: float = UNPLACED
-    """After how many seconds without a node the claim of an admitted gang may turn soft."""
-    preempts: bool = False
-    """Whether claims of lower priority do not stand in the way of a gang."""
-    reclaims: bool = False
-    """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
-    bound_by_nodes: bool = False
-    """Whether the root admits no more than the nodes can hold."""
-    gate: GateMode | None = None
-    """The gate mode of its gangs; None where the queue sets none."""
-    on_hold: bool = False
-    """Whether no gang is to start here, or in a queue below it, until it is resumed."""
-    zeros: tuple[str, ...] = ()
-    """The resources of which its capability says 0, which is unlimited to Volcano."""
-    namespaces: Selector | None = None
-    """The namespaces that may use it; None for all."""
-    problems: tuple[Problem, ...] = ()
-    """Annotations that cannot be read: they do not count, but a queue with an unreadable selector is closed."""
-
-    @property
-    def open(self) -> bool:
-        """Whether Volcano takes new work here now."""
-        return self.state == _OPEN
-
-    @property
-    def closed(self) -> bool:
-        """Whether the queue was closed, or is being closed; a queue too new to have a state is not."""
-        return self.state not in (_NEW, _OPEN)
+__all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of"]
 
 
 class QueueLevel(NamedTuple):
@@ -151,64 +52,6 @@ class Place:
     on_hold_by: str = ""
 
 
-def read_queue(queue: Queue) -> QueueView:
-    """The queue by itself. Raises InvalidObjectError when its capability or its guarantee is no resource list."""
-    spec, annotations = queue.spec, queue.metadata.annotations
-    problems: list[Problem] = []
-
-    def one_of(key: str, *known: str) -> str:
-        text = annotations.get(key, "")
-        if text and text not in known:
-            problems.append(Problem(f"metadata.annotations[{key}]", f'"{text}" is not known; use {" or ".join(known)}'))
-        return text
-
-    def duration(key: str, default: float) -> float:
-        text = annotations.get(key, "")
-        seconds = duration_of(text)
-        if text and seconds is None:
-            wrong = f'"{text}" is not a duration such as 30s, 10m or 1h30m'
-            problems.append(Problem(f"metadata.annotations[{key}]", wrong))
-        return default if seconds is None else seconds
-
-    namespaces = None
-    if NAMESPACE_SELECTOR in annotations:
-        try:
-            namespaces = parse_selector(annotations[NAMESPACE_SELECTOR])
-        except InvalidSelectorError as error:
-            namespaces = NOTHING
-            wrong = f"{error}; write a label selector as kubectl's -l takes it, or remove it to open the queue to all"
-            meanwhile = "the queue is closed to all namespaces"
-            problems.append(Problem(f"metadata.annotations[{NAMESPACE_SELECTOR}]", wrong, meanwhile))
-    name = queue.metadata.name
-    capability = parse_resources(spec.capability, path="spec.capability", least=None)
-    return QueueView(
-        name=name,
-        state=queue.status.state,
-        limit=_above_zero(capability),
-        parent="" if name == ROOT else spec.parent or ROOT,
-        guarantee=_above_zero(parse_resources(spec.guarantee.resource, path="spec.guarantee.resource", least=None)),
-        strict=one_of(QUEUEING, "strict") == "strict",
-        patience=duration(PATIENCE, _PATIENCE),
-        unplaced_after=duration(UNPLACED_AFTER, UNPLACED),
-        deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
-        weight=max(spec.weight, 1),
-        by_age=one_of(SIBLINGS, "age", "share") == "age",
-        preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
-        reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
-        bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
-        gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
-        on_hold=one_of(HOLD, "true", "false") == "true",
-        zeros=tuple(resource for resource, amount in capability.items() if amount == ZERO),
-        namespaces=namespaces,
-        problems=tuple(problems),
-    )
-
-
-def _above_zero(amounts: Resources) -> dict[str, Quantity]:
-    # As in Volcano, what is not above zero limits nothing.
-    return {name: amount for name, amount in amounts.items() if amount > ZERO}
-
-
 def labels_of(namespace: ObjectMeta) -> Mapping[str, str]:
     """A namespace's labels, with the one that the apiserver puts on all of them."""
     return {**namespace.labels, NAMESPACE_NAME: namespace.name}
@@ -233,6 +76,9 @@ class QueueTree:
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
+        # Of all queues directly below one: what each would otherwise add up for itself.
+        self._weights: dict[str, int] = {}
+        self._guarantees: dict[str, Resources] = {}
         for view in views:
             self.set(view)
 
@@ -255,15 +101,17 @@ class QueueTree:
         self._views[view.name] = view
         if view.parent:
             self._children.setdefault(view.parent, set()).add(view.name)
-        self._changed()
+        self._changed(view.name, old, view)
         return True
 
     def drop(self, name: str) -> bool:
         """Take out a queue that is gone; True when it was there."""
-        known = name in self._views
+        old = self._views.get(name)
+        if old is None:
+            return False
         self._take_out(name)
-        self._changed()
-        return known
+        self._changed(name, old, None)
+        return True
 
     def having(self, view: QueueView) -> QueueTree:
         """This tree with one more queue, or another one of its name."""
@@ -274,14 +122,27 @@ class QueueTree:
         """Another number after each change of a queue, or of what the nodes can give."""
         return self._revision
 
-    def _changed(self) -> None:
-        self._paths.clear()
-        self._forget_limits()
+    def _changed(self, name: str, old: QueueView | None, new: QueueView | None) -> None:
+        """Forget what followed from the queue as it was."""
+        below = self.with_below(name)
+        for one in below:
+            self._paths.pop(one, None)
+        for view in (old, new):
+            if view is not None:
+                self._weights.pop(view.parent, None)
+                self._guarantees.pop(view.parent, None)
+        guarantees = any(view is not None and view.guarantee for view in (old, new))
+        self._forget_limits(None if guarantees else below)
 
-    def _forget_limits(self) -> None:
+    def _forget_limits(self, of: Iterable[str] | None = None) -> None:
+        """Of these queues, or of all (None)."""
         self._revision += 1
-        self._limits.clear()
-        self._ceilings.clear()
+        for known in (self._limits, self._ceilings):
+            if of is None:
+                known.clear()
+            else:
+                for one in of:
+                    known.pop(one, None)
 
     def _take_out(self, name: str) -> None:
         old = self._views.pop(name, None)
@@ -339,10 +200,22 @@ class QueueTree:
         view = self._views.get(name)
         return view is not None and view.open and not self.on_hold_by(name)
 
-    def siblings(self, name: str) -> tuple[str, ...]:
-        """The queues with the same parent, itself included where it is known."""
+    def siblings(self, name: str) -> int:
+        """How many queues have the same parent, itself included where it is known."""
+        return len(self._children.get(self._parent(name), ()))
+
+    def weights(self, name: str) -> int:
+        """The sum of the weights of the queues with the same parent, itself included where it is known."""
+        parent = self._parent(name)
+        known = self._weights.get(parent)
+        if known is None:
+            siblings = self._children.get(parent, ())
+            known = self._weights[parent] = sum(self._views[one].weight for one in siblings)
+        return known
+
+    def _parent(self, name: str) -> str:
         view = self._views.get(name)
-        return tuple(self._children.get(view.parent if view else ROOT, ()))
+        return view.parent if view else ROOT
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and those above it, up to the root."""
@@ -360,7 +233,17 @@ class QueueTree:
 
     def with_below(self, name: str) -> tuple[str, ...]:
         """The queue, and all queues below it however far down."""
-        return (name, *(one for one in self._views if one != name and name in self.path(one)))
+        if name == ROOT:
+            # Also those below a parent that is not there.
+            return (ROOT, *(one for one in self._views if one != ROOT))
+        found, left = {name: None}, [name]
+        while left:
+            for one in self._children.get(left.pop(), ()):
+                # Parents may make a circle.
+                if one not in found:
+                    found[one] = None
+                    left.append(one)
+        return tuple(found)
 
     def limit(self, name: str) -> Resources:
         """What all gangs of the queue and of those below it may hold together."""
@@ -384,16 +267,23 @@ class QueueTree:
         own = view.limit if view else {}
         if name == ROOT:
             return _tighter(own, self._nodes or {})
-        parent = view.parent if view else ROOT
-        kept = total(
-            other.guarantee
-            for sibling in self._children.get(parent, ())
-            if sibling != name and (other := self._views[sibling]).guarantee
-        )
+        parent = self._parent(name)
+        kept = self._guaranteed_below(parent)
+        if view is not None and view.guarantee:
+            others = minus(kept, view.guarantee)
+            kept = {resource: amount for resource, amount in others.items() if amount > ZERO}
         # In a ring no queue is above another: otherwise the answer would depend on where the walk begins.
         above = {} if name in self.path(parent) else self._limits.get(parent, {})
         reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
         return _tighter(own, reach)
+
+    def _guaranteed_below(self, parent: str) -> Resources:
+        """What is guaranteed to all queues directly below one together."""
+        known = self._guarantees.get(parent)
+        if known is None:
+            guarantees = (self._views[one].guarantee for one in self._children.get(parent, ()))
+            known = self._guarantees[parent] = total(guarantee for guarantee in guarantees if guarantee)
+        return known
 
     def open_to_all(self, name: str) -> bool:
         """Whether every namespace may use the queue and all that are below it, as well as those above."""

@@ -49,7 +49,7 @@ class Shares:
     def competes(self, queue: str) -> bool:
         """Whether the queue has siblings with which it shares what their parent has."""
         path = self.tree.path(queue)
-        if len(path) == 1 or len(self.tree.siblings(queue)) < 2:  # noqa: PLR2004 - itself and another
+        if len(path) == 1 or self.tree.siblings(queue) < 2:  # noqa: PLR2004 - itself and another
             return False
         return not self.by_age(path[1])
 
@@ -93,14 +93,13 @@ class Shares:
     def _read(self, queue: str) -> tuple[tuple[str, int, int], ...]:
         tree = self.tree
         view = tree.get(queue)
-        weights = sum(one.weight for sibling in tree.siblings(queue) if (one := tree.get(sibling)) is not None)
         parts = []
         for name, room in self._room(tree.path(queue)[1]).items():
             if view is None:
                 parts.append((name, 1, room))
                 continue
             # The share is deserved / times.
-            times, deserved = weights, room * view.weight
+            times, deserved = tree.weights(queue), room * view.weight
             if name in view.deserved:
                 times, deserved = 1, max(view.deserved[name].nano, 0)
             guaranteed = view.guarantee[name].nano if name in view.guarantee else 0

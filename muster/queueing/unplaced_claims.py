@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.queueing.queue_tree import ROOT
+from muster.queueing.queue_view import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

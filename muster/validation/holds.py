@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from muster.model.objects import ObjectMeta
-    from muster.queueing.queue_tree import QueueView
+    from muster.queueing.queue_view import QueueView
     from muster.workloads import Kind
 
 __all__ = ["idle_hold", "idle_hold_of_queue"]

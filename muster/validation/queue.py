@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
-from muster.queueing.queue_tree import ROOT, QueueTree, QueueView, exceeding, read_queue
+from muster.queueing.queue_tree import QueueTree, exceeding
+from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import describe, parse_resources, total
 from muster.validation.holds import idle_hold_of_queue
 

@@ -1,6 +1,6 @@
 """How much the templates of one workload may hold: what stands behind a small review is looked at on the event loop.
 
-A workload that holds more is kept without its templates, so that it takes neither the memory nor the time of what it
+A workload that holds more is kept without all that counts, so that it takes neither the memory nor the time of what it
 holds; `read` of its kind says so, and muster makes no gang of it. One that says nothing of gang scheduling is never
 read, and passes as it is.
 """
@@ -14,7 +14,7 @@ import msgspec
 from muster.model.objects import InvalidObjectError, LocalObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from muster.model.objects import PodSpec, PodTemplate
 
@@ -42,13 +42,17 @@ class Bounded(LocalObject, frozen=True):
         """How many amounts and the like it holds beside the templates."""
         return 0
 
+    def without(self) -> Mapping[str, object]:
+        """The fields that hold what is counted `beside` the templates, without it: as they are kept of too much."""
+        return {}
+
     def __post_init__(self) -> None:
         size = self.beside() + sum(map(_size, self.templates()))
         msgspec.structs.force_setattr(self, "too_much", size if size > MOST else 0)
         if size > MOST:
             defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-            for name in self.held:
-                msgspec.structs.force_setattr(self, name, defaults[name])
+            for name, left in ({name: defaults[name] for name in self.held} | dict(self.without())).items():
+                msgspec.structs.force_setattr(self, name, left)
 
     def check(self, path: str) -> None:
         """Raise InvalidObjectError, with the path at which it stands, where it held too much."""

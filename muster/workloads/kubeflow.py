@@ -101,8 +101,22 @@ class _ElasticPolicy(LocalObject, frozen=True):
     metrics: tuple[Any, ...] = ()
 
 
-class _Spec(Bounded, frozen=True):
+class BoundedByPolicy(Bounded, frozen=True):
+    """A job's spec, of which its gang's least resources count beside the templates."""
+
     run_policy: RunPolicy = RunPolicy()
+
+    def beside(self) -> int:
+        """The gang's least resources."""
+        return len(self.run_policy.scheduling_policy.min_resources or ())
+
+    def without(self) -> Mapping[str, object]:
+        """Its policy without these."""
+        policy = msgspec.structs.replace(self.run_policy.scheduling_policy, min_resources=None)
+        return {"run_policy": msgspec.structs.replace(self.run_policy, scheduling_policy=policy)}
+
+
+class _Spec(BoundedByPolicy, frozen=True):
     elastic_policy: _ElasticPolicy = _ElasticPolicy()
     enable_dynamic_worker: bool = False
     pytorch_replica_specs: dict[str, ReplicaSpec] = {}
@@ -124,10 +138,6 @@ class _Spec(Bounded, frozen=True):
         """The pod templates of all replica types, whatever the kind of the job."""
         for field in self.held:
             yield from (replica.template for replica in getattr(self, field).values())
-
-    def beside(self) -> int:
-        """The gang's least resources."""
-        return len(self.run_policy.scheduling_policy.min_resources or ())
 
 
 class TrainingJob(LocalObject, frozen=True):

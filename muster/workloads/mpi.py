@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
-from muster.workloads.bounds import Bounded
-from muster.workloads.kubeflow import JobStatus, ReplicaSpec, RunPolicy, roles_of
+from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ _ROLE_LABEL = "training.kubeflow.org/job-role"
 _LAUNCHER, _WORKER = "launcher", "worker"
 
 
-class _Spec(Bounded, frozen=True):
-    run_policy: RunPolicy = RunPolicy()
+class _Spec(BoundedByPolicy, frozen=True):
     mpi_replica_specs: dict[str, ReplicaSpec] = {}
     launcher_creation_policy: str = "AtStartup"
     held: ClassVar[tuple[str, ...]] = ("mpi_replica_specs",)
@@ -36,10 +34,6 @@ class _Spec(Bounded, frozen=True):
     def templates(self) -> Iterator[PodTemplate]:
         """The pod templates of launcher and workers."""
         yield from (replica.template for replica in self.mpi_replica_specs.values())
-
-    def beside(self) -> int:
-        """The gang's least resources."""
-        return len(self.run_policy.scheduling_policy.min_resources or ())
 
 
 class MPIJob(LocalObject, frozen=True):

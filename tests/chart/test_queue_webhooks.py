@@ -10,7 +10,7 @@ import pytest
 from muster.model import names
 from muster.model.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import Queue
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 from tests.support.manifests.observed import made, queue
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hack.bench.watch import pod
 from muster.kube.store import Store
 from muster.model.objects import Pod, decode
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
 from tests.support.pages.numbers import amount, found, prose
 

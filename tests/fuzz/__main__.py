@@ -29,7 +29,7 @@ _DECISION = (
         "webhook/reviews/workloads.py",
         "webhook/reviews/queues.py",
     ),
-    *("muster/gangs/*.py", "muster/validation/*.py", "muster/queueing/queue_tree.py"),
+    *("muster/gangs/*.py", "muster/validation/*.py", "muster/queueing/queue_tree.py", "muster/queueing/queue_view.py"),
     *(
         f"muster/model/{name}.py"
         for name in ("findings", "modes", "names", "objects", "selectors", "strictness", "texts", "times", "topology")

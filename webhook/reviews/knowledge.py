@@ -37,7 +37,8 @@ from muster.observe.pod_defaults import Added
 from muster.observe.queues import view_of
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
-from muster.queueing.queue_tree import ROOT, QueueTree, labels_of
+from muster.queueing.queue_tree import QueueTree, labels_of
+from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import parse_resources
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner

@@ -15,7 +15,8 @@ from muster.gangs.intent import Defaults
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
 from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
-from muster.queueing.queue_tree import QueueTree, QueueView, read_queue
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView, read_queue
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named

@@ -8,7 +8,8 @@ from math import floor, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
 

@@ -10,7 +10,7 @@ from controller.bypass import BypassTracker
 from controller.memory import Memories, Memory
 from muster.model.times import text_of
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:

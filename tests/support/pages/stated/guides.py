@@ -17,7 +17,7 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "runs for «5» to", ("hack.bench.siblings:_SHORTEST",)),
     Row(_PERFORMANCE, "to «60 minutes».", ("hack.bench.siblings:_LONGEST",), lambda minutes: minutes * 60),
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
-    Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_tree:_PATIENCE",)),
+    Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
 )
 _STATES = (
     Row(_REASONS, "becomes an event after «30 seconds», then", ("controller.reports:_SHORTEST_INTERVAL",)),
@@ -33,7 +33,7 @@ _STATES = (
         ("controller.reports:_LONGEST_INTERVAL",),
         lambda longest: longest / 60,
     ),
-    Row("docs/autoscalers.md", "`muster.dev/unplaced-after`, «5 minutes» by", ("muster.queueing.queue_tree:UNPLACED",)),
+    Row("docs/autoscalers.md", "`muster.dev/unplaced-after`, «5 minutes» by", ("muster.queueing.queue_view:UNPLACED",)),
     Row(_REASONS, "it writes for «five» gangs a second of all queues", ("controller.status_updates:_PER_SECOND",)),
     Row(_REASONS, "of «five» turns of a queue", ("controller.status_updates:_TURNS",)),
     Row(_REASONS, "four are for the first «ten» that wait there", ("controller.status_updates:_HEAD",)),
@@ -50,20 +50,20 @@ _STATES = (
         "(`activeDeadlineSeconds`; «a minute» at least)",
         (r"text:muster/workloads/model.py /self.seconds \/ \d+, (\S+)\)/",),
     ),
-    Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queueing.queue_tree:UNPLACED",)),
-    Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queueing.queue_tree:UNPLACED",)),
+    Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queueing.queue_view:UNPLACED",)),
+    Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queueing.queue_view:UNPLACED",)),
 )
 
 _WAITING = (
     Row("docs/backends.md", "without a node for «5 seconds», and then", ("controller.nudges:_SILENCE",)),
-    Row(_QUEUES, "it is bypassed for «ten minutes» at most", ("muster.queueing.queue_tree:_PATIENCE",)),
+    Row(_QUEUES, "it is bypassed for «ten minutes» at most", ("muster.queueing.queue_view:_PATIENCE",)),
     Row(
         _QUEUES,
         "bypassed once at most. Default `«10»m`",
-        ("muster.queueing.queue_tree:_PATIENCE",),
+        ("muster.queueing.queue_view:_PATIENCE",),
         lambda seconds: seconds / 60,
     ),
-    Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queueing.queue_tree:UNPLACED",)),
+    Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queueing.queue_view:UNPLACED",)),
     Row(_QUEUES, "stay held for «five seconds» after the old ones", ("controller.evictions:_FIRST_WAIT",)),
     Row(
         _QUEUES,

@@ -108,7 +108,7 @@ _BREAKS = (
         rule=_fails,
     ),
     _row("muster sees it within about «half a minute»", "muster.kube.reflector:Reflector.__init__.absent_retry"),
-    _row("`Admitted`, after «five minutes» `Unschedulable`", "muster.queueing.queue_tree:UNPLACED"),
+    _row("`Admitted`, after «five minutes» `Unschedulable`", "muster.queueing.queue_view:UNPLACED"),
 )
 
 _LIMITS = (

@@ -8,7 +8,7 @@ from muster.admitters import Admitter, gate_by
 from muster.model.modes import GateMode, gate_mode, read_gate_mode
 from muster.model.names import GATE_MODE
 from muster.model.objects import Queue
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 from tests.support.manifests.observed import made, queue
 
 QUEUE, ASSEMBLE, OFF = GateMode.QUEUE, GateMode.ASSEMBLE, GateMode.OFF

@@ -14,7 +14,7 @@ from muster.observe.observing import observe
 from muster.observe.phases import Phase
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Candidate, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import QueueView
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,

@@ -12,7 +12,7 @@ from muster.model.objects import Node, Pod
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom, NodeWatch
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from tests.support.faults.apiserver import FaultyApiserver, hang, listing, reply, stream
 from tests.support.manifests.observed import amounts, made, pod

@@ -18,7 +18,7 @@ from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
 from muster.queueing.ledger import Ledger
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 from muster.schedulers import named
 from muster.workloads import kind_of
 from tests.support.controller.stores import workload_store

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import amounts

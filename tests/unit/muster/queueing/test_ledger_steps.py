@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:

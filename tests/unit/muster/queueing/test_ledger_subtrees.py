@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import QueueView
+from muster.queueing.queue_view import ROOT, QueueView
+from tests.support.calls import Calls
 from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_only_queues_below_a_common_limit_compete() -> None:
@@ -64,3 +71,74 @@ def test_patience_ends_at_its_moment_however_often_a_gang_was_passed_before() ->
         books.wait(replace(large, passed_since=float(since)))
     fits = [found.fits for now in (1258.0, 1260.0) if (found := books.decide(small.key, now))]
     assert fits == [True, False]
+
+
+def below_one_limit(queues: int) -> Ledger:
+    """So many queues below an organisation, in each of which one gang holds all and one waits; the root has a limit."""
+    books = Ledger()
+    books.set_queue(QueueView(ROOT, "Open", amounts(cpu="100000"), parent=""))
+    books.set_queue(QueueView("org", "Open", amounts(cpu="100000")))
+    for number in range(queues):
+        books.set_queue(QueueView(f"q{number}", "Open", amounts(cpu="2"), parent="org", guarantee=amounts(cpu="1")))
+        books.hold(GangKey("team", f"held-{number}"), f"q{number}", amounts(cpu="2"))
+        books.wait(Candidate(GangKey("team", f"waits-{number}"), f"q{number}", 0, "10:00", amounts(cpu="1")))
+    books.newly_startable("q0", 0.0)
+    return books
+
+
+CHANGES: dict[str, Callable[[Ledger], bool]] = {
+    "goes": lambda books: books.drop_queue("q1"),
+    "comes": lambda books: books.set_queue(QueueView("new", "Open", amounts(cpu="1"), parent="org")),
+    "moves": lambda books: books.set_queue(QueueView("q2", "Open", amounts(cpu="2"))),
+    "has another limit": lambda books: books.set_queue(QueueView("q3", "Open", amounts(cpu="9"), parent="org")),
+    "has another weight": lambda books: books.set_queue(QueueView("q4", "Open", amounts(cpu="2"), "org", weight=9)),
+}
+FEW, MANY = 20, 80
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_a_queue_costs_nothing_for_its_siblings(change: str) -> None:
+    """A hundred may go at once."""
+
+    def calls(queues: int) -> int:
+        books = below_one_limit(queues)
+        with Calls() as counted:
+            assert CHANGES[change](books)
+        return counted.count
+
+    assert calls(MANY) == calls(FEW)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_decision_after_it_costs_as_much_for_each_queue_however_many_there_are(change: str) -> None:
+    """Each asked for the weights and guarantees of all its siblings: with a thousand of them that is a million."""
+
+    def calls(queues: int) -> float:
+        books = below_one_limit(queues)
+        CHANGES[change](books)
+        with Calls() as counted:
+            books.newly_startable("q0", 0.0)
+        return counted.count / queues
+
+    assert calls(MANY) <= 1.05 * calls(FEW)
+
+
+def test_queues_that_come_and_go_leave_nothing_behind() -> None:
+    books = below_one_limit(3)
+
+    def kept() -> int:
+        return len(repr([vars(part) for part in (books._passes, books._holdings._usage)]))
+
+    def come_and_go(numbers: range) -> None:
+        for number in numbers:
+            name, key = f"x{number}", GangKey("team", f"x{number}")
+            books.set_queue(QueueView(name, "Open", amounts(cpu="1")))
+            books.hold(key, name, amounts(cpu="1"))
+            books.newly_startable(name, 0.0)
+            books.forget(key)
+            books.drop_queue(name)
+
+    come_and_go(range(10, 11))
+    before = kept()
+    come_and_go(range(11, 61))
+    assert kept() == before

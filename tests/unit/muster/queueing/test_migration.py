@@ -10,7 +10,7 @@ from muster.model.names import NAMESPACE_SELECTOR
 from muster.model.objects import Queue, convert
 from muster.model.selectors import InvalidSelectorError
 from muster.queueing.migration import gang_queue_of, queue_of
-from muster.queueing.queue_tree import read_queue
+from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import GangQueue
 
 WHOLE: dict[str, Any] = {

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
 from tests.support.manifests.observed import amounts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.model.objects import Queue
-from muster.queueing.queue_tree import ROOT, QueueTree, QueueView, read_queue
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import as_text
 from tests.support.manifests.observed import amounts, made, queue
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.model.objects import InvalidObjectError, Queue
-from muster.queueing.queue_tree import exceeding, read_queue
+from muster.queueing.queue_tree import exceeding
+from muster.queueing.queue_view import read_queue
 from tests.support.manifests.observed import amounts, made, queue
 
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 from muster.model.names import RECLAIM
 from muster.model.objects import Queue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView, read_queue
+from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, minus
 from tests.support.manifests.observed import amounts, made
 from tests.support.queueing.world import Holder

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.queueing.queue_tree import ROOT, QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares
 from muster.queueing.usage import amounts_of
 from tests.support.manifests.observed import amounts

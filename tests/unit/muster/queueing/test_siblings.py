@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_tree import ROOT, QueueView
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import Usage, amounts_of
 from tests.support.manifests.observed import amounts

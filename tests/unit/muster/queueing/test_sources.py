@@ -8,7 +8,7 @@ import pytest
 
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, convert
-from muster.queueing.queue_tree import QueueView, read_queue
+from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.sources import GangQueue
 
 

@@ -12,7 +12,8 @@ from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Reason
 from muster.model.names import ADMITTER
 from muster.model.objects import ObjectMeta
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
 from muster.validation.workload import Context, Verdict
 from tests.support.manifests.families import judged

@@ -10,7 +10,8 @@ from muster.model.findings import Reason
 from muster.model.modes import GateMode
 from muster.model.names import ADMITTER, GATE_MODE, HOLD
 from muster.model.objects import ObjectMeta, Queue
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.validation.queue import faults
 from muster.validation.workload import Context
 from tests.support.manifests.families import Family, each, judged

@@ -10,7 +10,8 @@ import pytest
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason, Severity
 from muster.model.strictness import Validation
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.validation.workload import Context
 from tests.support.manifests.families import FAMILIES, Family, each, judged
 from tests.support.manifests.observed import (

@@ -87,6 +87,17 @@ def test_of_what_the_autoscaler_asks_too_much_nothing_is_kept() -> None:
     assert len(repr(made(RayCluster, manifest))) < 10_000
 
 
+@pytest.mark.parametrize("api_version", ["kubeflow.org/v1", "kubeflow.org/v2beta1"])
+def test_of_too_many_least_resources_nothing_is_kept(api_version: str) -> None:
+    """And the rest of the policy is."""
+    kind = kind_of(api_version, "PyTorchJob" if api_version == "kubeflow.org/v1" else "MPIJob")
+    assert kind is not None
+    manifest = pytorch_job(policy={"queue": "a", "minResources": {f"r{n}": 1 for n in range(MOST + 1)}})
+    kept = made(kind.decoded, manifest)
+    assert len(repr(kept)) < 10_000
+    assert kept.spec.run_policy.scheduling_policy.queue == "a"
+
+
 def test_what_says_nothing_of_gang_scheduling_passes_whatever_it_holds() -> None:
     verdict = judged(ray_cluster({"groupName": "g", "template": _containers(MOST)}, labels={}))
     assert (verdict.refusals, verdict.warnings, verdict.gang) == ((), (), None)

@@ -6,7 +6,8 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context

@@ -9,7 +9,8 @@ import pytest
 from muster.gangs.intent import Defaults
 from muster.model.objects import Pod
 from muster.model.topology import Topology
-from muster.queueing.queue_tree import QueueTree, QueueView
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import named
 from muster.validation.workload import Context

@@ -1,0 +1,165 @@
+"""A queue by itself: what its Queue object says of it.
+
+As in Volcano, a resource that a capability does not name is unlimited, and so is a capability of 0 or less. A queue may
+name the namespaces that it is there for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.model.modes import GateMode, read_gate_mode
+from muster.model.names import (
+    BOUND,
+    GATE_MODE,
+    HOLD,
+    NAMESPACE_SELECTOR,
+    PATIENCE,
+    PREEMPTION,
+    QUEUEING,
+    RECLAIM,
+    SIBLINGS,
+    UNPLACED_AFTER,
+)
+from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
+from muster.model.times import duration_of
+from muster.resources.amounts import Resources, parse_resources
+from muster.resources.quantity import ZERO
+
+if TYPE_CHECKING:
+    from muster.model.objects import Queue
+    from muster.resources.quantity import Quantity
+
+__all__ = ["ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
+
+ROOT = "root"
+# Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
+_NEW = ""
+_OPEN = "Open"
+_PATIENCE = 600.0
+UNPLACED = 300.0
+"""Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
+
+
+class Problem(NamedTuple):
+    """A field of a queue that cannot be read: what is wrong with it, and what holds meanwhile."""
+
+    field: str
+    wrong: str
+    meanwhile: str = "it is ignored"
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.wrong}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue by itself, as its Queue object says."""
+
+    name: str
+    """Its name."""
+    state: str
+    """Its state by Volcano; "" before Volcano has seen it."""
+    limit: Resources
+    """What its capability limits; resources that it does not name are unlimited."""
+    parent: str = ROOT
+    """The queue above it; "" for the root."""
+    guarantee: Resources = field(default_factory=dict)
+    """What no other queue may take."""
+    deserved: Resources = field(default_factory=dict)
+    """What it is to have before its siblings have more than their share."""
+    weight: int = 1
+    """Its part among its siblings, of resources that its `deserved` does not name."""
+    by_age: bool = False
+    """Whether gangs of the queues directly below it start by age, whatever these queues have of their share."""
+    strict: bool = False
+    """Whether no gang may pass another one here."""
+    patience: float = _PATIENCE
+    """For how many seconds smaller gangs may pass a waiting one."""
+    unplaced_after: float = UNPLACED
+    """After how many seconds without a node the claim of an admitted gang may turn soft."""
+    preempts: bool = False
+    """Whether claims of lower priority do not stand in the way of a gang."""
+    reclaims: bool = False
+    """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
+    bound_by_nodes: bool = False
+    """Whether the root admits no more than the nodes can hold."""
+    gate: GateMode | None = None
+    """The gate mode of its gangs; None where the queue sets none."""
+    on_hold: bool = False
+    """Whether no gang is to start here, or in a queue below it, until it is resumed."""
+    zeros: tuple[str, ...] = ()
+    """The resources of which its capability says 0, which is unlimited to Volcano."""
+    namespaces: Selector | None = None
+    """The namespaces that may use it; None for all."""
+    problems: tuple[Problem, ...] = ()
+    """Annotations that cannot be read: they do not count, but a queue with an unreadable selector is closed."""
+
+    @property
+    def open(self) -> bool:
+        """Whether Volcano takes new work here now."""
+        return self.state == _OPEN
+
+    @property
+    def closed(self) -> bool:
+        """Whether the queue was closed, or is being closed; a queue too new to have a state is not."""
+        return self.state not in (_NEW, _OPEN)
+
+
+def read_queue(queue: Queue) -> QueueView:
+    """The queue by itself. Raises InvalidObjectError when its capability or its guarantee is no resource list."""
+    spec, annotations = queue.spec, queue.metadata.annotations
+    problems: list[Problem] = []
+
+    def one_of(key: str, *known: str) -> str:
+        text = annotations.get(key, "")
+        if text and text not in known:
+            problems.append(Problem(f"metadata.annotations[{key}]", f'"{text}" is not known; use {" or ".join(known)}'))
+        return text
+
+    def duration(key: str, default: float) -> float:
+        text = annotations.get(key, "")
+        seconds = duration_of(text)
+        if text and seconds is None:
+            wrong = f'"{text}" is not a duration such as 30s, 10m or 1h30m'
+            problems.append(Problem(f"metadata.annotations[{key}]", wrong))
+        return default if seconds is None else seconds
+
+    namespaces = None
+    if NAMESPACE_SELECTOR in annotations:
+        try:
+            namespaces = parse_selector(annotations[NAMESPACE_SELECTOR])
+        except InvalidSelectorError as error:
+            namespaces = NOTHING
+            wrong = f"{error}; write a label selector as kubectl's -l takes it, or remove it to open the queue to all"
+            meanwhile = "the queue is closed to all namespaces"
+            problems.append(Problem(f"metadata.annotations[{NAMESPACE_SELECTOR}]", wrong, meanwhile))
+    name = queue.metadata.name
+    capability = parse_resources(spec.capability, path="spec.capability", least=None)
+    return QueueView(
+        name=name,
+        state=queue.status.state,
+        limit=_above_zero(capability),
+        parent="" if name == ROOT else spec.parent or ROOT,
+        guarantee=_above_zero(parse_resources(spec.guarantee.resource, path="spec.guarantee.resource", least=None)),
+        strict=one_of(QUEUEING, "strict") == "strict",
+        patience=duration(PATIENCE, _PATIENCE),
+        unplaced_after=duration(UNPLACED_AFTER, UNPLACED),
+        deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
+        weight=max(spec.weight, 1),
+        by_age=one_of(SIBLINGS, "age", "share") == "age",
+        preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
+        reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
+        bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
+        gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
+        on_hold=one_of(HOLD, "true", "false") == "true",
+        zeros=tuple(resource for resource, amount in capability.items() if amount == ZERO),
+        namespaces=namespaces,
+        problems=tuple(problems),
+    )
+
+
+def _above_zero(amounts: Resources) -> dict[str, Quantity]:
+    # As in Volcano, what is not above zero limits nothing.
+    return {name: amount for name, amount in amounts.items() if amount > ZERO}
