@@ -26,24 +26,21 @@ __all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
 class Bypassed:
     """Those who lack, at one queue, what gangs take there; as long as one admission pass holds."""
 
-    def __init__(
-        self, lines: Iterable[WaitingLine], free: Mapping[str, int], may_be_passed: Callable[[GangKey], bool]
-    ) -> None:
+    def __init__(self, lines: Iterable[WaitingLine], free: Mapping[str, int]) -> None:
         """`lines` are of those below the queue whom nobody has passed, `free` is what it has of what is taken."""
         self._lines = list(lines)
         self._free = free
-        self._may_be_passed = may_be_passed
         # The first of a line may lack nothing; of the others that was found out.
         self._heads = [(line.first, number, False) for number, line in enumerate(self._lines)]
         heapq.heapify(self._heads)
 
-    def first(self, own: Order | None) -> Order | None:
+    def first(self, own: Order | None, may_be_passed: Callable[[GangKey], bool]) -> Order | None:
         """The first of them, if it stands before this place (None: any)."""
         while self._heads:
             order, _, lacks = self._heads[0]
             if own is not None and order >= own:
                 return None
-            if lacks and self._may_be_passed(order.key):
+            if lacks and may_be_passed(order.key):
                 return order
             self._advance()
         return None
@@ -58,22 +55,22 @@ class Bypassed:
 
 
 class BypassedBelow:
-    """Those who lack, at the queue `level`, what gangs take there, by the queue directly below in which they wait."""
+    """Those who lack, at the queue `level`, what gangs take there, by the queue directly below in which they wait.
+
+    The pass keeps them, so that they do not keep the pass: a circle of objects would stay for ever.
+    """
 
     def __init__(
         self,
         outcome: AdmissionPass,
         level: str,
         free: Mapping[str, int],
-        may_be_passed: Callable[[GangKey], bool],
         *,
         namespace: str = "",
     ) -> None:
         """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all."""
-        self._outcome = outcome
         self._level = level
         self._free = free
-        self._may_be_passed = may_be_passed
         self._by_age = outcome.shares.by_age(level)
         fresh: dict[str, list[WaitingLine]] = {}
         for queue in (level,) if level in outcome.states else outcome.states:
@@ -87,29 +84,35 @@ class BypassedBelow:
                 if lines:
                     fresh.setdefault(self._below(path), []).extend(lines)
         self._lines = fresh
-        self._queues = sorted((self._share(queue), queue) for queue in fresh)
+        self._queues = sorted((self._share(outcome, queue), queue) for queue in fresh)
         # Most queues are not asked for.
         self._bypassed: dict[str, Bypassed] = {}
 
-    def _share(self, queue: str) -> float:
-        return 0.0 if queue == self._level else self._outcome.share(queue)
+    def _share(self, outcome: AdmissionPass, queue: str) -> float:
+        return 0.0 if queue == self._level else outcome.share(queue)
 
     def _below(self, path: tuple[str, ...]) -> str:
         """The queue directly below, on the way to the first of the path; the queue itself where none competes."""
         at = path.index(self._level)
         return self._level if at == 0 or self._by_age else path[at - 1]
 
-    def first(self, path: tuple[str, ...], own: Order | None) -> Order | None:
+    def first(
+        self,
+        outcome: AdmissionPass,
+        path: tuple[str, ...],
+        own: Order | None,
+        may_be_passed: Callable[[GangKey], bool],
+    ) -> Order | None:
         """The first that is passed by a gang of the first queue of this path, at that place (None: behind all)."""
         below = self._below(path)
-        most = float("inf") if own is None else self._share(below)
+        most = float("inf") if own is None else self._share(outcome, below)
         for share, queue in self._queues:
             if share > most:
                 break
             bypassed = self._bypassed.get(queue)
             if bypassed is None:
-                bypassed = self._bypassed[queue] = Bypassed(self._lines[queue], self._free, self._may_be_passed)
-            first = bypassed.first(own if queue == below else None)
+                bypassed = self._bypassed[queue] = Bypassed(self._lines[queue], self._free)
+            first = bypassed.first(own if queue == below else None, may_be_passed)
             if first is not None:
                 return first
         return None
@@ -136,9 +139,7 @@ def first_bypassed(
             if of:
                 most = outcome.namespaces.largest(of, kept=False)
                 free = {name: most[name] for name in takes if name in most}
-            known = outcome.bypassed[level, takes, of] = BypassedBelow(
-                outcome, level, free, may_be_passed, namespace=of
-            )
+            known = outcome.bypassed[level, takes, of] = BypassedBelow(outcome, level, free, namespace=of)
         return known
 
     path = outcome.tree.path(queue)
@@ -146,6 +147,6 @@ def first_bypassed(
     if namespace:
         levels.append(below(ROOT, namespace))
     for level in levels:
-        first = level.first(path, behind)
+        first = level.first(outcome, path, behind, may_be_passed)
         if first is not None:
             yield first

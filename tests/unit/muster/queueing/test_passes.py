@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import pytest
 
@@ -135,3 +137,17 @@ def test_a_queue_that_comes_is_news_for_nobody_who_does_not_compete_with_it() ->
     ledger = tree(100)
     ledger.set_queue(QueueView("new", "Open", amounts(cpu="1"), parent="q3"))
     assert [ledger.competing(queue) for queue in ledger.changed_subtrees(NOW)] == [{"q3"}]
+
+
+def test_a_pass_that_is_over_is_gone_at_once() -> None:
+    """The processes' cycle collector looks once at each object: what stands in a circle then would stay for ever."""
+    ledger = filled(0, 1000)
+    for key in ledger.startable("a", NOW):
+        ledger.passed_by(key, NOW)
+    over = weakref.ref(ledger._passes.of("a", NOW).usage)
+    gc.disable()
+    try:
+        ledger.bound(amounts(cpu="50"))
+        assert over() is None
+    finally:
+        gc.enable()

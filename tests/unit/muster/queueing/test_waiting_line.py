@@ -70,27 +70,32 @@ def test_who_needs_nothing_of_a_resource_fits_where_there_is_less_than_none_of_i
     assert line.next_within(None, {"cpu": -1}) == (order(1), (("gpu", 1),))
 
 
-def bypassed(*needs: Amounts, free: int = 2, gone: tuple[int, ...] = ()) -> Bypassed:
-    return Bypassed([of(*needs)], {"cpu": free}, lambda key: key not in {order(one).key for one in gone})
+def bypassed(*needs: Amounts, before: Order | None = None, gone: tuple[int, ...] = ()) -> Order | None:
+    keys = {order(one).key for one in gone}
+    return Bypassed([of(*needs)], {"cpu": 2}).first(before, lambda key: key not in keys)
 
 
 def test_the_first_is_passed_that_waits_for_what_is_taken() -> None:
-    assert bypassed(*[(("cpu", 3),)] * 3).first(order(2)) == order(0)
-    assert bypassed((("cpu", 1),), (("gpu", 9),), (("cpu", 3),)).first(None) == order(2)
-    assert bypassed(*[(("cpu", 3),)] * 3, gone=(0, 1)).first(None) == order(2)
+    assert bypassed(*[(("cpu", 3),)] * 3, before=order(2)) == order(0)
+    assert bypassed((("cpu", 1),), (("gpu", 9),), (("cpu", 3),)) == order(2)
+    assert bypassed(*[(("cpu", 3),)] * 3, gone=(0, 1)) == order(2)
 
 
 def test_none_is_passed_that_does_not_stand_before() -> None:
-    assert bypassed(*[(("cpu", 3),)] * 3, gone=(0, 1)).first(order(2)) is None
-    assert bypassed((("cpu", 1),)).first(None) is None
+    assert bypassed(*[(("cpu", 3),)] * 3, before=order(2), gone=(0, 1)) is None
+    assert bypassed((("cpu", 1),)) is None
 
 
 def test_who_is_asked_for_again_is_the_same_until_it_was_passed() -> None:
     gone: set[GangKey] = set()
-    level = Bypassed([of(*[(("cpu", 3),)] * 3)], {"cpu": 2}, lambda key: key not in gone)
-    assert level.first(None) == level.first(None) == order(0)
+    level = Bypassed([of(*[(("cpu", 3),)] * 3)], {"cpu": 2})
+
+    def first() -> Order | None:
+        return level.first(None, lambda key: key not in gone)
+
+    assert first() == first() == order(0)
     gone.add(order(0).key)
-    assert level.first(None) == order(1)
+    assert first() == order(1)
 
 
 def test_when_the_smallest_has_gone_the_next_smallest_is_the_least() -> None:
