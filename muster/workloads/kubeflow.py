@@ -111,8 +111,8 @@ class BoundedByPolicy(Bounded, frozen=True):
         return len(self.run_policy.scheduling_policy.min_resources or ())
 
     def without(self) -> Mapping[str, object]:
-        """Its policy without these."""
-        policy = msgspec.structs.replace(self.run_policy.scheduling_policy, min_resources=None)
+        """Its policy, which names none of these but says as before that there are some: it asks for a gang."""
+        policy = msgspec.structs.replace(self.run_policy.scheduling_policy, min_resources={})
         return {"run_policy": msgspec.structs.replace(self.run_policy, scheduling_policy=policy)}
 
 
