@@ -132,7 +132,8 @@ class QueueTree:
                 self._weights.pop(view.parent, None)
                 self._guarantees.pop(view.parent, None)
         guarantees = any(view is not None and view.guarantee for view in (old, new))
-        self._forget_limits(None if guarantees else below)
+        # Below root stand queues, too, that are not there and only named as parents.
+        self._forget_limits(None if guarantees or name == ROOT else below)
 
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
+from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import amounts
@@ -139,8 +140,11 @@ class History(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), holder=holders())
     def a_gang_holds(self, name: str, holder: Holder) -> None:
-        """Whether it fits or not: it runs."""
-        new = self.world.held.get(key(name)) != holder
+        """Whether it fits or not: it runs. What it can spare matters to others where queues reclaim."""
+        before = self.world.held.get(key(name))
+        new = before is None or before._replace(spare=holder.spare) != holder
+        if before is not None and amounts_of(before.spare) != amounts_of(holder.spare):
+            new = new or self.world.tree().reclaims
         assert self._hold(self.ledger, key(name), holder) is new
         self.world.waits.pop(key(name), None)
         self.world.held[key(name)] = holder

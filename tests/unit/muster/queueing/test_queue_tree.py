@@ -35,6 +35,14 @@ def test_only_the_lowest_queues_take_gangs() -> None:
     assert tree.leaf("org")
 
 
+def test_a_changed_root_binds_those_below_a_queue_that_is_not_there() -> None:
+    """Only as their parent has that queue a place, and it has a limit there all the same."""
+    tree = QueueTree([view(ROOT, cpu="3"), view("a", "absent"), view("b", guarantee="2")])
+    assert tree.limit("absent") == amounts(cpu="1")
+    tree.set(view(ROOT, cpu="6"))
+    assert tree.limit("absent") == amounts(cpu="4")
+
+
 def test_what_is_guaranteed_to_its_siblings_is_out_of_a_queues_reach() -> None:
     tree = QueueTree([view("org", cpu="10"), view("a", "org", guarantee="2"), view("b", "org", guarantee="3")])
     assert levels(tree, "a") == [("a", {"cpu": "7"}), ("org", {"cpu": "10"})]
