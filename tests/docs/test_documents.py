@@ -11,7 +11,6 @@ import pytest
 from muster.cli.doctor.diagnosis import Check
 from muster.model.gang_states import GangState
 from tests.support.cli.in_process import muster
-from tests.support.pages.metrics import exported
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
@@ -93,21 +92,3 @@ def test_the_worked_examples_are_what_muster_plan_says(tmp_path: Path, manifest:
 
 def test_every_family_has_a_worked_example() -> None:
     assert len(_WORKED) == 7
-
-
-def _described() -> list[str]:
-    """A table row for every metric that the processes have, as `docs/operations.md` shows it."""
-    rows = []
-    for process, metrics in exported().items():
-        for metric in metrics:
-            name = metric.name + ("_total" if metric.type == "counter" else "")
-            rows.append(f"| `{name}` | {process} | {metric.type} | {metric.documentation} |")
-    return rows
-
-
-def test_every_metric_is_in_the_table() -> None:
-    """docs/operations.md lists the metrics as the processes describe them, and no others."""
-    shown = re.findall(
-        r"^\| `(?:muster|workqueue|leader)_.*", (CHECKOUT / "docs/operations.md").read_text(), re.MULTILINE
-    )
-    assert shown == _described()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
 
 from controller.metrics import Metrics, Term
 from muster.observe.cluster import Cluster
@@ -19,11 +20,61 @@ if TYPE_CHECKING:
 
     from webhook.certificates.trust import Trust
 
-__all__ = ["exported"]
+__all__ = ["exported", "page"]
+
+_HEAD = """\
+<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_reference.py from the processes' own metrics. -->
+
+# Metrics
+
+Both processes answer `/metrics` on port 8080, as text for Prometheus. [operations.md](operations.md#metrics) says what
+to watch, and has the alerts. Names and labels are stable ([stability.md](stability.md)); gauges of gangs count on the
+replica that leads.
+"""
+_TAIL = """\
+`queue` is empty for gangs of queues that do not exist. `resource` is a resource with its group
+(`podgroups.scheduling.volcano.sh`), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
+`reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
+[reasons.md](reasons.md), and `name` what client-go has there. Beside these there are `process_*` and
+`muster_build_info`, whose labels are the version and the commit.
+"""
+_HEADINGS = {"both": "Of both", "controller": "Of the controller", "webhook": "Of the webhook"}
 
 
 def exported() -> dict[str, list[Metric]]:
     """By process, or `both`, in the order of their names."""
+    return {
+        name: sorted(registry.collect(), key=lambda metric: metric.name) for name, registry in _registries().items()
+    }
+
+
+def page() -> str:
+    """docs/metrics.md: every metric with its type, its labels and its meaning."""
+    sections = []
+    for process, registry in _registries().items():
+        labels = _labels(registry)
+        rows = [
+            f"| `{metric.name}{'_total' if metric.type == 'counter' else ''}` | {metric.type} "
+            f"| {', '.join(f'`{label}`' for label in labels[metric.name])} | {metric.documentation} |"
+            for metric in sorted(registry.collect(), key=lambda metric: metric.name)
+        ]
+        head = [f"## {_HEADINGS[process]}", "", "| metric | type | labels | what |", "|---|---|---|---|"]
+        sections.append("\n".join([*head, *rows, ""]))
+    return "\n".join([_HEAD, *sections, _TAIL])
+
+
+def _labels(registry: CollectorRegistry) -> dict[str, tuple[str, ...]]:
+    """The labels of each metric: of those that are counted in the process, and of those that are made at a scrape."""
+    found = {
+        collector._name: tuple(collector._labelnames)
+        for collector in registry._collector_to_names
+        if isinstance(collector, MetricWrapperBase)
+    }
+    made = {metric.name: tuple(getattr(metric, "_labelnames", ())) for metric in registry.collect()}
+    return {name: found.get(name, labels) for name, labels in made.items()}
+
+
+def _registries() -> dict[str, CollectorRegistry]:
     cluster, registries = Cluster(), {name: CollectorRegistry() for name in ("both", "controller", "webhook")}
     Watches([], registries["both"])
     LoopTurns(Turns(), registries["both"])
@@ -32,4 +83,4 @@ def exported() -> dict[str, list[Metric]]:
     WebhookMetrics(registries["webhook"])
     show_load(int, int, registries["webhook"])
     CertificateDates(cast("Trust", SimpleNamespace(expirations={}, trusted=True)), registries["webhook"])
-    return {name: sorted(registry.collect(), key=lambda metric: metric.name) for name, registry in registries.items()}
+    return registries
