@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Shown", "consoles", "shown"]
+__all__ = ["Shown", "alike", "consoles", "shown"]
 
 _NEITHER = re.compile(r"^(=== .*|\(waiting for .*\)|)$")
 # Of a pod's name what the apiserver adds, and an age.
-_RANDOM, _AGE = re.compile(r"-[a-z0-9]{5}\b(?=\s)"), re.compile(r"(?<=\s)(\d+m)?\d+s(?=\s|$)|^(\d+m)?\d+s(?=\s)")
+_RANDOM, _AGE = re.compile(r"-[a-z0-9]{5}\b(?=\s|$)"), re.compile(r"(?<=\s)(\d+m)?\d+s(?=\s|$)|^(\d+m)?\d+s(?=\s)")
 
 
 class Shown(NamedTuple):
@@ -30,7 +30,7 @@ def shown(text: str) -> list[Shown]:
         elif _NEITHER.match(line):
             listens = False
         elif listens:
-            found[-1][1].append(_alike(line))
+            found[-1][1].append(alike(line))
     return [Shown(command, tuple(lines)) for command, lines in found]
 
 
@@ -39,5 +39,6 @@ def consoles(page: str) -> list[str]:
     return re.findall(r"```console\n(.*?)```", page, re.DOTALL)
 
 
-def _alike(line: str) -> str:
+def alike(line: str) -> str:
+    """The line as any run prints it: names without their random end, any age as AGE, columns one space apart."""
     return " ".join(_AGE.sub("AGE", _RANDOM.sub("-*", line)).split())
