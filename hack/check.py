@@ -64,7 +64,10 @@ _WITH_OPERATORS = (
     "test_validation_modes.py",
 )
 # Tests of whole clusters that end processes or wait for clocks: they take time, and little of the cores.
-_OF_TIME = ("test_crash.py", "test_deadlines.py", "test_demo.py", "test_nudge.py", "test_release.py", "test_requeue.py")
+_OF_TIME = (
+    *("test_crash.py", "test_deadlines.py", "test_demo.py", "test_nudge.py", "test_release.py", "test_requeue.py"),
+    "test_tutorial.py",
+)
 # Each has a control plane most of the time: more would only take cores and memory from each other.
 _AT_ONCE = 5
 
