@@ -12,8 +12,18 @@ import yaml
 if TYPE_CHECKING:
     from tests.support.chart.rendered import Program, Render, Rendered
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text()
+_DOCS = Path(__file__).parents[2] / "docs"
+_PAGE = (_DOCS / "platforms.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n# values.yaml\n(.+?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
+_GITOPS = [
+    item
+    for block in re.findall(r"^```yaml\n(.+?)^```$", (_DOCS / "gitops.md").read_text(), re.MULTILINE | re.DOTALL)
+    for item in yaml.safe_load_all(block)
+]
+_APPLICATION, _RELEASE = (
+    next(item["spec"] for item in _GITOPS if item["kind"] == kind) for kind in ("Application", "HelmRelease")
+)
+GITOPS = [_APPLICATION["source"]["helm"]["valuesObject"], _RELEASE["values"]]
 SECURITY = {
     "runAsNonRoot": True,
     "runAsUser": 65532,
@@ -126,7 +136,7 @@ def test_a_service_monitor_finds_both_processes_by_a_service_of_its_own(render: 
         assert service["spec"]["selector"].items() <= labels.items()
 
 
-@pytest.mark.parametrize("values", BLOCKS)
+@pytest.mark.parametrize("values", [*BLOCKS, *map(yaml.safe_dump, GITOPS)])
 def test_the_values_of_the_page_are_taken_and_change_what_is_rendered(
     helm: Program, chart: Path, tmp_path: Path, values: str
 ) -> None:
@@ -139,6 +149,18 @@ def test_the_values_of_the_page_are_taken_and_change_what_is_rendered(
     assert [(done.returncode, done.stderr) for done in rendered] == [(0, "")] * 2
     before, after = ([*yaml.safe_load_all(done.stdout)] for done in rendered)
     assert before != after
+
+
+def test_what_gitops_is_to_leave_alone_is_what_the_chart_renders(default: Rendered) -> None:
+    """By kind and name, as Argo CD and Flux select it."""
+    ignored = [*_APPLICATION["ignoreDifferences"], *(one["target"] for one in _RELEASE["driftDetection"]["ignore"])]
+    assert len(ignored) == 6
+    for one in ignored:
+        assert [
+            item["metadata"]["name"]
+            for item in default.documents
+            if item["kind"] == one["kind"] and one.get("name") in (None, item["metadata"]["name"])
+        ], one
 
 
 def test_the_page_shows_values_for_each_platform() -> None:
