@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all build-backends fuzz mutate audit-dependencies lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all build-backends fuzz mutate audit-dependencies docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,10 +49,10 @@ check: lint ## Lint, units, the chart and the documents: no root, no network, no
 	@echo "== units, chart, documents"
 	@$(BIN)/python -m hack.check quick $(PYTEST_ARGS)
 
-test: check build-all image ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
+test: check build-all image docs ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
 	@$(BIN)/python -m hack.check test $(PYTEST_ARGS)
 
-test-all: check build-all build-backends image ## As test, with the long ones
+test-all: check build-all build-backends image docs ## As test, with the long ones
 	@$(BIN)/python -m hack.check all $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy, import-linter, helm lint
@@ -100,11 +100,17 @@ mutate: setup ## Change 400 statements of the rules, one at a time, and see how 
 	@$(VENV)/mutate/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/mutate.txt
 	@$(BIN)/python -m hack.mutate --program $(VENV)/mutate/bin/python $(ARGS)
 
+docs: setup ## Build the site of the documents into dist/site; a warning or a dead link is an error
+	@test -x $(VENV)/site/bin/python || $(PYTHON) -m venv $(VENV)/site
+	@$(VENV)/site/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/site.txt
+	@$(BIN)/python -m hack.site --program $(VENV)/site/bin/sphinx-build
+
 lock: setup ## Write the locked requirements anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --output-file requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --output-file requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group audit --output-file requirements/audit.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group mutate --output-file requirements/mutate.txt
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group site --output-file requirements/site.txt
 
 clean: ## Remove what was made in the checkout
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

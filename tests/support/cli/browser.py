@@ -12,7 +12,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from hack.testbed.browser import Browser, axe
+from hack.testbed.browser import Browser
+from hack.testbed.npm import AXE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,7 +140,7 @@ class Window:
 @contextmanager
 def window(folder: Path) -> Iterator[Window]:
     """A browser that keeps its things in this folder."""
-    browser, source = Browser.ensured(print), axe(print)
+    browser, source = Browser.ensured(print), AXE.ensured(print).read_text()
     options = ChromeOptions()
     options.binary_location = str(browser.program)
     for switch in (*_SWITCHES, f"--user-data-dir={folder / 'profile'}"):

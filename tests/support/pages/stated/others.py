@@ -12,6 +12,7 @@ _BENCH = "measured by the command that stands beside it"
 _TABLE = "written from values.yaml by tests/chart/test_readme.py"
 _OPERATORS = "the operator's, or Kubernetes' own delay"
 _BUILD = "how long a build takes on such a machine"
+_TUTORIAL = "how long a reader takes; its commands take two minutes"
 _IMAGE_SIZE = "held by tests/image/test_contents.py"
 
 ELSEWHERE = (
@@ -40,6 +41,15 @@ ELSEWHERE = (
     Elsewhere("README.md", "takes about «a quarter of an hour» on two cores", _BUILD),
     Elsewhere("README.md", "`make demo` takes under «a minute»", "tests/node, which run the demo"),
     Elsewhere("README.md", "A tour of «60 seconds»", "a heading"),
+    Elsewhere("README.md", "| «ten minutes» on `make demo KEEP=1`", _TUTORIAL),
+    Elsewhere("docs/tutorial.md", "# «Ten minutes» with muster", _TUTORIAL),
+    Elsewhere("docs/tutorial.md", "takes about «a quarter of an hour»; later it takes under «a minute».", _BUILD),
+    Elsewhere(
+        "docs/tutorial.md", "holds 4 cpu and «6Gi»; the gang that runs in it uses 3 cpu and «4Gi» of", "the sample"
+    ),
+    Elsewhere("docs/index.md", "takes «ten minutes» on your own machine", _TUTORIAL),
+    Elsewhere("docs/index.md", "[«Ten minutes» with muster]", _TUTORIAL),
+    Elsewhere("docs/teams.md", "waits for «half an hour» at most", "the 30m of docs/examples/teams.yaml"),
     Elsewhere("CONTRIBUTING.md", "(about «a quarter of an hour» on two cores", _BUILD),
     Elsewhere("CONTRIBUTING.md", "below «95 %» it fails", "hack/mutate, run by hand"),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «512Mi»}}", _TABLE),
