@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from muster.process.event_loop import Turns, run_measured
@@ -91,3 +94,31 @@ def test_to_wait_is_no_turn() -> None:
 
 def test_the_sum_is_of_seconds() -> None:
     assert measured(0.25, 0.5).get_sample_value("muster_event_loop_turn_seconds_sum") == 0.75
+
+
+class _Ring:
+    """Something that its reference count does not free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.01, True), (0.002, False)])
+def test_the_collector_looks_at_what_a_long_turn_made(*, seconds: float, looks: bool) -> None:
+    """Else it would look at all of it at once, when by its own numbers it is time."""
+    clock, gone = Clock(), []
+
+    async def process(turns: Turns) -> None:
+        del turns
+        await asyncio.sleep(0)
+        ring = weakref.ref(_Ring())
+        clock.now += seconds
+        await asyncio.sleep(0)
+        gone.append(ring() is None)
+
+    gc.disable()
+    try:
+        run_measured(process, clock)
+    finally:
+        gc.enable()
+    assert gone == [looks]
