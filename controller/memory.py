@@ -99,6 +99,8 @@ class Memory:
     """The last state and message."""
     aside: str = ""
     """What was last said beside the state."""
+    plain_pods: bool = False
+    """Whether the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
     withdrawn: bool = False
     """Whether its user was told that held pods stay held."""
     refused: Refused = field(default_factory=Refused)
@@ -140,6 +142,9 @@ class Memory:
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
         self.written = None if view.pod_group is not self.written else self.written
         former = ""
+        if view.kind is not None:
+            plain = not view.kind.owns_pod_group
+            self.plain_pods = plain and (self.plain_pods or bool(view.members))
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
                 self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0

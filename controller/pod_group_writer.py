@@ -93,12 +93,16 @@ class PodGroupWriter:
         memory.said = str(state), message
         return replace(view, pod_group=memory.written)
 
-    async def delete(self, view: View) -> None:
-        """Delete a PodGroup whose workload is gone, as the apiserver confirms; its deletion reconciles the gang."""
+    async def delete(self, view: View, *, gone: bool = False) -> None:
+        """Delete a PodGroup whose workload is gone, as the apiserver confirms; its deletion reconciles the gang.
+
+        Of plain pods that this leader has seen, and whose watch says that they are `gone`, it need not: the apiserver
+        would look through all pods of the namespace for each gang that ends.
+        """
         if view.pod_group is None or view.pod_group.metadata.deletion_timestamp:
             return
         meta = view.pod_group.metadata
-        if await self._alive(meta):
+        if not gone and await self._alive(meta):
             # A watch is behind, or another workload has the name as well: whoever it is that runs goes on.
             self._look_again(view.key, _BEHIND)
             return

@@ -36,7 +36,7 @@ from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved
+from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved, while_assembling
 from muster.observe.quota_use import QuotaUse
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
@@ -281,6 +281,8 @@ class Reconciler:
         try:
             admitted = standing.phase is Phase.ADMITTED
             wanted = standing.wanted or desired(view, admitted=admitted)
+            if standing.phase is Phase.ASSEMBLING:
+                wanted = while_assembling(view, wanted)
             memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
             if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= SILENCE:
                 wanted = unreserved(view, wanted)
@@ -424,7 +426,7 @@ class Reconciler:
         """Clean up after a gang that is gone."""
         if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
             # The PodGroup of plain pods has no owner: it goes with the last of them.
-            await self._group_writer.delete(view)
+            await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
         self._reporter.forget(self._memories.forget(view.key).workload)
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)

@@ -166,6 +166,19 @@ def unreserved(view: View, wanted: Wanted) -> Wanted:
     return _wanted(scheduler, {**wanted.manifest, "spec": {**spec, "minResources": zeros}})
 
 
+def while_assembling(view: View, wanted: Wanted) -> Wanted:
+    """The PodGroup of a gang that lacks pods: of plain pods, which come one by one, it keeps the minResources it has.
+
+    Each pod would change them, and be a write of its own; they are written when all pods are there.
+    """
+    if view.pod_group is None or view.kind is None or view.kind.owns_pod_group:
+        return wanted
+    spec, said = wanted.manifest["spec"], view.pod_group.spec.min_resources
+    if not said or not spec.keys() & {"minResources"}:
+        return wanted
+    return _wanted(scheduler_of(view), {**wanted.manifest, "spec": {**spec, "minResources": dict(said)}})
+
+
 def deferred(view: View) -> str:
     """What the workload says by now and an admitted gang's PodGroup cannot follow, in words; "" where it has."""
     if view.gang is None or view.intent is None or view.pod_group is None:

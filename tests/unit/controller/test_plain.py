@@ -80,6 +80,34 @@ async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     assert "muster.dev/admitted" not in harness.annotations("pair")
 
 
+async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> None:
+    """For each gang that ends it would look through all pods of the namespace; a new leader asks."""
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
+    await harness.settle()
+    harness.client.pods.clear()
+    harness.alive.add("pair")
+    harness.watch()
+    assert await harness.settle() == ["delete pair"]
+    harness = Harness(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
+    harness.alive.add("pair")
+    assert await harness.settle() == []
+
+
+async def test_pods_that_come_one_by_one_are_no_write_each() -> None:
+    """What the gang asks for is written with the first of them and when all are there."""
+    harness = Harness(queues=[queue(cpu="9")])
+    written = []
+    for name in ("a", "b", "c", "d"):
+        one = member(name)
+        one["metadata"]["annotations"] = {**one["metadata"]["annotations"], "muster.dev/gang-size": "4"}
+        harness.client.pods[name] = one
+        harness.watch()
+        written.append([says for says in await harness.settle() if says.startswith("muster ")])
+    assert written == [["muster pair"], [], [], ["muster pair"]]
+    assert harness.client.groups["pair"]["spec"]["minResources"]["cpu"] == "4"
+    assert harness.open_pods() == ["a", "b", "c", "d"]
+
+
 def test_a_gang_needs_what_its_pods_ask_for_however_different_they_are() -> None:
     pods = [member("leader", cpu="4"), member("worker", second=1), member("surplus", second=2, cpu="9")]
     view = observe(KEY, filled(pods=pods), DEFAULTS)
