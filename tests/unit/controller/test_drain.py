@@ -1,0 +1,29 @@
+"""Gangs that leave a queue: what that takes of the apiserver, and how quick it is where only calls take time."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.bench.drain.model import Terms, drained
+
+_GOAL = 0.95  # of a raw client that does the same writes; a real controller computes as well
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param(Terms(), id="the apiserver is busy"),
+        pytest.param(Terms(cores=64, trip=0.1), id="it is far"),
+        pytest.param(Terms(waiting=300), id="more gangs wait"),
+    ],
+)
+def test_a_drain_waits_for_nothing_but_the_writes_that_it_needs(terms: Terms) -> None:
+    found = drained(terms)
+    assert found.muster >= _GOAL * found.raw
+    assert {kind: found.calls.get(kind, 0) for kind in ("gate", "delete group", "list")} == {
+        "gate": 5,
+        "delete group": 1,
+        "list": 0,
+    }
+    # The mark, and now and then the words of those who wait.
+    assert 1 <= found.calls["apply"] <= 1.2
