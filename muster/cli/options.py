@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from muster.model.selectors import Selector
     from muster.schedulers import GangScheduler
 
-__all__ = ["CONNECT_TIMEOUT", "caution", "chosen_schedulers", "cluster", "connection", "installed", "scope"]
+__all__ = ["CONNECT_TIMEOUT", "caution", "chosen_schedulers", "cluster", "connection", "installed", "scope", "selector"]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
@@ -77,7 +77,7 @@ def installed(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--namespace-selector",
-        type=_selector,
+        type=selector,
         metavar="SELECTOR",
         help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)",
     )
@@ -114,7 +114,8 @@ def _schedulers(text: str) -> dict[str, GangScheduler]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _selector(text: str) -> Selector:
+def selector(text: str) -> Selector:
+    """The label selector that an argument has; raises ArgumentTypeError."""
     # Most commands get none, and start without the module.
     from muster.model.selectors import InvalidSelectorError, parse_selector  # noqa: PLC0415
 

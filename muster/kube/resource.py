@@ -27,6 +27,7 @@ __all__ = [
     "RESOURCE_QUOTAS",
     "RUNTIME_CLASSES",
     "SECRETS",
+    "SELF_REVIEWS",
     "VALIDATING_WEBHOOKS",
     "Resource",
 ]
@@ -124,5 +125,6 @@ ADMISSION_POLICY_BINDINGS = Resource(
     namespaced=False,
 )
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

@@ -36,6 +36,9 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
 {{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
 {{- end -}}
+{{- if and .Values.page.enabled (not .Values.page.existingSecret) (not (and .Values.networkPolicy.enabled .Values.networkPolicy.reviewsFrom)) -}}
+{{- fail "page.enabled is true, and every pod of the cluster could read the page: set page.existingSecret, or, where NetworkPolicies are enforced, networkPolicy.enabled and networkPolicy.reviewsFrom" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Sprig's merge would take false and 0 for missing. Free-form values stay as they are: null removes a limit. */}}
@@ -162,9 +165,13 @@ pattern: ^([0-9]+(h|m|s))+$
 {{- printf "system:serviceaccount:%s:%s" .Release.Namespace (include "muster.serviceAccount" (dict "root" . "component" "webhook")) -}}
 {{- end -}}
 
-{{/* Rights to see all workloads and what they are made from; the argument is a dict of root and further verbs for gangs. */}}
+{{/*
+Rights to see all workloads and what they are made from; the argument is a dict of root and further verbs for gangs, and
+of the verbs that read, where not all of them are meant.
+*/}}
 {{- define "muster.readWorkloads" -}}
-{{- $verbs := concat (list "get" "list" "watch") .verbs | join ", " -}}
+{{- $read := .read | default (list "get" "list" "watch") -}}
+{{- $verbs := concat $read .verbs | join ", " -}}
 {{- range $group, $known := include "muster.workloads" .root | fromYaml }}
 - apiGroups: [{{ $group }}]
   resources: [{{ $known.gangs | join ", " }}]
@@ -172,7 +179,7 @@ pattern: ^([0-9]+(h|m|s))+$
 {{- with concat ($known.parents | default list) ($known.sources | default list) }}
 - apiGroups: [{{ $group }}]
   resources: [{{ . | join ", " }}]
-  verbs: [get, list, watch]
+  verbs: [{{ join ", " $read }}]
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -8,14 +8,15 @@ import secrets
 import socket
 import sys
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.following import followed
+from muster.cli.page.guard import Door
 from muster.cli.page.live import Listeners
+from muster.cli.page.server import application
 from muster.cli.page.state import PageState
 from muster.cli.picture import Picture
 from muster.model.texts import printable
@@ -38,9 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     Once it serves, a cluster that does not answer any more is told on the page.
     """
-    if find_spec("jinja2") is None:
-        print("muster page: Jinja2 is not installed: pip install Jinja2", file=sys.stderr)
-        return _CANNOT_ASK
     try:
         sockets = loopback(arguments.port)
     except OSError as error:
@@ -66,7 +64,7 @@ async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]
             state = PageState(client, following)
             await state.refresh()
             spare_collector()
-            async with serving(state, secret, sockets):
+            async with serving(state, Door(secret), sockets):
                 port = sockets[0].getsockname()[1]
                 print(f"http://127.0.0.1:{port}/{secret}/", flush=True)
                 print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
@@ -74,14 +72,11 @@ async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]
 
 
 @asynccontextmanager
-async def serving(state: PageState, secret: str, sockets: Sequence[socket.socket]) -> AsyncIterator[Listeners]:
+async def serving(state: PageState, door: Door, sockets: Sequence[socket.socket]) -> AsyncIterator[Listeners]:
     """Serve the page on these sockets in the block, and keep it up to date."""
-    # Only for who opens a page: muster's image has no Jinja2.
-    from muster.cli.page.server import application  # noqa: PLC0415
-
     listeners = Listeners(state)
     # No access log: it would have the secret in it.
-    app = application(state, secret, listeners)
+    app = application(state, door, listeners)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     async with state.kept_up():
         try:

@@ -1,13 +1,19 @@
 """Who may ask the page, and what a browser may do with its answers.
 
-The page listens on loopback alone, and yet others can send requests there: every account of the machine, and every web
-site that the user opens, in the user's own browser. A secret in the address keeps out the former; the latter do not get
-past the Host header (DNS rebinding), Origin and Sec-Fetch-Site.
+`muster page` listens on loopback alone, and yet others can send requests there: every account of the machine, and every
+web site that the user opens, in the user's own browser. A secret in the address keeps out the former; the latter do not
+get past the Host header (DNS rebinding), Origin and Sec-Fetch-Site.
+
+`muster-page` stands behind the apiserver's service proxy, which asks its authorizer first. Nothing in a proxied request
+shows that it comes from there: the Host is the apiserver's, by whatever name, and the proxy adds nothing that a pod could
+not send. So a secret in the address keeps out the pods that reach the Service; and NetworkPolicies, where they are
+enforced.
 """
 
 from __future__ import annotations
 
 import hmac
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -15,7 +21,7 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HEADERS", "refusal"]
+__all__ = ["HEADERS", "Door", "refusal"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -33,17 +39,34 @@ HEADERS = {
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def refusal(headers: Mapping[str, str], secret: str, given: str) -> web.HTTPException | None:
-    """Why a request is refused, None when it is not; `given` is the secret in its address."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How people come to the page.
+
+    :ivar secret: the first part of every address; "" where the addresses have none
+    :ivar proxied: whether the apiserver's service proxy stands before the page; if not, it answers on loopback
+    :ivar hint: where the right address is found, for those who ask for another one
+    """
+
+    secret: str = ""
+    proxied: bool = False
+    hint: str = "open the address that `muster page` printed"
+
+
+def refusal(headers: Mapping[str, str], door: Door, given: str) -> web.HTTPException | None:
+    """Why a request is refused, None when it is not; `given` is the first part of its address."""
     host = headers.get("Host", "")
-    if _name(host) not in _HOSTS:
+    if not door.proxied and _name(host) not in _HOSTS:
         return web.HTTPMisdirectedRequest(text=f"this page answers to the host names {', '.join(_HOSTS)} only\n")
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
+    # No browser names an origin when a page loads what is beside it, and nobody knows here by which name the apiserver
+    # was asked.
+    own = site == "same-origin" if door.proxied else origin == f"http://{host}"
     foreign = site not in ("same-origin", "none") and headers.get("Sec-Fetch-Mode") != "navigate"
-    if (origin is not None and origin != f"http://{host}") or foreign:
+    if (origin is not None and not own) or foreign:
         return web.HTTPForbidden(text="another site may not read this page\n")
-    if not hmac.compare_digest(given.encode(), secret.encode()):
-        return web.HTTPNotFound(text="open the address that `muster page` printed\n")
+    if door.secret and not hmac.compare_digest(given.encode(), door.secret.encode()):
+        return web.HTTPNotFound(text=f"{door.hint}\n")
     return None
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import Handler
 
+    from muster.cli.page.guard import Door
     from muster.cli.page.live import Listeners
     from muster.cli.page.state import PageState
 
@@ -35,17 +36,18 @@ _KEPT = ("Allow", "Retry-After")
 _LONGEST_NUMBER = 6
 
 
-def application(state: PageState, secret: str, listeners: Listeners) -> web.Application:
-    """The application, below `/SECRET/`."""
-    pages = _Pages(state, secret)
+def application(state: PageState, door: Door, listeners: Listeners) -> web.Application:
+    """The application, below `/SECRET/` where its door has a secret."""
+    pages = _Pages(state, door)
+    below = "/{secret}" if door.secret else ""
     app = web.Application(middlewares=[pages.guarded, pages.readable])
     app.on_response_prepare.append(_say_headers)
     app.on_shutdown.append(listeners.close)
-    app.router.add_get("/{secret}/", pages.board)
-    app.router.add_get("/{secret}/gang", pages.gang)
-    app.router.add_get("/{secret}/events", listeners.listen, allow_head=False)
+    app.router.add_get(f"{below}/", pages.board)
+    app.router.add_get(f"{below}/gang", pages.gang)
+    app.router.add_get(f"{below}/events", listeners.listen, allow_head=False)
     for name in _FILES:
-        app.router.add_get(f"/{{secret}}/{name}", pages.file)
+        app.router.add_get(f"{below}/{name}", pages.file)
     return app
 
 
@@ -56,16 +58,16 @@ async def _say_headers(_: web.Request, response: web.StreamResponse) -> None:
 class _Pages:
     """The handlers."""
 
-    def __init__(self, state: PageState, secret: str) -> None:
+    def __init__(self, state: PageState, door: Door) -> None:
         self._state = state
-        self._secret = secret
+        self._door = door
         self._static = {name: (STATIC / name).read_bytes() for name in _FILES}
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse what `muster.cli.page.guard` refuses, before anything else is said."""
         _, given, *_ = [*request.path.split("/", 2), ""]
-        refused = refusal(request.headers, self._secret, given)
+        refused = refusal(request.headers, self._door, given)
         if refused is not None:
             raise refused
         return await handler(request)
@@ -87,7 +89,8 @@ class _Pages:
             return self._error(504, "The apiserver gives no answer", f"{self._state.client.server} takes too long")
         except Exception:
             logger.exception("no page", extra={"event": "page.error"})
-            message = "internal error; the terminal in which muster page runs shows it"
+            where = "log of muster-page" if self._state.viewer else "terminal in which muster page runs"
+            message = f"internal error; the {where} shows it"
             return self._error(500, "No page", message)
 
     def _error(self, status: int, title: str, message: str) -> web.Response:
@@ -95,7 +98,8 @@ class _Pages:
 
     def _page(self, template: str, *, status: int = 200, title: str, **values: object) -> web.Response:
         state = self._state
-        text = render(template, title=title, revision=state.revision, server=state.client.server, **values)
+        about = {"title": title, "revision": state.revision, "server": state.client.server, "viewer": state.viewer}
+        text = render(template, **about, reader="this page" if state.viewer else "you", **values)
         return web.Response(text=text, content_type="text/html", status=status)
 
     async def file(self, request: web.Request) -> web.Response:
@@ -134,7 +138,7 @@ class _Pages:
         if page is None:
             message = (
                 f'There is no gang "{key.name}" in namespace "{key.namespace}": it has ended and is deleted, '
-                "the name is wrong, or you may not read it."
+                f"the name is wrong, or {'this page' if state.viewer else 'you'} may not read it."
             )
             return self._error(404, "No such gang", message)
         return self._page(

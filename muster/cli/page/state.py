@@ -37,11 +37,15 @@ _NODES = 60.0
 
 
 class PageState:
-    """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see."""
+    """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see.
 
-    def __init__(self, client: Client, following: Followed) -> None:
+    `viewer` names the account that reads, where that is not the account of those who look; else it is "".
+    """
+
+    def __init__(self, client: Client, following: Followed, viewer: str = "") -> None:
         self._client = client
         self._following = following
+        self.viewer = viewer
         self._next = asyncio.Event()
         self._unanswered = ""
         self._internal = ""

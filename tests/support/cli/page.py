@@ -10,6 +10,7 @@ import aiohttp
 
 from muster.cli.following import Followed
 from muster.cli.page.command import loopback, serving
+from muster.cli.page.guard import Door
 from muster.cli.page.state import PageState
 from muster.cli.picture import Picture
 from tests.support.faults.apiserver import FaultyApiserver
@@ -35,10 +36,11 @@ class Served:
     apiserver: FaultyApiserver
     listeners: Listeners
     port: int
+    secret: str = SECRET
 
     def url(self, path: str = "", *, host: str = "127.0.0.1") -> str:
         """The address of a path below the secret."""
-        return f"http://{host}:{self.port}/{SECRET}/{path}"
+        return f"http://{host}:{self.port}/{self.secret}{'/' if self.secret else ''}{path}"
 
     async def get(self, path: str = "", **headers: str) -> tuple[int, str, Mapping[str, str]]:
         """Status, text and headers of an answer."""
@@ -47,12 +49,14 @@ class Served:
 
 
 @asynccontextmanager
-async def served(cluster: Cluster, *, whole: bool = True) -> AsyncIterator[Served]:
-    """The page of this cluster, as nobody changes it."""
+async def served(
+    cluster: Cluster, *, whole: bool = True, door: Door = Door(SECRET), viewer: str = ""
+) -> AsyncIterator[Served]:
+    """The page of this cluster, as nobody changes it, behind this door; `viewer` as of PageState."""
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client, aiohttp.ClientSession() as session:
         following = Followed(Picture(cluster, whole=whole), [])
-        state = PageState(client, following)
+        state = PageState(client, following, viewer)
         await state.refresh()
         sockets = loopback(0)
-        async with serving(state, SECRET, sockets) as listeners:
-            yield Served(session, state, following, apiserver, listeners, sockets[0].getsockname()[1])
+        async with serving(state, door, sockets) as listeners:
+            yield Served(session, state, following, apiserver, listeners, sockets[0].getsockname()[1], door.secret)

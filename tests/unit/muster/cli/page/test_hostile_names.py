@@ -62,6 +62,8 @@ def page(word: str) -> _Parsed:
             title=word,
             revision=1,
             server=word,
+            viewer=word,
+            reader="you",
             now=0.0,
             troubles=[word],
             only=Filter(word, word),
@@ -101,6 +103,8 @@ def gang_page(word: str) -> _Parsed:
             title=word,
             revision=1,
             server=word,
+            viewer=word,
+            reader="you",
             now=0.0,
             troubles=[word],
             key=GangKey(word, word),
@@ -131,7 +135,7 @@ def test_no_text_becomes_a_tag_an_attribute_or_another_address(word: str) -> Non
 @pytest.mark.parametrize("word", _HOSTILE)
 def test_an_error_is_text(word: str) -> None:
     def error(text: str) -> _Parsed:
-        return _Parsed(render("error.html", title=text, revision=1, server=text, message=text))
+        return _Parsed(render("error.html", title=text, revision=1, server=text, viewer=text, reader="you", message=text))
 
     assert error(word).tags == error("word").tags
 
@@ -159,4 +163,4 @@ async def test_a_real_answer_has_them_as_text_too() -> None:
 def test_a_page_without_a_value_is_no_page() -> None:
     """A template that asks for what nobody gives it fails, and shows nothing in its place."""
     with pytest.raises(UndefinedError, match="'title' is undefined"):
-        render("error.html", revision=1, server="", message="")
+        render("error.html", revision=1, server="", viewer="", reader="you", message="")

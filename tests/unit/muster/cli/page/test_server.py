@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from muster.cli.page.command import loopback
-from muster.cli.page.guard import HEADERS, refusal
+from muster.cli.page.guard import HEADERS, Door, refusal
 from muster.kube.errors import ApiError
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
@@ -198,7 +198,7 @@ def test_no_port_is_served_whose_other_half_is_somebody_elses() -> None:
     ],
 )
 def test_no_other_site_asks(headers: dict[str, str], status: int | None) -> None:
-    refused = refusal(headers, SECRET, SECRET)
+    refused = refusal(headers, Door(SECRET), SECRET)
     assert (refused.status if refused else None) == status
 
 
