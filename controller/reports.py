@@ -84,7 +84,10 @@ def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]
 
 def says(view: View, mark: Mark, state: GangState, message: str) -> bool:
     """Whether the gang's PodGroup says what was decided, and why."""
-    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    group = view.pod_group
+    if group is None or group.metadata.labels.get(STATE) != state:
+        return False
+    said = group.metadata.annotations
     return view.mark == mark and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
 
 
@@ -114,6 +117,8 @@ class Reporter:
                 "name": group.metadata.name,
                 "namespace": group.metadata.namespace,
                 "uid": group.metadata.uid,
+                # For `kubectl get podgroups`, which selects and shows labels alone.
+                "labels": {STATE: str(state)},
                 "annotations": annotations_of(mark, state, message),
             },
         }

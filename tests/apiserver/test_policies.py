@@ -194,6 +194,23 @@ def test_what_was_decided_is_not_written_by_a_tenant(acting: Acting, mark: str) 
     assert patch(ADMINISTRATOR, None) < FORBIDDEN
 
 
+def test_the_label_of_its_state_is_not_written_by_a_tenant(acting: Acting) -> None:
+    """By which people select gangs: as the annotation of the same name."""
+
+    def patch(user: str, text: str | None) -> int:
+        return acting.patch(user, name, labelled(**{STATE: text}), resource=POD_GROUPS).status
+
+    forged = group(acting)
+    forged["metadata"]["labels"] = {**forged["metadata"].get("labels", {}), STATE: "Running"}
+    made = acting.create(POD_GROUPS, forged, TENANT)
+    assert (made.status, "muster.dev/state is what muster has said of a gang" in made.message) == (FORBIDDEN, True)
+    name = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    assert patch(TENANT, "Running") == FORBIDDEN
+    assert patch(CONTROLLER, "Running") < FORBIDDEN
+    assert (patch(TENANT, "Admitted"), patch(TENANT, None)) == (FORBIDDEN, FORBIDDEN)
+    assert patch(ADMINISTRATOR, None) < FORBIDDEN
+
+
 def test_everything_else_of_a_podgroup_is_its_owners(acting: Acting) -> None:
     """Volcano and operators write status, spec and annotations; what muster has said stays there meanwhile."""
     name = acting.create(POD_GROUPS, group(acting, **{STATE: "Running"}), CONTROLLER).body["metadata"]["name"]

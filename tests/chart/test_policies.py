@@ -55,8 +55,9 @@ def test_without_the_api_they_are_left_out(render: Render) -> None:
 def test_every_mark_of_muster_is_kept(render: Render) -> None:
     """All that the controller writes about a decision, and nothing that operators copy from workloads."""
     marks = Mark(*("x" for _ in Mark.__slots__)).annotations
-    (validation,) = policy(render(), "muster-podgroups")["validations"]
-    assert keys(validation["expression"]) == {*marks, STATE, MESSAGE, GANG_SPEC}
+    label, annotations = policy(render(), "muster-podgroups")["validations"]
+    assert keys(annotations["expression"]) == {*marks, STATE, MESSAGE, GANG_SPEC}
+    assert f"labels[?'{STATE}']" in label["expression"]
 
 
 def test_every_name_is_kept_by_which_a_pod_is_bound(render: Render) -> None:

@@ -176,6 +176,7 @@ class RecordingClient:
         group["metadata"] = {
             **group["metadata"],
             **meta,
+            "labels": {**group["metadata"].get("labels", {}), **meta.get("labels", {})},
             "annotations": {**kept, **said},
             "managedFields": [*others, {"manager": manager, "operation": "Apply", "fieldsV1": fields}],
         }

@@ -99,6 +99,25 @@ async def test_somebody_who_writes_over_musters_annotations_is_answered_less_and
     assert harness.annotations(GROUP) == right
 
 
+@pytest.mark.parametrize("theirs", ["Bogus", None])
+async def test_the_state_is_a_label_too_and_stays_the_one_of_the_annotation(theirs: str | None) -> None:
+    """By which `kubectl get podgroups` shows and selects it; it is written with the annotation, in one write."""
+    harness = await running()
+    labels = harness.client.groups[GROUP]["metadata"]["labels"]
+    assert labels == {MANAGED_BY: "muster", STATE: harness.annotations(GROUP)[STATE]}
+    marks = [write for write in harness.client.writes if write.manager == "muster-ledger"]
+    assert [write.body["metadata"]["labels"][STATE] for write in marks] == [
+        write.body["metadata"]["annotations"][STATE] for write in marks
+    ]
+    labels.pop(STATE)
+    harness.client.groups[GROUP]["metadata"]["labels"] = labels | ({STATE: theirs} if theirs else {})
+    harness.watch()
+    harness.queue.add(KEY)
+    await harness.settle()
+    now = harness.client.groups[GROUP]["metadata"]
+    assert now["labels"] == {MANAGED_BY: "muster", STATE: now["annotations"][STATE]}
+
+
 async def test_a_gang_whose_group_is_fought_over_is_served_all_the_same() -> None:
     harness = await running()
     for _ in range(4):
