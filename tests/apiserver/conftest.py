@@ -83,6 +83,9 @@ def webhook_of_session(bare: Testbed, calls: Api) -> Iterator[MusterInstall]:
         "image.repository": "muster",
         "webhook.shutdownDelaySeconds": "0",
         "excludedNamespaces": f"{{{EXCLUDED}}}",
+        # Its objects alone: nothing runs here but what a test starts.
+        "page.enabled": "true",
+        "page.existingSecret": "page-address",
         # So that a rotation takes seconds; there is one apiserver, and it hears of a caBundle in milliseconds.
         "webhook.extraArgs": "{--trust-delay=1,--authority-overlap=2}",
         # As long as it may be, so that no busy machine makes a failure of an answer.

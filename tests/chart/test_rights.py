@@ -26,7 +26,13 @@ SPEAKERS = {(read.group, read.plural) for reads in (WATCHED_KINDS, SOURCES) for 
 
 @pytest.mark.parametrize(
     ("process", "values"),
-    [("muster-webhook", ()), ("muster-controller", ()), ("muster-uninstall", ()), ("muster-probe", _NATIVE)],
+    [
+        ("muster-webhook", ()),
+        ("muster-controller", ()),
+        ("muster-page", ("page.enabled=true", "page.existingSecret=address")),
+        ("muster-uninstall", ()),
+        ("muster-probe", _NATIVE),
+    ],
 )
 def test_the_page_lists_what_the_chart_grants(render: Render, process: str, values: tuple[str, ...]) -> None:
     """Read by people, and neither more nor less than the roles."""

@@ -35,7 +35,7 @@ from muster.process.metrics import LoopTurns, new_registry
 if TYPE_CHECKING:
     from muster.process.event_loop import Turns
 
-__all__ = ["main", "read_secret", "viewer"]
+__all__ = ["listening", "main", "read_secret", "viewer"]
 
 logger = logging.getLogger("muster-page")
 
@@ -49,7 +49,9 @@ _ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 
 def main() -> None:
     """Serve the page until SIGTERM."""
-    parser = argparse.ArgumentParser(prog="muster-page", description="The page of muster, behind the apiserver's proxy.")
+    parser = argparse.ArgumentParser(
+        prog="muster-page", description="The page of muster, behind the apiserver's proxy."
+    )
     add_common_arguments(parser)
     parser.add_argument("--bound", choices=["", "nodes"], default="", help="no more starts than the nodes can hold")
     parser.add_argument(
@@ -96,8 +98,8 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
                 state = PageState(client, following, account)
                 await state.refresh()
                 spare_collector()
-                with _listening(arguments.bind_address, arguments.port) as listening:
-                    async with serving(state, door, [listening]):
+                with listening(arguments.bind_address, arguments.port) as one:
+                    async with serving(state, door, [one]):
                         checks["board"] = ""
                         logger.info("serving what %s may read", account, extra={"event": "page.serving"})
                         await stop.wait()
@@ -127,7 +129,7 @@ async def viewer(client: Client) -> str:
     return f"ServiceAccount {account[2]} of namespace {account[1]}" if account else f"user {user}"
 
 
-def _listening(address: str, port: int) -> socket.socket:
+def listening(address: str, port: int) -> socket.socket:
     """A socket on that address, or on all addresses of both families. Raises OSError."""
     if address:
         return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)

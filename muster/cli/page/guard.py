@@ -5,9 +5,9 @@ web site that the user opens, in the user's own browser. A secret in the address
 get past the Host header (DNS rebinding), Origin and Sec-Fetch-Site.
 
 `muster-page` stands behind the apiserver's service proxy, which asks its authorizer first. Nothing in a proxied request
-shows that it comes from there: the Host is the apiserver's, by whatever name, and the proxy adds nothing that a pod could
-not send. So a secret in the address keeps out the pods that reach the Service; and NetworkPolicies, where they are
-enforced.
+shows that it comes from there: the Host is the apiserver's, by whatever name, and the proxy adds nothing that a pod
+could not send. So a secret in the address keeps out the pods that reach the Service; and NetworkPolicies, where they
+are enforced.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SECRET", "Served", "served"]
 
 SECRET = "the-secret-of-tests"  # noqa: S105 - of tests
+_LOCAL = Door(SECRET)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    cluster: Cluster, *, whole: bool = True, door: Door = Door(SECRET), viewer: str = ""
+    cluster: Cluster, *, whole: bool = True, door: Door = _LOCAL, viewer: str = ""
 ) -> AsyncIterator[Served]:
     """The page of this cluster, as nobody changes it, behind this door; `viewer` as of PageState."""
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client, aiohttp.ClientSession() as session:

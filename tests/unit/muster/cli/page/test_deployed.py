@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.cli.page.__main__ import main, read_secret, viewer
+from muster.cli.page.__main__ import listening, main, read_secret, viewer
 from muster.cli.page.guard import Door, refusal
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
@@ -95,7 +96,9 @@ def test_no_other_site_asks_through_the_proxy(headers: dict[str, str], status: i
     assert (refused.status if refused else None) == status
 
 
-@pytest.mark.parametrize("text", ["", "short", "a" * 201, "sixteen/letters/and/slashes", "é" * 20, "two words and more"])
+@pytest.mark.parametrize(
+    "text", ["", "short", "a" * 201, "sixteen/letters/and/slashes", "é" * 20, "two words and more"]
+)
 def test_a_secret_that_no_address_can_have_is_told(text: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(text)
@@ -107,6 +110,25 @@ def test_a_secret_has_no_line_end(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("0123456789abcdef-_XYZ\n")
     assert read_secret(file) == "0123456789abcdef-_XYZ"
+
+
+@pytest.mark.parametrize(
+    ("address", "reached"),
+    [("", {"127.0.0.1", "::1"}), ("127.0.0.1", {"127.0.0.1"}), ("::1", {"::1"})],
+)
+def test_it_listens_on_both_families_unless_it_is_told_an_address(address: str, reached: set[str]) -> None:
+    """In a cluster of IPv6 only its pod has no other address."""
+
+    def answers(host: str, port: int) -> bool:
+        try:
+            socket.create_connection((host, port), 10).close()
+        except OSError:
+            return False
+        return True
+
+    with listening(address, 0) as one:
+        port = one.getsockname()[1]
+        assert {host for host in ("127.0.0.1", "::1") if answers(host, port)} == reached
 
 
 def test_without_its_secret_it_does_not_start(

@@ -135,7 +135,8 @@ def test_no_text_becomes_a_tag_an_attribute_or_another_address(word: str) -> Non
 @pytest.mark.parametrize("word", _HOSTILE)
 def test_an_error_is_text(word: str) -> None:
     def error(text: str) -> _Parsed:
-        return _Parsed(render("error.html", title=text, revision=1, server=text, viewer=text, reader="you", message=text))
+        known = {"revision": 1, "reader": "you"}
+        return _Parsed(render("error.html", title=text, server=text, viewer=text, message=text, **known))
 
     assert error(word).tags == error("word").tags
 

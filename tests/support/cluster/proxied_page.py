@@ -1,0 +1,87 @@
+"""The page of a release in its pod, as people come to it: by the apiserver's service proxy, and by `kubectl proxy`."""
+
+from __future__ import annotations
+
+import http.client
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hack.testbed import wait_for
+from hack.testbed.nodes import REAL
+from hack.testbed.ports import free_port
+from tests.support.cluster.helm_release import NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.testbed import Testbed
+    from tests.support.cluster.helm_release import Release
+
+__all__ = ["PATH", "READERS", "SECRET", "installed", "proxy", "told"]
+
+SECRET = "a-secret-of-the-tests"  # noqa: S105 - of tests
+SERVICE = "http:muster-page:http"
+PATH = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}/proxy/{SECRET}/"
+"""The page, at the apiserver."""
+READERS = [{"apiGroups": [""], "resources": ["services/proxy"], "resourceNames": [SERVICE], "verbs": ["get"]}]
+"""The rules of docs/page.md for those who may read it."""
+
+_SECRET_NAME = "page-address"  # noqa: S105 - the name of a Secret
+_PATIENCE = 180
+
+
+@contextmanager
+def installed(release: Release) -> Iterator[None]:
+    """The release with the page and as little else as there can be; it goes with the block."""
+    testbed = release.testbed
+    testbed.kubectl("create", "namespace", NAMESPACE, check=False)
+    release.kubectl("create", "secret", "generic", _SECRET_NAME, f"--from-literal=secret={SECRET}")
+    values = (
+        *("page.enabled=true", f"page.existingSecret={_SECRET_NAME}"),
+        f"page.tolerations[0].key={REAL},page.tolerations[0].operator=Exists",
+        *("webhook.replicas=1", "controller.replicas=1"),
+    )
+    settings = (f"--set={value}" for value in values)
+    release.helm("install", *release.values, *settings, "--wait", "--timeout=300s")
+    try:
+        yield
+    finally:
+        release.helm("uninstall", "--wait", "--timeout=300s")
+        release.kubectl("delete", "secret", _SECRET_NAME)
+
+
+@contextmanager
+def proxy(testbed: Testbed) -> Iterator[int]:
+    """`kubectl proxy`, as the administrator, on this port."""
+    port = free_port()
+    process = testbed.spawn(
+        "kubectl-proxy", [str(testbed.program("kubectl")), "proxy", f"--port={port}"], env=testbed.environment()
+    )
+    try:
+        wait_for("kubectl proxy to serve", lambda: _status(port, "/version") == http.client.OK, _PATIENCE)
+        yield port
+    finally:
+        process.stop(60)
+
+
+def _status(port: int, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def told(port: int) -> str:
+    """The first event of the page's stream, as it comes through both proxies, which must not keep it back."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    try:
+        connection.request("GET", f"{PATH}events?since=0")
+        answer = connection.getresponse()
+        lines = [answer.readline().decode().strip() for _ in range(2)]
+        return f"{answer.headers['Content-Type']} {' '.join(lines)}"
+    finally:
+        connection.close()
