@@ -56,7 +56,7 @@ def test_it_is_not_open_to_every_pod_without_anybody_noticing(
 
 def test_its_rights_are_to_list_and_follow_what_it_shows(page: Rendered) -> None:
     """Nothing by name, nothing that writes, no Secret; the events and nodes are only listed."""
-    kinds = {(one.group, one.plural) for one in (*WATCHED_KINDS, *SOURCES)}
+    kinds = {(one.group, one.plural) for reads in (WATCHED_KINDS, SOURCES) for one in reads}
     core = ("limitranges", "resourcequotas", "namespaces", "pods")
     assert page.rules("ClusterRole", "muster-page") == sorted(
         [
@@ -162,8 +162,7 @@ def test_every_argument_is_one_that_the_process_takes(page: Rendered, monkeypatc
     seen: list[list[str]] = []
 
     def keep(self: argparse.ArgumentParser, *_: object) -> argparse.Namespace:
-        _, unknown = self.parse_known_args(page.arguments("page"))
-        seen.append(unknown)
+        seen.append(self.parse_known_args(page.arguments("page"))[1])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", keep)

@@ -10,6 +10,7 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import ELASTIC_QUOTAS, PODS
+from muster.model.gang_states import GangState
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import bound, cluster, elastic_quota, member
@@ -17,6 +18,7 @@ from tests.support.cluster.objects import gates, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.pages.recorded import keep_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +87,8 @@ def test_the_next_starts_when_the_quota_grows(scene: PairScene) -> None:
     set_quota(scene, cpu="1", memory="64Gi")
     said = message(scene.await_state("second", "ExceedsElasticQuota"))
     assert said.startswith(f'needs cpu 2, ElasticQuota "{QUOTA}" has max cpu 1')
+    scene.await_event("second", "ExceedsElasticQuota")
+    keep_state(scene, GangState.EXCEEDS_ELASTIC_QUOTA, "pytorchjob/second", groups="podgroups.scheduling.x-k8s.io")
     set_quota(scene, cpu="5", memory="64Gi")
     scene.await_running("second", 2)
     scene.assert_never_placed_above({"cpu": "5"})

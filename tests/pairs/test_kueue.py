@@ -12,6 +12,7 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
 from muster.kube.resource import PODS
+from muster.model.gang_states import GangState
 from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import (
@@ -38,6 +39,7 @@ from tests.support.cluster.objects import alive, gang_of, gates, has_condition, 
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.pages.recorded import keep_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +118,7 @@ def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_wo
     # At first Kueue may not have looked at it, and other words of the same state are news after half a minute.
     words = "insufficient unused quota for cpu"
     scene.wait("Kueue's words", lambda: any(words in said for said in scene.events("second", "WaitingForKueue")))
+    keep_state(scene, GangState.WAITING_FOR_KUEUE, "raycluster/second")
     assert scene.pods("ray-second-pg") == []
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("ray-second-pg", 4)
@@ -225,6 +228,7 @@ def test_what_no_quota_can_hold_is_told_when_it_is_applied_and_while_it_waits(sc
     words = f'it needs cpu 6, and all flavors of ClusterQueue "{scene.namespace}" have cpu 4'
     assert words in answer.stderr
     assert words in scene.await_event("demo", "ExceedsKueueQuota")
+    keep_state(scene, GangState.EXCEEDS_KUEUE_QUOTA, "raycluster/demo")
 
 
 def test_what_is_in_no_queue_of_kueues_is_told_so_and_stays_held(scene: Scene) -> None:

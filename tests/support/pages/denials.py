@@ -61,8 +61,8 @@ on Queues), and no object that is being deleted. The chart's values `validation`
 a reason refuses or warns ([operations.md](operations.md#how-strict-admission-is)); the headings here show the
 defaults.
 
-kubectl shows warnings as they come, the gravest first. The apiserver passes on 4096 characters of warnings; where
-there are more, each is cut at 256.
+[kubectl.md](kubectl.md#refusals) shows each refusal as kubectl prints it. Warnings it prints as they come, the
+gravest first. The apiserver passes on 4096 characters of warnings; where there are more, each is cut at 256.
 """
 
 _WIDTH = 120

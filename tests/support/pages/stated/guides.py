@@ -222,6 +222,12 @@ _VALUES = (
         ("values:webhook.probes.liveness.periodSeconds", "values:webhook.probes.liveness.failureThreshold"),
         lambda period, times: period * times,
     ),
+    Row(
+        _CHART,
+        "| «Five minutes» to read the cluster once",
+        ("values:page.probes.startup.periodSeconds", "values:page.probes.startup.failureThreshold"),
+        lambda period, times: period * times,
+    ),
     Row(_CHART, "3}` | After «three» failures the", ("values:webhook.probes.readiness.failureThreshold",)),
     Row(
         _CHART,

@@ -1,0 +1,186 @@
+"""What kubectl printed of every state and refusal, and the page that shows it: docs/kubectl.md.
+
+A test on a cluster makes the state, or is refused, and holds what kubectl prints then against the file of
+`tests/docs/recorded/`. With MUSTER_REWRITE=1 it writes the file, and tests/docs/test_kubectl.py the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muster.model.findings import ABOUT, Reason, Severity
+from muster.model.gang_states import GangState
+from muster.model.names import STATE
+
+if TYPE_CHECKING:
+    from tests.support.cluster.scene import Scene
+
+__all__ = [
+    "MORE",
+    "REFUSALS",
+    "STATES",
+    "alike",
+    "keep_refusal",
+    "keep_state",
+    "page",
+    "recorded",
+    "refusal",
+    "refusing",
+    "told",
+]
+
+_FOLDER = Path(__file__).parents[2] / "docs" / "recorded"
+
+STATES: dict[GangState, str] = {
+    GangState.ASSEMBLING: "A ResourceQuota of three pods, of which a notebook is one; the RayCluster wants three.",
+    GangState.WAITING_FOR_QUOTA: "A RayJob of three pods, and another job that holds 3 of the 4 cpu of their queue.",
+    GangState.WAITING_FOR_KUEUE: "Kueue admits the gangs of this namespace, and its ClusterQueue is full.",
+    GangState.EXCEEDS_KUEUE_QUOTA: "Kueue admits, and no flavor of its ClusterQueue has as much.",
+    GangState.EXCEEDS_CAPABILITY: "The capability of the queue was lowered while the gang waited.",
+    GangState.EXCEEDS_ELASTIC_QUOTA: "The ElasticQuota of the namespace was lowered while the gang waited.",
+    GangState.QUEUE_NOT_FOUND: "The queue was deleted while the gang waited.",
+    GangState.QUEUE_CLOSED: "The queue was closed while the gang waited.",
+    GangState.QUEUE_NOT_LEAF: "The queue got a queue below it while the job was suspended. It has no PodGroup there.",
+    GangState.ON_HOLD: "The user has put the RayCluster on hold.",
+    GangState.DEADLINE_NEAR: "A PyTorchJob with `activeDeadlineSeconds: 20` in a full queue, just created.",
+    GangState.DEADLINE_PASSED: "The same job, 20 seconds later.",
+    GangState.ADMITTED: "The queue has room, and no node has the memory that the head asks for.",
+    GangState.UNSCHEDULABLE: "The same gang, later: the queue says `muster.dev/unplaced-after: 10s`.",
+    GangState.REQUEUED: "The same with `muster.dev/requeue-after: 5s` on the RayCluster.",
+    GangState.RUNNING: "A RayService whose RayCluster runs.",
+    GangState.FINISHED: "A PyTorchJob whose pods have succeeded.",
+    GangState.STILL_HELD: "The label of the queue was taken off the RayCluster while its gang waited.",
+    GangState.SUSPENDED: "A PyTorchJob that waited, and was suspended.",
+    GangState.INVALID: "A ResourceQuota of the namespace allows no PodGroup.",
+    GangState.FOREIGN_POD_GROUP: "Somebody has made a PodGroup of the name that the gang's would have.",
+    GangState.EXTERNAL: "The pod templates of the RayCluster name a PodGroup themselves.",
+    GangState.NOT_MANAGED: "The RayCluster was labelled `muster.dev/managed: false` while it ran.",
+}
+"""How each state came to be."""
+
+MORE = {"TrainJob": "A TrainJob that waits: its JobSet, the Jobs and the pods are made by others."}
+"""Further transcripts of what users write."""
+
+REFUSALS: dict[Reason, str] = {
+    Reason.INVALID: "A PyTorchJob of three pods with `minAvailable: 7`.",
+    Reason.QUEUE_NOT_FOUND: "A RayCluster that names a queue which does not exist.",
+    Reason.QUEUE_CLOSED: "A RayCluster for a closed queue.",
+    Reason.QUEUE_NOT_LEAF: "A RayCluster for a queue that has a queue below it.",
+    Reason.EXCEEDS_CAPABILITY: "A RayCluster of 5 cpu for a queue of 4.",
+    Reason.EXCEEDS_RESOURCE_QUOTA: "A RayCluster of 3 cpu in a namespace whose ResourceQuota has 2.",
+    Reason.EXCEEDS_ELASTIC_QUOTA: "A RayCluster of 5 cpu in a namespace whose ElasticQuota has 4.",
+    Reason.SCHEDULER_CANNOT: "An elastic PyTorchJob for kube-scheduler's PodGroups.",
+    Reason.POD_GROUP_TAKEN: "A PyTorchJob of the name that the PodGroup of a RayCluster has.",
+    Reason.UNKNOWN_PRIORITY_CLASS: "A RayCluster with a misspelled priority class.",
+    Reason.TRAINING_RUNTIME_NOT_FOUND: "A TrainJob whose runtime does not exist.",
+    Reason.QUEUE_HIERARCHY: "A Queue that is to have more than the queue above it.",
+}
+"""What is refused."""
+
+_HEAD = f"""\
+<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_kubectl.py from tests/docs/recorded/. -->
+
+# What kubectl shows
+
+Each state of a gang and each refusal, as kubectl showed it on a real cluster. A test makes each of them and compares:
+reasons and messages must be these, while ages, numbers and the random ends of names differ. [reasons.md](reasons.md)
+says what each state means and what to do, [denials.md](denials.md) the same of refusals and warnings.
+
+Two commands show a gang without any command of muster's:
+
+- `kubectl describe` of what you have written. Its events say how it stands, also where operators have made the gang
+  from it: a RayJob and a RayService have the events of their RayClusters. Only the events are shown here.
+- `kubectl get podgroups -L {STATE}`. The state of each gang is a label of its PodGroup, and so selects:
+  `kubectl get podgroups -A -l {STATE}=WaitingForQuota` shows every gang that waits for quota.
+"""
+_MUSTERS = re.compile(r"^ +(Normal|Warning) +(\w+) +(.+?) +muster\.dev/controller +(.+)$", re.MULTILINE)
+
+
+def refusing() -> list[Reason]:
+    """The reasons for which muster refuses, in the order of the page."""
+    return [reason for reason in Reason if ABOUT[reason].severity is Severity.DENY]
+
+
+def alike(text: str) -> str:
+    """A line without what differs from one run to the next: numbers and the random ends of names."""
+    return re.sub(r"\d+", "#", re.sub(r"-(?=[a-z0-9]{5}\b)(?![a-z]{5}\b)[a-z0-9]{5}\b", "-*", " ".join(text.split())))
+
+
+def told(text: str) -> set[tuple[str, str, str]]:
+    """The events of muster's in what `kubectl describe` printed: type, reason and message."""
+    return {(kind, reason, alike(message)) for kind, reason, _, message in _MUSTERS.findall(text)}
+
+
+def keep_state(scene: Scene, state: GangState, subject: str, *, name: str = "", groups: str = "podgroups") -> None:
+    """Hold what kubectl shows of `subject` (`rayjob/bert`) in this state against the record `name`, of the state.
+
+    The event must be there by now. `groups` are the PodGroups of the scheduler, where several kinds may be served.
+    """
+    described = scene.kubectl("describe", subject).stdout
+    _, found, events = described.partition("\nEvents:")
+    assert found, described
+    done = scene.kubectl("get", groups, "-L", STATE, check=False)
+    listed = done.stdout or done.stderr
+    text = (
+        f"$ kubectl describe {subject}\n...\nEvents:{events.rstrip()}\n"
+        f"$ kubectl get {groups} -L {STATE}\n{listed.rstrip()}\n"
+    )
+    assert any(reason == state for _, reason, _ in told(text)), text
+    before, now = _of_state(recorded(name or state), state), _of_state(text, state)
+    _keep(name or state, text, bool(before) and before <= now)
+
+
+def _of_state(text: str, state: GangState) -> set[tuple[str, ...]]:
+    """What must be there each time: its event, and the label where the gang is still so when kubectl lists it."""
+    _, _, listed = text.partition("$ kubectl get podgroups")
+    labelled = {("label", str(state)) for line in listed.splitlines()[2:] if line.split()[-1:] == [str(state)]}
+    return {one for one in told(text) if one[1] == state} | labelled
+
+
+def keep_refusal(reason: Reason, text: str) -> None:
+    """Hold a transcript of a refusal against its record."""
+    name = _refused(reason)
+    _keep(
+        name, text, {alike(line) for line in text.splitlines()} == {alike(line) for line in recorded(name).splitlines()}
+    )
+
+
+def _keep(name: str, text: str, same: bool) -> None:  # noqa: FBT001
+    """Write the record anew, where that is asked for and it is not the same; else insist that it is."""
+    file = _FOLDER / f"{name}.txt"
+    if not same and os.environ.get("MUSTER_REWRITE"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        return
+    how = "MUSTER_REWRITE=1 with this test, then with tests/docs/test_kubectl.py, writes it"
+    assert same, f"tests/docs/recorded/{file.name} is out of date; {how}. Now kubectl prints:\n{text}"
+
+
+def _refused(reason: Reason) -> str:
+    return f"Refused{reason}"
+
+
+def recorded(name: str) -> str:
+    """The transcript of that name; "" where there is none."""
+    file = _FOLDER / f"{name}.txt"
+    return file.read_text() if file.exists() else ""
+
+
+def refusal(reason: Reason) -> str:
+    """The transcript of a refusal; "" where there is none."""
+    return recorded(_refused(reason))
+
+
+def page() -> str:
+    """The text of docs/kubectl.md."""
+    parts = [_HEAD, "## States\n", *(_section(state, STATES[state], recorded(state)) for state in GangState)]
+    parts += ["## More of what users write\n", *(_section(name, how, recorded(name)) for name, how in MORE.items())]
+    parts += ["## Refusals\n", *(_section(one, REFUSALS[one], refusal(one)) for one in refusing())]
+    return "\n".join(parts)
+
+
+def _section(name: str, how: str, transcript: str) -> str:
+    return f"### {name}\n\n{how}\n\n```console\n{transcript}```\n"
