@@ -85,7 +85,7 @@ def _group(name: str, queue: str, milli: int, *, admitted: bool) -> dict[str, An
             "name": f"ray-{name}-pg",
             "namespace": _NAMESPACE,
             "uid": f"uid-group-{name}",
-            "labels": {MANAGED_BY: MUSTER},
+            "labels": {MANAGED_BY: MUSTER, STATE: said[STATE]},
             "annotations": {**said, MESSAGE: "as the leader before left it"},
             "ownerReferences": _owner(name),
         },
@@ -182,6 +182,7 @@ class Written:
             kept = {key: text for key, text in kept.items() if not key.startswith("muster.dev/")}
         meta = {"uid": f"uid-group-{name}", **group["metadata"], **said, "resourceVersion": str(self.groups)}
         meta["annotations"] = {**kept, **said.get("annotations", {})}
+        meta["labels"] = {**group["metadata"].get("labels", {}), **said.get("labels", {})}
         group |= {"metadata": meta, **({"spec": body["spec"]} if "spec" in body else {})}
         store.apply("modified", convert(group, PodGroup))
         return msgspec.json.encode(group)

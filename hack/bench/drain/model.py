@@ -166,6 +166,7 @@ class _Client:
         meta = {"uid": f"uid-{name}", "creationTimestamp": "2026-11-25T10:00:00Z", **before["metadata"]}
         meta |= {**body["metadata"], "namespace": namespace, "resourceVersion": str(self._version)}
         meta["annotations"] = {**kept, **body["metadata"].get("annotations", {})}
+        meta["labels"] = {**before["metadata"].get("labels", {}), **body["metadata"].get("labels", {})}
         group = self._groups[name] = {**before, **body, "metadata": meta}
         shown = convert(group, PodGroup)
         asyncio.get_running_loop().call_later(_SHOWN, partial(self._stored.apply, "modified", shown))
