@@ -247,8 +247,8 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
     return [
         {
             "name": role.name,
-            "wanted": role.replicas,
-            "minimum": role.minimum,
+            "replicas": role.replicas,
+            "minMember": role.minimum,
             "there": len(pods := of_role.get(role.name, [])),
             "gated": sum(pod.gated(GATE) for pod in pods),
             "bound": sum(bool(pod.spec.node_name) for pod in pods),

@@ -49,7 +49,7 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
     yield from _facts(entry)
     if entry["roles"]:
         yield ""
-        names = ("wanted", "minimum", "there", "gated", "bound")
+        names = ("replicas", "minMember", "there", "gated", "bound")
         rows = [[role["name"], *(str(role[name]) for name in names)] for role in entry["roles"]]
         yield from _indented(["ROLE", "WANTED", "MIN", "PODS", "GATED", "BOUND"], rows, right=range(1, 6))
     if entry["queues"]:

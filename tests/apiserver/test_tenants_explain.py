@@ -109,7 +109,7 @@ def test_a_viewer_hears_why_his_gang_waits_and_what_he_may_not_know(tenant: Tena
         entry = tenant.explained(word)
         assert (entry["workload"]["name"], entry["state"], entry["message"]) == ("mine", "WaitingForQuota", WORDS)
         assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == ("tenants", "3")
-        assert [(role["wanted"], role["gated"]) for role in entry["roles"]] == [(1, 1), (2, 0)]
+        assert [(role["replicas"], role["gated"]) for role in entry["roles"]] == [(1, 1), (2, 0)]
         assert (entry["position"], entry["queues"]) == (None, [])
         others, *rest = entry["unknown"]
         assert others.startswith(f'can list only in "{desk.namespace}", not in all namespaces: pods, podgroups.')

@@ -13,6 +13,7 @@ from tests.support.pages.surface import gone, surface
 
 _ROOT = Path(__file__).parents[2]
 _STABLE = Path(__file__).parent / "stable"
+_OF_A_ROLE = "[].roles[]."
 
 
 def _versions() -> list[str]:
@@ -40,6 +41,16 @@ def test_what_has_gone_or_become_something_else_is_found() -> None:
     now = {"states": ["B", "C"], "metrics": {"m": "counter", "more": "gauge"}, "json": {"plan": ["x", "y"]}}
     assert gone(earlier, now) == ["states: A", "metrics: m: gauge", "metrics: n"]
     assert gone(now, now) == []
+
+
+def test_explain_and_plan_have_one_name_for_what_both_say_of_a_role() -> None:
+    """Beside it plan has the patch of its pods, and explain the pods that are there."""
+    said = surface()["json"]
+    plan, explain = (
+        {path.removeprefix(_OF_A_ROLE) for path in said[command] if path.rpartition(".")[0] == _OF_A_ROLE[:-1]}
+        for command in ("plan", "explain")
+    )
+    assert plan - {"patch"} == explain - {"there", "bound"}
 
 
 def test_the_page_speaks_of_each_list() -> None:

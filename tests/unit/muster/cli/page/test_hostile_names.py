@@ -94,7 +94,7 @@ def gang_page(word: str) -> _Parsed:
         "holds": amount,
         "queues": [some | {"limit": amount, "used": amount, "free": amount}],
         "holders": [some | {"claim": amount}],
-        "roles": [some | {"requests": amount, "wanted": 1, "minimum": 1, "there": 1, "gated": 1, "bound": 1}],
+        "roles": [some | {"requests": amount, "replicas": 1, "minMember": 1, "there": 1, "gated": 1, "bound": 1}],
         "unknown": [word],
     }
     return _Parsed(
