@@ -10,11 +10,14 @@ if TYPE_CHECKING:
 __all__ = ["apt"]
 
 
-def apt(program: str, home: Path, *, lists: Path | None = None, installed: bool = True) -> list[str]:
+def apt(
+    program: str, home: Path, *, lists: Path | None = None, installed: bool = True, architecture: str = ""
+) -> list[str]:
     """Return the beginning of a call of apt-get or apt-cache that writes nothing outside of `home`, nor of `lists`.
 
     It goes by the machine's lists of packages, or by those in `lists`, where `update` puts new ones. What is not to
-    count as `installed` here, it downloads too. Archives come into `home/archives`, but for `download`.
+    count as `installed` here, it downloads too. Archives come into `home/archives`, but for `download`. `architecture`
+    is for packages of another one than the machine's, which need `lists` of their own.
     """
     (home / "archives" / "partial").mkdir(parents=True, exist_ok=True)
     facts = {
@@ -29,6 +32,8 @@ def apt(program: str, home: Path, *, lists: Path | None = None, installed: bool 
     if lists is not None:
         lists.mkdir(parents=True, exist_ok=True)
         facts["Dir::State::lists"] = lists
+    if architecture:
+        facts |= {"APT::Architecture": architecture, "APT::Architectures": architecture}
     if installed:
         # What is installed may be locked, and only by root.
         facts["Debug::NoLocking"] = 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hack.image.build import CHECKOUT, Built, build, source
 from hack.image.errors import ImageError
+from hack.image.machine import MACHINES
 
 _MEGABYTE = 1_000_000
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m hack.image", description="Build muster's image.")
     parser.add_argument("--name", default="muster", help="repository that the image is known by (default: %(default)s)")
     parser.add_argument("--commit", default="", help="the commit that is built; else what git says")
+    parser.add_argument("--architecture", choices=MACHINES, help="what the image is for; else this machine")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--output", type=Path, default=CHECKOUT / "dist" / "image", help="folder (default: dist/image)")
     place.add_argument("--root", type=Path, help="write the image's files to this new folder instead")
@@ -25,7 +27,10 @@ def main() -> int:
     started = time.monotonic()
     try:
         built = build(
-            source(CHECKOUT, arguments.commit), name=arguments.name, progress=lambda line: print(f"== {line}")
+            source(CHECKOUT, arguments.commit),
+            name=arguments.name,
+            progress=lambda line: print(f"== {line}"),
+            machine=MACHINES.get(arguments.architecture),
         )
         if arguments.root:
             _write_root(built, arguments.root)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.image.bytecode import add_bytecode
+from hack.image.bytecode import Interpreter, add_bytecode
 from hack.image.debian import Package, debian_tree, resolved
 from hack.image.errors import ImageError, run
 from hack.image.licences import licences
@@ -19,7 +19,7 @@ from hack.image.oci import Image, Layer, image, layer
 from hack.image.places import appearing, forget_all_but_newest, image_cache, key_of
 from hack.image.sbom import debian_component, document, python_component, rfc3339
 from hack.image.tree import EPOCH, Tree
-from hack.image.wheels import BARE, SITE, Wheel, downloaded, muster_wheel, requirements_tree, unpack
+from hack.image.wheels import BARE, SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked
 from muster.process.revision import BAKED, UNKNOWN, in_checkout
 
@@ -34,11 +34,15 @@ SBOM_IN_IMAGE = "usr/share/doc/muster/sbom.cdx.json"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is built: a checkout, its commit, and the time (seconds since 1970) that the image says it is from."""
+    """What is built: a checkout, its commit, and the time (seconds since 1970) that the image says it is from.
+
+    With a `wheel` muster is that one, and the checkout only has the requirements: so a released version is built again.
+    """
 
     checkout: Path
     commit: str
     epoch: int
+    wheel: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Built:
     layers: tuple[Layer, ...]
     sbom: bytes
     version: str
+    machine: Machine
 
     def write(self, output: Path) -> Path:
         """Write archive, layout, bill of materials and digest instead of those that were there; return the archive."""
@@ -89,31 +94,35 @@ def source(checkout: Path, commit: str = "") -> Source:
     return Source(checkout, known, EPOCH)
 
 
-def build(what: Source, *, name: str, progress: Callable[[str], None]) -> Built:
-    """Return the image, known as `name:VERSION`. Raises ImageError with the reason in one line."""
-    machine = this_machine()
+def build(what: Source, *, name: str, progress: Callable[[str], None], machine: Machine | None = None) -> Built:
+    """Return the image for `machine`, else for this one, known as `name:VERSION`.
+
+    Raises ImageError with the reason in one line.
+    """
+    host = this_machine()
+    machine = machine or host
     with locked(image_cache() / "build.lock"):
         progress("asking apt for Debian's packages")
-        packages = resolved()
-        base_key = key_of("debian", [asdict(one) for one in packages], _own_code())
-        base = _kept(base_key, lambda: _debian(base_key, packages, machine, progress))
-        interpreter = _interpreter(base_key, packages, machine)
+        packages = resolved(machine)
+        interpreter = _interpreter(packages if machine == host else resolved(host), host)
+        base_key = key_of("debian", [asdict(one) for one in packages], interpreter.home.name)
+        base = _kept(base_key, lambda: _debian(packages, interpreter, machine, progress))
         requirements = what.checkout / "requirements" / "runtime.txt"
         key = key_of("requirements", base_key, requirements.read_text())
         python = _kept(key, lambda: _requirements(requirements, interpreter, machine, progress))
         progress("building muster's wheel")
-        wheel = muster_wheel(what.checkout)
+        wheel = read_wheel(what.wheel.read_bytes()) if what.wheel else muster_wheel(what.checkout)
         sbom = document(
             [*base.components, *python.components, python_component(wheel)], wheel.version, what.commit, what.epoch
         )
-        own = _muster(wheel, what.commit, sbom, interpreter, machine)
+        own = _muster(wheel, what.commit, sbom, interpreter)
         for folder in ("interpreters", "layers"):
             forget_all_but_newest(image_cache() / folder)
     layers = (base.layer, python.layer, own)
     made = image(
         layers, machine, created=rfc3339(what.epoch), name=name, tag=wheel.version, labels=_labels(wheel, what)
     )
-    return Built(what, made, layers, sbom, wheel.version)
+    return Built(what, made, layers, sbom, wheel.version, machine)
 
 
 def _labels(wheel: Wheel, what: Source) -> dict[str, str]:
@@ -130,39 +139,43 @@ def _labels(wheel: Wheel, what: Source) -> dict[str, str]:
     return {f"org.opencontainers.image.{name}": value for name, value in labels.items() if value}
 
 
-def _muster(wheel: Wheel, commit: str, sbom: bytes, interpreter: Path, machine: Machine) -> Layer:
+def _muster(wheel: Wheel, commit: str, sbom: bytes, interpreter: Interpreter) -> Layer:
     tree = Tree()
     unpack(wheel, tree, commands=True)
-    add_bytecode(tree, interpreter, machine)
+    add_bytecode(tree, interpreter)
     tree.file(f"{SITE}/muster/{BAKED}", f"{commit}\n")
     tree.file(SBOM_IN_IMAGE, sbom)
     return layer(tree, f"muster {wheel.version}, commit {commit}")
 
 
-def _debian(key: str, packages: list[Package], machine: Machine, progress: Callable[[str], None]) -> _Kept:
+def _debian(
+    packages: list[Package], interpreter: Interpreter, machine: Machine, progress: Callable[[str], None]
+) -> _Kept:
     progress("making the layer of Debian's Python")
     tree, copyrights = debian_tree(packages, machine)
-    add_bytecode(tree, _interpreter(key, packages, machine), machine)
+    add_bytecode(tree, interpreter)
     components = [debian_component(package, licences(package.name, copyrights[package.name])) for package in packages]
     versions = " ".join(f"{one.name}={one.version}" for one in packages)
     return _Kept(layer(tree, f"files of Debian packages: {versions}"), components)
 
 
-def _requirements(requirements: Path, interpreter: Path, machine: Machine, progress: Callable[[str], None]) -> _Kept:
+def _requirements(
+    requirements: Path, interpreter: Interpreter, machine: Machine, progress: Callable[[str], None]
+) -> _Kept:
     progress("making the layer of the locked requirements")
     wheels = downloaded(requirements, machine)
     tree = requirements_tree(wheels)
-    add_bytecode(tree, interpreter, machine, bare=BARE)
+    add_bytecode(tree, interpreter, bare=BARE)
     return _Kept(layer(tree, "requirements/runtime.txt"), [python_component(wheel) for wheel in wheels])
 
 
-def _interpreter(key: str, packages: list[Package], machine: Machine) -> Path:
+def _interpreter(packages: list[Package], machine: Machine) -> Interpreter:
     """The files of Debian's layer on disk, where its interpreter can be run to compile modules."""
-    home = image_cache() / "interpreters" / key
+    home = image_cache() / "interpreters" / key_of("debian", [asdict(one) for one in packages], _own_code())
     if not home.exists():
         with appearing(home) as folder:
             debian_tree(packages, machine)[0].write(folder)
-    return home
+    return Interpreter(home, machine)
 
 
 def _kept(key: str, make: Callable[[], _Kept]) -> _Kept:

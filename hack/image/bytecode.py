@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hack.image.machine import Machine
     from hack.image.tree import Tree
 
-__all__ = ["add_bytecode"]
+__all__ = ["Interpreter", "add_bytecode"]
 
 # Runs under the image's interpreter: sources of a list of [source, name in tracebacks, compiled, optimisation].
 _COMPILER = """
@@ -29,10 +30,18 @@ for source, name, compiled, level in json.load(open(sys.argv[1])):
 """
 
 
-def add_bytecode(tree: Tree, interpreter: Path, machine: Machine, *, bare: str = "") -> None:
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The files of Debian's layer in a folder, for `machine`, which is this one; it compiles for all of them."""
+
+    home: Path
+    machine: Machine
+
+
+def add_bytecode(tree: Tree, interpreter: Interpreter, *, bare: str = "") -> None:
     """Add to each module its compiled form; those below `bare` lose their source and their docstrings for it.
 
-    `interpreter` is a folder with the files of Debian's layer. Raises ImageError where a module does not compile.
+    Raises ImageError where a module does not compile.
     """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -47,24 +56,25 @@ def add_bytecode(tree: Tree, interpreter: Path, machine: Machine, *, bare: str =
         script, listed = work / "compile_all.py", work / "jobs.json"
         script.write_text(_COMPILER)
         listed.write_text(json.dumps(jobs))
-        run([*_command(interpreter, machine), script, listed], env=_environment(interpreter))
+        run([*_command(interpreter), script, listed], env=_environment(interpreter))
         for path, (target, compiled) in targets.items():
             tree.file(target, compiled.read_bytes())
             if target == _alone(path):
                 del tree.entries[path]
 
 
-def _command(interpreter: Path, machine: Machine) -> list[str | Path]:
+def _command(interpreter: Interpreter) -> list[str | Path]:
     """How this machine runs the image's interpreter without entering the image: with its own loader and libraries."""
-    libraries = interpreter / machine.libraries
+    home = interpreter.home
+    libraries = home / interpreter.machine.libraries
     loaders = sorted(libraries.glob("ld-linux-*.so.*"))
     if not loaders:
         raise ImageError(f"{libraries} has no loader")
-    return [loaders[0], "--library-path", libraries, interpreter / "usr" / "bin" / f"python{PYTHON}", "-S", "-s", "-B"]
+    return [loaders[0], "--library-path", libraries, home / "usr" / "bin" / f"python{PYTHON}", "-S", "-s", "-B"]
 
 
-def _environment(interpreter: Path) -> dict[str, str]:
-    return {"PYTHONHOME": str(interpreter / "usr"), "PYTHONHASHSEED": "0"}
+def _environment(interpreter: Interpreter) -> dict[str, str]:
+    return {"PYTHONHOME": str(interpreter.home / "usr"), "PYTHONHASHSEED": "0"}
 
 
 def _cached(path: str) -> str:

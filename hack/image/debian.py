@@ -2,7 +2,7 @@
 
 No package is installed: their files are taken as they are, and nothing of Debian's runs. So there is no shell, no
 package manager and no script of theirs in the image. Packages come through the machine's own apt, which checks
-signatures.
+signatures, also those of another architecture.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from hack.apt import apt
 from hack.image.errors import ImageError, run
-from hack.image.machine import PYTHON
+from hack.image.machine import PYTHON, this_machine
 from hack.image.places import image_cache
 from hack.image.tree import Tree
 
@@ -81,21 +81,23 @@ class Package:
     sha256: str
 
 
-def resolved() -> list[Package]:
-    """Return the packages in the versions that the machine's apt offers now, fetched and kept.
+def resolved(machine: Machine) -> list[Package]:
+    """Return the packages for `machine` in the versions that this machine's apt offers now, fetched and kept.
 
     Raises ImageError: no apt, no such packages (another release of Debian), or nothing to be had from its mirrors.
     """
-    lists = image_cache() / "apt" / "lists"
-    system = Path("/var/lib/apt/lists")
-    newest_first = sorted((folder for folder in (system, lists) if folder.is_dir()), key=_age)
-    for folder in newest_first:
+    own = machine == this_machine()
+    lists = _Lists(
+        image_cache() / "apt" / ("lists" if own else f"lists-{machine.debian}"), "" if own else machine.debian
+    )
+    known = [lists, _Lists(Path("/var/lib/apt/lists"))] if own else [lists]
+    for one in sorted((one for one in known if one.folder.is_dir()), key=_Lists.age):
         try:
-            return _fetch_all(_candidates(folder), folder)
+            return _fetch_all(_candidates(one), one)
         except ImageError:
             # Old lists name what a mirror has no more, and a fresh machine has none: both are cured by new lists.
             continue
-    _apt("apt-get", lists, "update")
+    lists.apt("apt-get", "update")
     return _fetch_all(_candidates(lists), lists)
 
 
@@ -170,13 +172,26 @@ def _copyright(tree: Tree, name: str) -> bytes:
     return entry.data
 
 
-def _apt(program: str, lists: Path, *words: str, cwd: Path | None = None) -> bytes:
-    """Return what apt says where nothing counts as installed, so that every package is fetched."""
-    return run([*apt(program, image_cache() / "apt", lists=lists, installed=False), *words], cwd=cwd)
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """A folder with apt's lists of packages; `architecture` is empty for the machine's own."""
+
+    folder: Path
+    architecture: str = ""
+
+    def apt(self, program: str, *words: str, cwd: Path | None = None) -> bytes:
+        """Return what apt says where nothing counts as installed, so that every package is fetched."""
+        home = image_cache() / "apt"
+        command = apt(program, home, lists=self.folder, installed=False, architecture=self.architecture)
+        return run([*command, *words], cwd=cwd)
+
+    def age(self) -> float:
+        """Sorts the newest first."""
+        return -self.folder.stat().st_mtime
 
 
-def _candidates(lists: Path) -> list[Package]:
-    shown = _apt("apt-cache", lists, "show", "--no-all-versions", *PACKAGES).decode()
+def _candidates(lists: _Lists) -> list[Package]:
+    shown = lists.apt("apt-cache", "show", "--no-all-versions", *PACKAGES).decode()
     found: dict[str, Package] = {}
     for paragraph in shown.strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if re.match(r"[A-Za-z0-9-]+: ", line))
@@ -191,21 +206,17 @@ def _candidates(lists: Path) -> list[Package]:
     return sorted(found.values())
 
 
-def _fetch_all(packages: list[Package], lists: Path) -> list[Package]:
+def _fetch_all(packages: list[Package], lists: _Lists) -> list[Package]:
     missing = [package for package in packages if not fetched(package).exists()]
     if missing:
         home = image_cache() / "debs"
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
             wanted = [f"{package.name}={package.version}" for package in missing]
-            _apt("apt-get", lists, "download", *wanted, cwd=Path(folder))
+            lists.apt("apt-get", "download", *wanted, cwd=Path(folder))
             for deb in Path(folder).glob("*.deb"):
                 deb.rename(home / f"{hashlib.sha256(deb.read_bytes()).hexdigest()}.deb")
     strangers = [package.name for package in missing if not fetched(package).exists()]
     if strangers:
         raise ImageError(f"what apt downloaded for {', '.join(strangers)} has not the SHA-256 that its lists say")
     return packages
-
-
-def _age(folder: Path) -> float:
-    return -folder.stat().st_mtime

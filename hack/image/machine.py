@@ -1,4 +1,4 @@
-"""The one architecture that a build is for: this machine's."""
+"""The architectures that an image can be for, and which of them this machine has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hack.image.errors import ImageError, run
 
-__all__ = ["GLIBC", "PYTHON", "Machine", "this_machine"]
+__all__ = ["GLIBC", "MACHINES", "PYTHON", "Machine", "this_machine"]
 
 # What Debian 12 has; the locked requirements are for the same Python.
 PYTHON = "3.11"
@@ -33,15 +33,16 @@ class Machine:
         return [*versions, f"manylinux2014_{self.wheels}"]
 
 
-_MACHINES = {
+MACHINES = {
     "amd64": Machine("amd64", "x86_64-linux-gnu", "x86_64"),
     "arm64": Machine("arm64", "aarch64-linux-gnu", "aarch64"),
 }
+"""By Debian's and OCI's name."""
 
 
 def this_machine() -> Machine:
     """Return what `dpkg` says. Raises ImageError elsewhere than on Debian, or on an architecture without wheels."""
     name = run(["dpkg", "--print-architecture"], seconds=10).decode().strip()
-    if name not in _MACHINES:
-        raise ImageError(f"this machine is {name}: the image can be built on {' and '.join(_MACHINES)}")
-    return _MACHINES[name]
+    if name not in MACHINES:
+        raise ImageError(f"this machine is {name}: the image can be built on {' and '.join(MACHINES)}")
+    return MACHINES[name]

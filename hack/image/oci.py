@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from hack.image.machine import Machine
 
-__all__ = ["Image", "Layer", "image", "layer"]
+__all__ = ["Image", "Layer", "image", "index", "layer"]
 
+_INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
@@ -120,7 +121,7 @@ def image(
     platform = {"architecture": machine.debian, "os": "linux"}
     index = {
         "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "mediaType": _INDEX,
         "manifests": [{**_descriptor(_MANIFEST, manifest), "platform": platform, "annotations": known_as}],
     }
     blobs = {_digest(data): data for data in (config, manifest, *(one.data for one in layers))}
@@ -132,6 +133,22 @@ def image(
     return Image(
         blobs, _json(index), _json([docker]), _digest(manifest), _digest(config), sum(one.size for one in layers)
     )
+
+
+def index(images: Sequence[Image]) -> tuple[str, Tree]:
+    """Return one index of images for several architectures: its digest in a registry, and its files as a layout."""
+    manifests = [dict(json.loads(one.index)["manifests"][0]) for one in images]
+    for manifest in manifests:
+        # Where an image is known by is no matter of the index.
+        del manifest["annotations"]
+    content = _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": manifests})
+    tree = Tree()
+    tree.file("oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}))
+    tree.file("index.json", content)
+    for one in images:
+        for digest, data in one.blobs.items():
+            tree.file(f"blobs/{digest.replace(':', '/')}", data)
+    return _digest(content), tree
 
 
 def _digest(data: bytes) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hack.image.machine import Machine
 
-__all__ = ["BARE", "SITE", "Wheel", "downloaded", "muster_wheel", "requirements_tree", "unpack"]
+__all__ = ["BARE", "SITE", "Wheel", "downloaded", "muster_wheel", "read_wheel", "requirements_tree", "unpack"]
 
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
 # A thousand generated modules that muster's connection has to import and never uses, half of them docstrings.
@@ -69,16 +69,17 @@ def downloaded(requirements: Path, machine: Machine) -> list[Wheel]:
                     *("--python-version", PYTHON, "--implementation", "cp", *abis, *tags, "-r", requirements),
                 ]
             )
-    return sorted((_read(path.read_bytes()) for path in home.glob("*.whl")), key=lambda wheel: wheel.name.lower())
+    return sorted((read_wheel(path.read_bytes()) for path in home.glob("*.whl")), key=lambda wheel: wheel.name.lower())
 
 
-def muster_wheel(checkout: Path) -> Wheel:
-    """Return the wheel of this checkout, which is the one that everybody else would build."""
-    with tempfile.TemporaryDirectory() as folder:
+def muster_wheel(checkout: Path, output: Path | None = None) -> Wheel:
+    """Return the wheel of this checkout, which everybody else would build alike; with `output` leave it there."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = output or Path(temporary)
         env = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
         run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=checkout, env=env)
-        (built,) = Path(folder).glob("*.whl")
-        return _read(built.read_bytes())
+        (built,) = folder.glob("*.whl")
+        return read_wheel(built.read_bytes())
 
 
 def requirements_tree(wheels: list[Wheel]) -> Tree:
@@ -117,7 +118,8 @@ def _commands(archive: zipfile.ZipFile) -> dict[str, str]:
     return dict(parser["console_scripts"])
 
 
-def _read(data: bytes) -> Wheel:
+def read_wheel(data: bytes) -> Wheel:
+    """Return what a wheel says of itself."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         (path,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
         metadata = email.message_from_bytes(archive.read(path))

@@ -131,7 +131,7 @@ def test_a_machine_without_wheels_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_what_apt_gives_has_the_hash_that_its_lists_say(image: Built) -> None:
     """The kept files are named by it; a damaged download is never kept."""
     del image
-    for package in resolved():
+    for package in resolved(machine.this_machine()):
         assert fetched(package).exists(), package.name
 
 
@@ -154,7 +154,7 @@ def shown(*names: str) -> str:
 def test_another_release_of_debian_is_refused(fake_apt: Path) -> None:
     (fake_apt / "apt-cache").write_text(shown(*(set(PACKAGES) - {"libssl3", "zlib1g"})))
     with pytest.raises(ImageError, match="apt here has no libssl3, zlib1g: the image is made of Debian 12's packages"):
-        resolved()
+        resolved(machine.this_machine())
 
 
 def test_a_damaged_download_is_refused_and_not_kept(fake_apt: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_damaged_download_is_refused_and_not_kept(fake_apt: Path) -> None:
         '#!/bin/sh\necho "$*" >>"$MUSTER_CACHE/calls"\ncase "$*" in *" download "*) echo damaged >one.deb;; esac\n'
     )
     with pytest.raises(ImageError, match=r"what apt downloaded for base-files, .* has not the SHA-256"):
-        resolved()
+        resolved(machine.this_machine())
     calls = (fake_apt / "cache" / "calls").read_text().splitlines()
     assert [call.endswith(" update") for call in calls].count(True) == 1
     assert not any(fetched(Package(name, "1", "amd64", "00")).exists() for name in PACKAGES)
