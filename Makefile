@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed build build-all build-backends fuzz mutate audit-dependencies docs lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed test-versions build build-all build-backends login publish verify keep-release fuzz mutate audit-dependencies docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,11 +33,27 @@ build-all: setup ## Build the programs of all its parts, which `make test` needs
 	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer$(NODE)
 
 build-backends: setup ## Build the schedulers and admitters beside Volcano and muster's ledger, which `make test-all` needs
-	@$(BIN)/python -m hack.testbed build --with coscheduling,kueue
+	@$(BIN)/python -m hack.testbed build --with coscheduling,kueue,release
 	@$(BIN)/python -m hack.testbed build --with '' --kubernetes 1.37
 
 image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it
 	@$(BIN)/python -m hack.image $(if $(NAME),--name $(NAME))
+
+# UNFINISHED=1 publishes a checkout with changes, ARCHITECTURES=amd64 for fewer machines; docs/releasing.md.
+publish: setup ## Push image, chart, SBOMs and provenance to REGISTRY, signed with KEY, and verify them there
+	@test -n "$(REGISTRY)" -a -n "$(KEY)" || { echo "say where and with which key: make publish REGISTRY=HOST/FOLDER KEY=cosign.key" >&2; exit 2; }
+	@$(BIN)/python -m hack.release publish $(REGISTRY) --key $(KEY) $(if $(ARCHITECTURES),--architectures $(ARCHITECTURES)) $(if $(BUILDER),--builder $(BUILDER)) $(if $(OUTPUT),--output $(OUTPUT)) $(if $(VERSION),--version $(VERSION)) $(if $(UNFINISHED),--unfinished)
+
+verify: setup ## Verify the release in REGISTRY with the public key KEY; VERSION=0.1.0 for another one
+	@test -n "$(REGISTRY)" -a -n "$(KEY)" || { echo "say where and with which key: make verify REGISTRY=HOST/FOLDER KEY=cosign.pub" >&2; exit 2; }
+	@$(BIN)/python -m hack.release verify $(REGISTRY) --key $(KEY) $(if $(VERSION),--version $(VERSION))
+
+login: setup ## Log in to REGISTRY with REGISTRY_USER and REGISTRY_PASSWORD from the environment
+	@test -n "$(REGISTRY)" || { echo "say where: make login REGISTRY=HOST/FOLDER" >&2; exit 2; }
+	@$(BIN)/python -m hack.release login $(REGISTRY)
+
+keep-release: setup ## Keep this version's chart and wheel in tests/releases, for the tests of upgrades from it
+	@$(BIN)/python -m hack.release keep
 
 cli-wheel: setup ## Build a wheel of the command line alone into dist/
 	@cd hack/cli && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
@@ -86,6 +102,9 @@ test-node: setup ## Tests on a real node: muster's pods run by a kubelet (root o
 
 test-testbed: build-all build-backends ## Tests of the testbed itself
 	@$(BIN)/pytest tests/testbed $(PYTEST_ARGS)
+
+test-versions: setup ## The chart, policies, webhooks and main job on other versions; ONLY="kubernetes=1.31 helm=3"; hours
+	@$(BIN)/python -m hack.versions $(ONLY)
 
 fuzz: setup ## Ask the webhook anything for ten minutes (SECONDS=60: for one), and show what was reached of its rules
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)

@@ -22,6 +22,7 @@ from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
 from hack.testbed.paths import cache_root, locked
 from hack.testbed.process import LAZY_COLLECTOR, Process, recorded, spawn
 from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
+from hack.testbed.versions import chosen as chosen_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,12 +67,15 @@ class Testbed:
     ) -> Self:
         """Build what is missing and start a control plane with these add-ons (`parts.ADDONS`), ready to use.
 
-        `kubernetes` is its version, and how much of native PodGroups is turned on (`kubernetes.KUBERNETES`).
+        `kubernetes` is its version, and how much of native PodGroups is turned on (`kubernetes.KUBERNETES`). In place
+        of the default version, and of those of add-ons, the environment may ask for others (`versions`).
 
         Attached, all of it dies with this process, and it must be called from the main thread; detached, it runs until
         `stop` or `python -m hack.testbed down`. `state` defaults to a fresh folder. Raises TestbedError, and leaves
         nothing running.
         """
+        if kubernetes == DEFAULT_KUBERNETES:
+            kubernetes = chosen_version("kubernetes") or kubernetes
         chosen = select(parts, kubernetes)
         state = _fresh_state() if state is None else state.absolute()
         if NODE_ADDON in parts:

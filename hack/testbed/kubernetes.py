@@ -1,5 +1,7 @@
 """The versions of Kubernetes that a testbed can have, and which of them knows PodGroups (scheduling.k8s.io/v1beta1).
 
+Those before the default are for `make test-versions`.
+
 The three broken ones are half-configured on purpose: each looks well in another place, and places no gang.
 """
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 
 from hack.testbed.part import STRIPPED
 
-__all__ = ["DEFAULT_KUBERNETES", "KUBERNETES", "Kubernetes", "ldflags_of"]
+__all__ = ["DEFAULT_KUBERNETES", "FORMER", "KUBERNETES", "Kubernetes", "ldflags_of"]
 
 _GATE = "--feature-gates=GenericWorkload=true"
 _SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
@@ -54,7 +56,20 @@ def _1_37(*apiserver: str, controller_manager: str = "", scheduler: str = "") ->
 
 
 DEFAULT_KUBERNETES = "1.36"
+FORMER = {
+    minor: Kubernetes(version, f"kubernetes-{minor}", _OFF_1_36)
+    for minor, version in (
+        ("1.30", "1.30.14"),
+        ("1.31", "1.31.14"),
+        ("1.32", "1.32.13"),
+        ("1.33", "1.33.13"),
+        ("1.34", "1.34.4"),
+        ("1.35", "1.35.4"),
+    )
+}
+"""Those that muster promises to run on and the tests do not run each time, by the same word."""
 KUBERNETES = {
+    **FORMER,
     DEFAULT_KUBERNETES: Kubernetes("1.36.3", "kubernetes", _OFF_1_36),
     "1.37": _1_37(_GATE, _SERVED, controller_manager=_GATE, scheduler=_GATE),
     # As 1.37 comes: pods lose spec.schedulingGroup without a word.

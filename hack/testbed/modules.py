@@ -11,8 +11,9 @@ from pathlib import Path
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, locked, write_atomically
 from hack.testbed.toolchain import find_go
+from hack.testbed.versions import family_of
 
-__all__ = ["family_dir", "module_dir"]
+__all__ = ["family_dir", "module_dir", "required"]
 
 _FAMILIES = Path(__file__).parent / "modules"
 
@@ -20,6 +21,13 @@ _FAMILIES = Path(__file__).parent / "modules"
 def family_dir(family: str) -> Path:
     """Return the folder with the go.mod and go.sum of a family of programs."""
     return _FAMILIES / family
+
+
+def required(family: str, package: str) -> tuple[str, str]:
+    """Return the module that has a package, and its version, as a family's go.mod requires it."""
+    known = dict(re.findall(r"^(?:require)?\s+(\S+) (v\S+)", (family_dir(family) / "go.mod").read_text(), re.MULTILINE))
+    module = max((name for name in known if f"{package}/".startswith(f"{name}/")), key=len)
+    return module, known[module]
 
 
 def module_dir(module: str) -> Path:
@@ -43,7 +51,7 @@ def _family_of(module: str) -> Path:
     tool = re.compile(rf"^(?:tool)?\s+{re.escape(module)}(?:/\S*)?$", re.MULTILINE)
     for candidate in sorted(_FAMILIES.iterdir()):
         if tool.search((candidate / "go.mod").read_text()):
-            return candidate
+            return family_dir(family_of(candidate.name))
     raise TestbedError(f"no go.mod below {_FAMILIES} has a tool of {module}: add one")
 
 

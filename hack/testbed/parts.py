@@ -10,6 +10,8 @@ from hack.testbed.build import DEBIAN
 from hack.testbed.errors import TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
 from hack.testbed.part import Part
+from hack.testbed.versions import OTHERS
+from hack.testbed.versions import chosen as chosen_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -266,6 +268,14 @@ _TABLE = (
     Part(name="kubeconform", family="kubeconform", package="github.com/yannh/kubeconform/cmd/kubeconform"),
     Part(name="cyclonus", family="cyclonus", package="github.com/mattfenwick/cyclonus/cmd/cyclonus"),
     Part(name="crane", family="registry", package="github.com/google/go-containerregistry/cmd/crane"),
+    # Of releases: what signs them, and a registry to publish them to.
+    Part(name="cosign", addon="release", family="cosign", package="github.com/sigstore/cosign/v3/cmd/cosign"),
+    Part(
+        name="registry",
+        addon="release",
+        family="distribution",
+        package="github.com/distribution/distribution/v3/cmd/registry",
+    ),
 )
 
 PARTS = {part.name: part for part in _TABLE}
@@ -294,7 +304,7 @@ def select(addons: Iterable[str], kubernetes: str = DEFAULT_KUBERNETES) -> list[
     for part in chosen:
         for other in sorted(wanted.intersection(part.excludes)):
             raise TestbedError(f"{part.name} and {other} have CRDs of the same name: start a testbed for each")
-    return [_of_version(part, kubernetes) for part in chosen]
+    return [_as_wished(_of_version(part, kubernetes)) for part in chosen]
 
 
 def _of_version(part: Part, kubernetes: str) -> Part:
@@ -305,3 +315,12 @@ def _of_version(part: Part, kubernetes: str) -> Part:
         return part
     # KUBEBUILDER_ASSETS has programs of one version, whichever that is.
     return replace(part, family=version.family, ldflags=version.ldflags, asset=False)
+
+
+def _as_wished(part: Part) -> Part:
+    """The part in the version that the environment asks for; that of Kubernetes is the testbed's own to choose."""
+    version = chosen_version(part.family) if part.family != "kubernetes" else ""
+    if not version:
+        return part
+    other = OTHERS[part.family][version]
+    return replace(part, family=other.family, package=other.package)

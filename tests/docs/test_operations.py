@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from hack.versions import rows, trials, written
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.cluster.operations_guide import NOT_RUN, STEPS
@@ -29,6 +30,13 @@ def test_the_versions_are_those_that_the_tests_run() -> None:
     assert PAGE.read_text() == expected, (
         "docs/operations.md is out of date: see what changed with MUSTER_REWRITE=1 pytest tests/docs/test_operations.py"
     )
+
+
+def test_every_other_version_has_its_row() -> None:
+    """What came out of `make test-versions`, or that nobody has tried it yet."""
+    text = PAGE.read_text()
+    assert [*rows(text)] == [trial.title for trial in trials()]
+    assert written(text, {}) == text
 
 
 def test_every_block_is_run_on_a_real_node() -> None:

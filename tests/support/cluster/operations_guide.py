@@ -281,6 +281,8 @@ NOT_RUN = {
     "kubectl describe certificate": "of cert-manager's, which does not run here",
     "kubectl drain --disable-eviction": "a name; node/test_muster_in_pods.py drains so",
     "kubectl delete job muster-uninstall": "of an uninstall that failed; node/test_order.py",
+    "make test": "a name; it runs all of this",
+    "make test-versions": "hours, by hand",
     "muster release": "a name; two blocks have the command",
     "muster withdraw": "a name; a block has the command",
     "python -m hack.bench.admission": "a bench of minutes, for an idle machine",

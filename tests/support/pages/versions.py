@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from hack.testbed.build import DEBIAN
-from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
-from hack.testbed.modules import family_dir
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER, KUBERNETES
+from hack.testbed.modules import required
 from hack.testbed.parts import OF_THE_CHOSEN_VERSION, PARTS
 
 __all__ = ["BEGIN", "END", "table"]
@@ -36,7 +34,7 @@ def table() -> str:
     for part in PARTS.values():
         if part.family == DEBIAN or (part.launch is None and part.name != "helm"):
             continue
-        module, version = _module(part.family, part.package)
+        module, version = required(part.family, part.package)
         if module == "k8s.io/kubernetes":
             name = "Kubernetes: apiserver, controllers, scheduler, kubelet, kube-proxy"
         else:
@@ -49,15 +47,9 @@ def table() -> str:
 
 def _other_versions(module: str, package: str) -> dict[str, str]:
     """The rows of each further Kubernetes that a testbed can have."""
-    families = dict.fromkeys(one.family for name, one in KUBERNETES.items() if name != DEFAULT_KUBERNETES)
-    versions = [_module(family, package)[1] for family in families]
+    families = dict.fromkeys(
+        one.family for name, one in KUBERNETES.items() if name not in {DEFAULT_KUBERNETES, *FORMER}
+    )
+    versions = [required(family, package)[1] for family in families]
     name = "Kubernetes with its own PodGroups: apiserver, controllers, scheduler"
     return {f"{name} {version}": f"| {name} | {version} | `{module}` |" for version in versions}
-
-
-def _module(family: str, package: str) -> tuple[str, str]:
-    required = dict(
-        re.findall(r"^(?:require)?\s+(\S+) (v\S+)", (family_dir(family) / "go.mod").read_text(), re.MULTILINE)
-    )
-    module = max((name for name in required if f"{package}/".startswith(f"{name}/")), key=len)
-    return module, required[module]

@@ -250,7 +250,7 @@ _VALUES = (
         ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES", r"text:charts/muster/Chart.yaml />=(\d\.\d+)\.0-0/"),
     ),
     Row(_README, "You need Kubernetes «1.30» or newer", ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES",)),
-    Row(_README, "scheduling gates since «1.11»)", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
+    Row(_README, "respect scheduling gates since «1.11», and", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
     Row(
         "docs/image.md",
         "It runs as user «65532»",

@@ -1,0 +1,146 @@
+"""`make test-versions`: the tests on which a promise about versions stands, with each other version in its turn.
+
+`python -m hack.versions [PROJECT=VERSION …]` builds the programs of each version, runs its tests, and writes the date
+and what came out into the table of docs/operations.md. The exit code is 0 when all have passed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.testbed.build import binaries
+from hack.testbed.errors import TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES
+from hack.testbed.modules import required
+from hack.testbed.parts import DEFAULT_ADDONS, select
+from hack.testbed.versions import OTHERS, VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["BEGIN", "END", "PAGE", "TESTS", "Trial", "main", "outcome", "rows", "trials", "written"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
+BEGIN = "<!-- other versions: written by make test-versions -->\n"
+END = "<!-- end of other versions -->\n"
+_HEAD = "| what | version | tried | what came out |\n|---|---|---|---|\n"
+_NEVER = "not yet | |"
+_MAIN_JOB = ("tests/e2e/test_demo.py::test_the_demo_shows_what_the_readme_shows_and_leaves_nothing",)
+TESTS: Mapping[str, Sequence[str]] = {
+    "kubernetes": (
+        *("tests/apiserver/test_chart.py", "tests/apiserver/test_policies.py"),
+        *("tests/apiserver/test_policies_on_muster.py", "tests/apiserver/test_first_installation.py"),
+        *("tests/apiserver/test_pod_patch.py", "tests/apiserver/test_validation.py", "tests/apiserver/test_outage.py"),
+        *("tests/e2e/test_story_d_raycluster.py", *_MAIN_JOB),
+    ),
+    "kuberay": ("tests/e2e/test_kind_ray.py", "tests/e2e/test_story_d_raycluster.py", *_MAIN_JOB),
+    "helm": ("tests/apiserver/test_first_installation.py", "tests/e2e/test_uninstall.py", *_MAIN_JOB),
+}
+"""What is run with another version of a project: chart, policies, webhooks, and the main job."""
+_NAMES = {"kubernetes": "Kubernetes", "kuberay": "KubeRay", "helm": "helm"}
+_FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+)", re.MULTILINE)
+_COUNT = re.compile(r"(\d+) (passed|failed|error)")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One other version of one project."""
+
+    project: str
+    version: str
+
+    @property
+    def title(self) -> str:
+        """The first cells of its row, up to the date."""
+        other = OTHERS[self.project][self.version]
+        return f"| {_NAMES[self.project]} | {required(other.family, other.package)[1]} |"
+
+    def run(self) -> str:
+        """Build the programs and run the tests; return the last cells of its row."""
+        words = f"{self.project}={self.version}"
+        environment = os.environ | {VARIABLE: words}
+        os.environ[VARIABLE] = words
+        try:
+            kubernetes = self.version if self.project == "kubernetes" else DEFAULT_KUBERNETES
+            binaries(select(DEFAULT_ADDONS, kubernetes), _say)
+        except TestbedError as error:
+            return f"{_today()} | it does not build: {str(error).partition(';')[0]} |"
+        finally:
+            del os.environ[VARIABLE]
+        _say(f"{words}: {' '.join(TESTS[self.project])}")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-n0", "-v", "-rfE", "--tb=short", *TESTS[self.project]],
+            cwd=PAGE.parents[1],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        print(done.stdout, flush=True)
+        return f"{_today()} | {outcome(done.stdout)} |"
+
+
+def outcome(said: str) -> str:
+    """What a pytest said at its end, in the words of the table."""
+    counts = {word: number for number, word in _COUNT.findall(said.strip().rpartition("\n")[2])}
+    failed = list(dict.fromkeys(name.partition("[")[0] for name in _FAILED.findall(said)))
+    words = [f"{counts.get('passed', 0)} tests pass"]
+    return "; ".join([*words, f"these fail: {', '.join(f'`{name}`' for name in failed)}"] if failed else words)
+
+
+def trials() -> list[Trial]:
+    """Every other version that there is."""
+    return [Trial(project, version) for project, versions in OTHERS.items() for version in versions]
+
+
+def rows(text: str) -> dict[str, str]:
+    """The rows that a page has, by their first cells."""
+    inside = text.partition(BEGIN)[2].partition(END)[0]
+    cells = [re.match(r"(\| [^|]+ \| [^|]+ \|)(.*)", line) for line in inside.splitlines()[3:]]
+    return {one[1]: one[2].strip() for one in cells if one}
+
+
+def written(text: str, found: Mapping[str, str]) -> str:
+    """The page with a row for each version: what was `found`, else what it says already."""
+    before, _, rest = text.partition(BEGIN)
+    known = rows(text) | found
+    lines = [f"{one.title} {known.get(one.title, _NEVER)}" for one in trials()]
+    return f"{before}{BEGIN}\n{_HEAD}{chr(10).join(lines)}\n\n{END}{rest.partition(END)[2]}"
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def _say(line: str) -> None:
+    print(f"== {line}", flush=True)
+
+
+def _asked(words: Sequence[str]) -> Iterator[Trial]:
+    for word in words:
+        project, _, version = word.partition("=")
+        if version not in OTHERS.get(project, {}):
+            sys.exit(f"there is no {word}: choose from {', '.join(f'{one.project}={one.version}' for one in trials())}")
+        yield Trial(project, version)
+
+
+def main() -> None:
+    """Try the versions that are named, else all, and exit; each row is written as soon as it is known."""
+    passed = True
+    for trial in list(_asked(sys.argv[1:])) or trials():
+        found = {trial.title: trial.run()}
+        PAGE.write_text(written(PAGE.read_text(), found))
+        print(f"{trial.title} {found[trial.title]}", flush=True)
+        passed = passed and "fail" not in found[trial.title] and "build" not in found[trial.title]
+    sys.exit(not passed)
+
+
+if __name__ == "__main__":
+    main()

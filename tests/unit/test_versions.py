@@ -1,0 +1,71 @@
+"""Other versions of what the tests run: which programs a testbed then has, and the table of what came out."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.testbed.errors import TestbedError
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER
+from hack.testbed.modules import required
+from hack.testbed.parts import select
+from hack.testbed.versions import OTHERS, VARIABLE, chosen
+from hack.versions import BEGIN, END, TESTS, outcome, rows, trials, written
+
+_SAID = """
+tests/apiserver/test_chart.py::test_one PASSED
+=========================== short test summary info ============================
+FAILED tests/apiserver/test_policies.py::test_two[a] - AssertionError
+FAILED tests/apiserver/test_policies.py::test_two[b] - AssertionError
+ERROR tests/e2e/test_demo.py::test_three - TestbedError: no
+============= 2 failed, 31 passed, 1 error in 90.10s (0:01:30) =============
+"""
+
+
+def test_only_what_was_asked_for_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = {part.name: part for part in select(["kuberay", "volcano"])}
+    monkeypatch.setenv(VARIABLE, "kuberay=1.4,helm=3")
+    other = {part.name: part for part in select(["kuberay", "volcano"])}
+    changed = {name for name, part in other.items() if part != usual[name]}
+    assert changed == {"kuberay", "helm"}
+    assert (other["kuberay"].family, other["helm"].package) == ("kuberay-1.4", "helm.sh/helm/v3/cmd/helm")
+
+
+def test_a_version_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "kuberay=0.1")
+    with pytest.raises(TestbedError, match=r"MUSTER_VERSIONS asks for kuberay=0\.1: choose from kubernetes=1\.30, "):
+        chosen("helm")
+
+
+def test_nothing_is_asked_for_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert [chosen(project) for project in OTHERS] == [""] * len(OTHERS)
+
+
+def test_an_older_kubernetes_is_the_one_that_its_modules_name() -> None:
+    """Every minor version from the first that the chart takes to the one before the tests' own."""
+    names = {minor: required(one.family, one.package)[1] for minor, one in OTHERS["kubernetes"].items()}
+    assert names == {minor: f"v{one.version}" for minor, one in FORMER.items()}
+    assert [int(minor.partition(".")[2]) for minor in FORMER] == [*range(30, int(DEFAULT_KUBERNETES.partition(".")[2]))]
+
+
+def test_what_came_out_is_said_in_a_line() -> None:
+    assert outcome(_SAID) == (
+        "31 tests pass; these fail: `apiserver/test_policies.py::test_two`, `e2e/test_demo.py::test_three`"
+    )
+    assert outcome("===== 12 passed in 3.20s =====\n") == "12 tests pass"
+
+
+def test_a_row_that_was_not_tried_now_stays_as_it_was() -> None:
+    first, second, *others = (trial.title for trial in trials())
+    once = written(f"before\n{BEGIN}{END}after\n", {first: "2026-11-25 | 12 tests pass |"})
+    page = written(once, {second: "2026-11-26 | 3 tests pass |"})
+    assert rows(page) == {
+        first: "2026-11-25 | 12 tests pass |",
+        second: "2026-11-26 | 3 tests pass |",
+        **dict.fromkeys(others, "not yet | |"),
+    }
+    assert (page.startswith("before\n"), page.endswith("after\n")) == (True, True)
+
+
+def test_every_project_has_its_tests() -> None:
+    assert TESTS.keys() == OTHERS.keys()
