@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
 import muster
+from hack.release.kept import kept
 from tests.support.pages.surface import gone, surface
 
 _ROOT = Path(__file__).parents[2]
@@ -34,6 +36,25 @@ def test_the_names_of_this_version_are_written_down() -> None:
 @pytest.mark.parametrize("version", _versions())
 def test_nothing_of_a_version_has_gone(version: str) -> None:
     assert gone(yaml.safe_load((_STABLE / f"{version}.yaml").read_text()), surface()) == []
+
+
+def unkept(changelog: str, releases: set[str], named: set[str]) -> list[str]:
+    """The versions of a changelog of which chart and code, or the names, are not kept."""
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)
+    return [version for version in released if version not in releases & named]
+
+
+def test_every_released_version_is_kept() -> None:
+    """`make keep-release` keeps chart and code, from which tests/node/test_order.py upgrades."""
+    changelog = (_ROOT / "CHANGELOG.md").read_text()
+    assert unkept(changelog, {one.version for one in kept()}, set(_versions())) == []
+
+
+def test_a_version_that_is_not_kept_is_found() -> None:
+    changelog = "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2027-01-02\n\n## [0.1.0] - 2026-12-01\n"
+    assert unkept(changelog, {"0.1.0", "0.2.0"}, {"0.1.0", "0.2.0"}) == []
+    assert unkept(changelog, {"0.1.0"}, {"0.1.0", "0.2.0"}) == ["0.2.0"]
+    assert unkept(changelog, {"0.1.0", "0.2.0"}, {"0.2.0"}) == ["0.1.0"]
 
 
 def test_what_has_gone_or_become_something_else_is_found() -> None:

@@ -91,7 +91,9 @@ def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Mu
     assert [(one["name"], one["claim"]["cpu"]) for one in waiting["holders"] if one["queue"] == two] == [
         ("ray-first-pg", "3")
     ]
-    counts = {role["name"]: (role["replicas"], role["there"], role["gated"], role["bound"]) for role in waiting["roles"]}
+    counts = {
+        role["name"]: (role["replicas"], role["there"], role["gated"], role["bound"]) for role in waiting["roles"]
+    }
     assert counts == {"headgroup": (1, 1, 1, 0), "worker": (2, 2, 2, 0)}
     assert ("WaitingForQuota", message) in [(event["reason"], event["note"]) for event in waiting["events"]]
     assert waiting["unknown"] == []

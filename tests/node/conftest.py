@@ -1,4 +1,4 @@
-"""A testbed with a real node, on which the chart runs the image of this checkout, or a former one."""
+"""A testbed with a real node, on which the chart runs the image of this checkout, or of a former version."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import pytest
 
 from hack.image.build import CHECKOUT, build, source
 from hack.testbed import Nodes, Testbed
-from tests.support.cluster.former_image import former_image
-from tests.support.cluster.helm_release import Release
+from tests.support.cluster.former_versions import former_versions
+from tests.support.cluster.helm_release import CHART, Release
 from tests.support.cluster.kernel_connections import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hack.release.kept import Kept
+
 
 class Archives(NamedTuple):
-    """The images, of this checkout and of a former version, built one after the other while other things go on."""
+    """The images, of this checkout and of former versions, built one after the other while other things go on."""
 
     own: Future[Path]
-    former: Future[Path]
+    former: Future[list[tuple[Kept, Path]]]
 
 
 @pytest.fixture(scope="package")
@@ -33,8 +35,9 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archives]:
     def own() -> Path:
         return build(source(CHECKOUT), name=Release.image, progress=print).write(folders[0])
 
-    def former() -> Path:
-        return former_image(copy, Release.image).write(folders[1])
+    def former() -> list[tuple[Kept, Path]]:
+        versions = former_versions(copy).values()
+        return [(one, one.image(Release.image).write(folders[1] / one.version)) for one in versions]
 
     with ThreadPoolExecutor(1) as pool:
         yield Archives(pool.submit(own), pool.submit(former))
@@ -55,9 +58,11 @@ def loaded(real: Testbed, archives: Archives) -> Release:
 
 
 @pytest.fixture(scope="package")
-def former_loaded(real: Testbed, archives: Archives) -> None:
-    """The former version's image is on the node, too."""
-    real.load_image(archives.former.result())
+def former_loaded(real: Testbed, archives: Archives) -> dict[str, Kept]:
+    """The former versions; their images are on the node, too."""
+    for _, archive in archives.former.result():
+        real.load_image(archive)
+    return {one.version: one for one, _ in archives.former.result()}
 
 
 @pytest.fixture(scope="package")
@@ -72,3 +77,12 @@ def release(loaded: Release, connections: Connections) -> Release:  # noqa: ARG0
     release = loaded
     release.helm("install", *Release.values, "--wait", "--timeout=300s")
     return release
+
+
+@pytest.fixture
+def absent(loaded: Release) -> Iterator[Release]:
+    """The release, not installed, whoever was here before; in the end it is not there either."""
+    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait", "--timeout=300s")
+    yield loaded
+    loaded.chart = CHART
+    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait")

@@ -7,9 +7,9 @@ stand in `creations-*.jsonl` beside the testbed's logs.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +22,7 @@ from muster.kube.resource import PODS
 from muster.model.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
-from tests.support.cluster.former_image import FORMER_VERSION, rights
+from tests.support.cluster.former_versions import FORMER_VERSIONS, UNRELEASED, rights
 from tests.support.cluster.helm_release import CHART, NAMESPACE
 from tests.support.cluster.neighbours import halfway
 from tests.support.cluster.operations_guide import block
@@ -35,6 +35,7 @@ from tests.support.manifests.applied import ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hack.release.kept import Kept
     from hack.testbed import Testbed
     from tests.support.cluster.helm_release import Release
     from tests.support.cluster.scene import Scene
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 # Six times helm waits for all replicas, and the first test for the testbed.
 pytestmark = pytest.mark.timeout(1800)
 
-_FORMER = Path(__file__).parents[1] / "chart" / "fixtures" / "muster-0.1.0.tgz"
 _ON_KWOK = [{"key": FAKE, "operator": "Exists"}]
 _WAIT = ("--wait", "--timeout=300s")
 # Of what is created in turn.
@@ -98,44 +98,40 @@ def _of_cluster(pod: Manifest) -> str:
 
 
 @pytest.fixture
-def absent(loaded: Release) -> Iterator[Release]:
-    """The release, not installed, whoever was here before; in the end it is not there either."""
-    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", *_WAIT)
-    yield loaded
-    loaded.chart = CHART
-    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait")
-
-
-@pytest.fixture
 def scene(real: Testbed, request: pytest.FixtureRequest) -> Iterator[Scene]:
-    name = request.node.name.removeprefix("test_").replace("_", "-")
-    with open_scene(real, name[:30], kinds=(RAY_CLUSTERS,)) as opened:
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")
+    # With the version at its end, where it has one.
+    with open_scene(real, f"{name[:24]}-{name[-5:]}", kinds=(RAY_CLUSTERS,)) as opened:
         yield opened
 
 
 @pytest.fixture
-def former_rights(real: Testbed) -> Iterator[None]:
+def former(real: Testbed, former_loaded: dict[str, Kept], request: pytest.FixtureRequest) -> Iterator[Kept]:
+    """A former version, by its number, with the rights that its image needs."""
     given = json.dumps({"apiVersion": "v1", "kind": "List", "items": rights(NAMESPACE)})
-    real.kubectl("apply", "--filename=-", input=given)
-    yield
-    real.kubectl("delete", "--filename=-", input=given)
+    if request.param == UNRELEASED:
+        real.kubectl("apply", "--filename=-", input=given)
+    yield former_loaded[request.param]
+    if request.param == UNRELEASED:
+        real.kubectl("delete", "--filename=-", input=given)
 
 
-@pytest.mark.usefixtures("former_loaded", "former_rights")
-def test_from_the_former_version_and_back_with_gangs_that_wait_and_run(
-    real: Testbed, absent: Release, scene: Scene
+@pytest.mark.parametrize("former", FORMER_VERSIONS, indirect=True)
+def test_from_a_former_version_and_back_with_gangs_that_wait_and_run(
+    real: Testbed, absent: Release, scene: Scene, former: Kept
 ) -> None:
     """Replicas of both versions serve, and lead, beside each other; every new pod of a gang is held all the time.
 
-    The values are those of the former chart, which knew fewer. Each version knows what the other has admitted, although
-    the former writes no annotation with the terms.
+    The values are those of the former chart, which may know fewer. Each version knows what the other has admitted,
+    although the one that was not released writes no annotation with the terms.
     """
-    absent.chart = _FORMER
-    absent.helm("install", *absent.values, f"--set=image.tag={FORMER_VERSION}", *_WAIT)
+    absent.chart = former.chart
+    absent.helm("install", *absent.values, f"--set=image.tag={former.version}", *_WAIT)
     queue = scene.queue(cpu="3")
     scene.apply(_cluster("first", queue))
     running = {"first": scene.await_running("ray-first-pg", 2)}
-    assert ADMITTED_FOR not in scene.pod_group("ray-first-pg")["metadata"]["annotations"]
+    annotations = scene.pod_group("ray-first-pg")["metadata"]["annotations"]
+    assert (ADMITTED_FOR in annotations) == (former.version != UNRELEASED)
     scene.apply(_cluster("second", queue))
     scene.await_state("ray-second-pg", "WaitingForQuota")
     absent.chart = CHART
@@ -144,8 +140,8 @@ def test_from_the_former_version_and_back_with_gangs_that_wait_and_run(
             creations.go_on()
             absent.helm(verb, *flags)
             with halfway(absent) as answers:
-                assert answers.keys() == {FORMER_VERSION, __version__}
-                assert answers[FORMER_VERSION] == answers[__version__]
+                assert answers.keys() == {former.version, __version__}
+                assert answers[former.version] == answers[__version__]
                 creations.go_on()
             phases = rollout.await_end()
             rollout.await_end("controller")

@@ -41,7 +41,7 @@ class Release:
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
-        self.chart = CHART
+        self.chart: Path | str = CHART
 
     def helm(self, verb: str, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a verb of helm on the release; install and upgrade take `chart`, this checkout's at first."""

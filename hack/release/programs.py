@@ -1,0 +1,65 @@
+"""The programs that publish, built from their released Go modules as the testbed's are, and how they are called."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.image.errors import ImageError, run
+from hack.testbed.build import binaries
+from hack.testbed.parts import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["Programs", "is_loopback", "programs"]
+
+_NAMES = ("crane", "helm", "cosign")
+_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """crane pushes images, helm the chart, cosign signs and verifies. Each raises ImageError with their last words."""
+
+    places: dict[str, Path]
+
+    def crane(self, *words: str | Path) -> str:
+        """Run crane and return what it prints. It speaks HTTP with loopback addresses by itself."""
+        return self._run("crane", *words)
+
+    def login(self, host: str, user: str, password: str) -> None:
+        """Log in where docker does, for all three; the password is on no command line. Raises ImageError."""
+        argv = [self.places["crane"], "auth", "login", host, "--username", user, "--password-stdin"]
+        done = subprocess.run(argv, input=password, capture_output=True, text=True, check=False, timeout=_SECONDS)
+        if done.returncode:
+            raise ImageError(f"no login to {host}: {done.stderr.strip()}")
+
+    def helm(self, *words: str | Path) -> str:
+        """Run helm and return what it prints."""
+        return self._run("helm", *words)
+
+    def cosign(self, *words: str | Path) -> str:
+        """Run cosign and return what it prints; a key's password comes from COSIGN_PASSWORD."""
+        return self._run("cosign", *words)
+
+    def _run(self, name: str, *words: str | Path) -> str:
+        return run([self.places[name], *words], env=os.environ, seconds=_SECONDS).decode()
+
+
+def programs(progress: Callable[[str], None]) -> Programs:
+    """Return the programs, built where they are not there yet. Raises ImageError."""
+    return Programs(binaries([PARTS[name] for name in _NAMES], progress))
+
+
+def is_loopback(registry: str) -> bool:
+    """Tell whether a registry is on this machine, where it may speak HTTP without TLS; it has to elsewhere."""
+    host = registry.partition("/")[0].rpartition(":")[0] or registry.partition("/")[0]
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,57 @@
+"""How an artefact was made, as the predicate of SLSA's provenance (version 1): of which commit and parts, and where.
+
+cosign makes the in-toto statement of it, whose subject is the digest in the registry, and signs that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hack.image.sbom import rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hack.image.build import Built, Source
+
+__all__ = ["BUILDER", "BUILD_TYPE", "predicate"]
+
+BUILD_TYPE = "tag:muster.dev,2026:make-publish"
+"""What the parameters mean: docs/releasing.md says it. A name and no address, as RFC 4151 has them."""
+BUILDER = "tag:muster.dev,2026:by-hand"
+"""Who built it, where nobody says: somebody on a machine of their own."""
+
+
+def predicate(
+    source: Source, version: str, images: Iterable[Built], *, builder: str, started: float, finished: float
+) -> bytes:
+    """Return the predicate; times in seconds since 1970. Every Debian package and wheel is a dependency, by hash."""
+    made = list(images)
+    parts: dict[str, dict[str, Any]] = {}
+    for one in made:
+        for component in json.loads(one.sbom)["components"]:
+            if component["name"] == "muster":
+                continue
+            digest = component["hashes"][0]["content"]
+            parts[f"{component['purl']} {digest}"] = {"uri": component["purl"], "digest": {"sha256": digest}}
+    content = {
+        "buildDefinition": {
+            "buildType": BUILD_TYPE,
+            "externalParameters": {
+                "version": version,
+                "commit": source.commit,
+                "architectures": [one.machine.debian for one in made],
+            },
+            "internalParameters": {"sourceDateEpoch": source.epoch},
+            "resolvedDependencies": [
+                {"name": "muster", "digest": {"gitCommit": source.commit}},
+                *(parts[name] for name in sorted(parts)),
+            ],
+        },
+        "runDetails": {
+            "builder": {"id": builder},
+            "metadata": {"startedOn": rfc3339(int(started)), "finishedOn": rfc3339(int(finished))},
+        },
+    }
+    return json.dumps(content, indent=1).encode() + b"\n"

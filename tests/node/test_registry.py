@@ -1,0 +1,57 @@
+"""What `make publish` brought to a registry, installed from there: helm reads the chart from it, the node the image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.image.build import CHECKOUT, source
+from hack.image.machine import this_machine
+from hack.release.programs import programs
+from hack.release.provenance import BUILDER
+from hack.release.publish import Order, publish
+from hack.testbed import wait_for
+from muster import __version__
+from tests.support.cluster.admission_stream import admitted
+from tests.support.cluster.helm_release import Release
+from tests.support.cluster.registry import serving, serving_inside
+from tests.support.cluster.scene import PATIENCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.testbed import Testbed
+
+# It is published first, and signed.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+
+def test_chart_and_image_come_from_the_registry(
+    real: Testbed, absent: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pods run the image that is signed, by its digest: the node has it from nowhere else.
+
+    The registry is on loopback, of this machine for helm and of the node for its containerd.
+    """
+    tools = programs(print)
+    monkeypatch.setenv("COSIGN_PASSWORD", "of a test")
+    tools.cosign("generate-key-pair", f"--output-key-prefix={tmp_path / 'cosign'}")
+    content = tmp_path / "registry"
+    content.mkdir()
+    with serving(content) as registry, serving_inside(real, registry):
+        where = f"{registry.address}/team"
+        key, folder = str(tmp_path / "cosign.key"), tmp_path / "release"
+        order = Order(where, key, [this_machine().debian], BUILDER, folder, unfinished=True)
+        digest = publish(order, source(CHECKOUT), tools, print).digests["image"]
+        absent.chart = f"oci://{where}/charts/muster"
+        image = (f"--set=image.repository={where}/muster", f"--set=image.digest={digest}")
+        flags = (f"--version={__version__}", "--plain-http", "--wait", "--timeout=300s")
+        absent.helm("install", *Release.values, *image, *flags)
+        wait_for("gangs to be held", lambda: not admitted(real.api(), gang=True), PATIENCE)
+        assert not admitted(real.api(), gang=False)
+        pods = [*absent.pods("webhook"), *absent.pods("controller")]
+        assert len(pods) == 4
+        running = {status["imageID"] for pod in pods for status in pod["status"]["containerStatuses"]}
+        assert {name.rpartition("@")[0] for name in running} == {f"{where}/muster"}
+        assert absent.helm("uninstall", "--wait", "--timeout=300s").returncode == 0
