@@ -110,7 +110,7 @@ def rows(text: str) -> dict[str, str]:
 def written(text: str, found: Mapping[str, str]) -> str:
     """The page with a row for each version: what was `found`, else what it says already."""
     before, _, rest = text.partition(BEGIN)
-    known = rows(text) | found
+    known = {**rows(text), **found}
     lines = [f"{one.title} {known.get(one.title, _NEVER)}" for one in trials()]
     return f"{before}{BEGIN}\n{_HEAD}{chr(10).join(lines)}\n\n{END}{rest.partition(END)[2]}"
 

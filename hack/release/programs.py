@@ -34,7 +34,7 @@ class Programs:
 
     def login(self, host: str, user: str, password: str) -> None:
         """Log in where docker does, for all three; the password is on no command line. Raises ImageError."""
-        argv = [self.places["crane"], "auth", "login", host, "--username", user, "--password-stdin"]
+        argv: list[str | Path] = [self.places["crane"], "auth", "login", host, "--username", user, "--password-stdin"]
         done = subprocess.run(argv, input=password, capture_output=True, text=True, check=False, timeout=_SECONDS)
         if done.returncode:
             raise ImageError(f"no login to {host}: {done.stderr.strip()}")
