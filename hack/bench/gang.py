@@ -18,14 +18,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import time
 from collections import defaultdict
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from hack.bench.usage import cpu_seconds, resident
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.burst import CONCURRENT
@@ -59,7 +58,6 @@ _QUIET = 0.01  # of a core
 _REPLACED = 50  # pods
 _SMALL = 5  # pods
 _SMALL_CPU = 10
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def _template(name: str) -> dict[str, Any]:
@@ -293,14 +291,11 @@ def _spread(seconds: list[float]) -> str:
 
 
 def _cpu(process: Process) -> float:
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return cpu_seconds(process.pid)
 
 
 def _memory(process: Process) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) // 1024
+    return int(resident(process.pid))
 
 
 @asynccontextmanager
