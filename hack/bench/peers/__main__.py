@@ -156,13 +156,23 @@ def main() -> None:
     arguments = parser().parse_args()
     chosen = [one for one in CONTENDERS if one.name in arguments.contenders.split(",")]
     run = _Run(arguments, chosen)
-    with place() as on:
-        asyncio.run(_run(run, on))
+    whole = False
+    try:
+        with place() as on:
+            asyncio.run(_run(run, on))
+        whole = True
+    finally:
+        # What was measured until then is worth as much.
+        _end(run, write=arguments.write and whole)
+
+
+def _end(run: _Run, *, write: bool) -> None:
+    """Print the report, and write it into the page."""
     run.loads.append(os.getloadavg()[0])
-    said = run.report() | {"machine": _machine(arguments.rounds, run.loads)}
+    said = run.report() | {"machine": _machine(run.arguments.rounds, run.loads)}
     for name, text in said.items():
         print(f"\n{name}\n{text}")
-    if arguments.write:
+    if write:
         _PAGE.write_text(inserted(_PAGE.read_text(), said))
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Gang", "Watched", "watching"]
 
 _RAY = "ray.io/cluster"
+_SECONDS = 600.0
 
 
 class Gang:
@@ -102,7 +103,7 @@ async def watching(client: Client) -> AsyncIterator[Watched]:
     reflector = Reflector(client, PODS, Pod, watched.pods)
     task = asyncio.create_task(reflector.run())
     try:
-        await reflector.wait_synced(60)
+        await reflector.wait_synced(_SECONDS)
         yield watched
     finally:
         task.cancel()

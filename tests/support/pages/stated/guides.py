@@ -7,7 +7,7 @@ from tests.support.pages.numbers import Row
 __all__ = ["ROWS"]
 
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
-_PERFORMANCE = "docs/performance.md"
+_PERFORMANCE, _COMPARISON = "docs/performance.md", "docs/comparison.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
 
 _BENCHMARKS = (
@@ -18,6 +18,13 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "to «60 minutes».", ("hack.bench.siblings:_LONGEST",), lambda minutes: minutes * 60),
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
     Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
+    Row(_COMPARISON, "the same with «2,000» requests a second,", ("hack.bench.peers.place:_TUNED.qps",)),
+    Row(_COMPARISON, "requests a second, «4,000» at once", ("hack.bench.peers.place:_TUNED.burst",)),
+    Row(_COMPARISON, "«200» gangs of five pods wait", ("flag:hack/bench/peers/__main__.py --gangs",)),
+    Row(_COMPARISON, "gangs of «five» pods wait", ("hack.bench.peers.measures:_SMALL",)),
+    Row(_COMPARISON, "a queue that holds «twenty» of them", ("hack.bench.peers.measures:_AT_ONCE",)),
+    Row(_COMPARISON, "«Eight» RayClusters of three", ("hack.bench.peers.measures:_ASKED",)),
+    Row(_COMPARISON, "a node for longer than «ten seconds»;", ("hack.bench.peers.halves:LIMIT",)),
 )
 _STATES = (
     Row(_REASONS, "becomes an event after «30 seconds», then", ("controller.reports:_SHORTEST_INTERVAL",)),
