@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Drained", "Halves", "Measures", "Opened"]
 
 _SECONDS = 600.0
-_CALL = 60.0
+_CALL = 600.0
 _CPU = "100m"
 _SMALL = 5
 _NARROW_CPU = 10
