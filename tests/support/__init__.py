@@ -77,6 +77,8 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - rbac: Rights of ServiceAccounts: as roles in manifests grant them, and as docs/security.md lists them.
 - pair_scene: A scene in a cluster without Volcano: PodGroups of another scheduler, and GangQueues.
 - pair_stories: Stories of docs/seeds.md as each scheduler beside Volcano must tell them, in muster's own queues.
+- proxied_page: The page of a release in its pod, by the apiserver's service proxy and by `kubectl proxy`.
+- registry: A real registry on loopback (distribution): what is published there, and what a node pulls from it.
 - recorder: Records every state of a namespace's objects from the apiserver's own watches, so that order can be
   proved.
 - reviews: How many reviews the webhook has answered, by its own metrics.
@@ -132,6 +134,10 @@ manifests: Objects that tests apply, decode or generate.
 pages: Documents that are generated, or compared with what tests saw.
 - backends: docs/backends.md: which story runs on which scheduler, and the test that shows it.
 - chart_values: charts/muster/README.md, whose table of values is made from the comments of values.yaml.
+- commands: docs/commands.md: every command with its options, as the parser and the man pages have them.
+- keys: docs/names.md: every label, annotation and gate, with who writes it, on what, and what it means.
+- recorded: What kubectl printed of every state and refusal, and docs/kubectl.md, which shows it.
+- walkthrough: A page of commands with their output: each is run, and prints what the page shows.
 - denials: An example of every refusal and warning, judged by the real rules, and the page that shows them:
   docs/denials.md.
 - metrics: The metrics that the processes have, as their own code describes them.
