@@ -17,6 +17,7 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "runs for «5» to", ("hack.bench.siblings:_SHORTEST",)),
     Row(_PERFORMANCE, "to «60 minutes».", ("hack.bench.siblings:_LONGEST",), lambda minutes: minutes * 60),
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
+    Row(_PERFORMANCE, "the loop made that takes «5 ms» or", ("muster.process.event_loop:_LONG",)),
     Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
     Row(_COMPARISON, "the same with qps «2,000»,", ("hack.bench.peers.place:_TUNED.qps",)),
     Row(_COMPARISON, "burst «4,000» |", ("hack.bench.peers.place:_TUNED.burst",)),
