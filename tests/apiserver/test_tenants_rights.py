@@ -53,7 +53,7 @@ def test_he_may_bind_roles_of_kubernetes_in_his_namespace(calls: Api, owned: str
     assert made.ok, made.message
 
 
-@pytest.mark.parametrize("role", ["muster-release", "muster-controller", "muster-webhook"])
+@pytest.mark.parametrize("role", ["muster-release", "muster-controller", "muster-page", "muster-webhook"])
 def test_no_namespaces_administrator_takes_a_role_of_musters(calls: Api, owned: str, role: str) -> None:
     answer = calls("POST", f"{RBAC}/namespaces/{owned}/rolebindings", to(role), user=OWNER)
     assert (answer.status, "not currently held" in answer.message) == (FORBIDDEN, True)
@@ -73,7 +73,8 @@ def test_the_roles_of_kubernetes_have_nothing_of_musters(calls: Api, owned: str,
     assert rules
     assert not [rule for rule in rules if "muster.dev" in rule.get("apiGroups", ())]
     ours = calls.done("GET", f"{RBAC}/clusterroles?labelSelector=app.kubernetes.io/name=muster")["items"]
-    assert [item["metadata"]["name"] for item in ours] == ["muster-controller", "muster-release", "muster-webhook"]
+    names = [item["metadata"]["name"] for item in ours]
+    assert names == ["muster-controller", "muster-page", "muster-release", "muster-webhook"]
     assert not [key for item in ours for key in item["metadata"]["labels"] if "aggregate-to" in key]
 
 

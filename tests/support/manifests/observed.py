@@ -5,9 +5,8 @@ What users apply, complete enough for the real CRDs, is in `applied`.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import msgspec
 
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import Defaults, Intent, find_intent
@@ -76,7 +75,7 @@ def lines(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def as_json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return json.dumps(value)
 
 
 def as_client(stand_in: object) -> Client:
@@ -85,7 +84,7 @@ def as_client(stand_in: object) -> Client:
 
 
 def made(type_: type[T], manifest: JSON) -> T:
-    return decode(msgspec.json.encode(manifest), type_)
+    return decode(as_json(manifest), type_)
 
 
 def amounts(**raw: str) -> dict[str, Quantity]:
