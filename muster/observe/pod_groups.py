@@ -174,7 +174,7 @@ def while_assembling(view: View, wanted: Wanted) -> Wanted:
     if view.pod_group is None or view.kind is None or view.kind.owns_pod_group:
         return wanted
     spec, said = wanted.manifest["spec"], view.pod_group.spec.min_resources
-    if not said or not spec.keys() & {"minResources"}:
+    if not said or "minResources" not in spec:
         return wanted
     return _wanted(scheduler_of(view), {**wanted.manifest, "spec": {**spec, "minResources": dict(said)}})
 
