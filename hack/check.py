@@ -68,8 +68,16 @@ _OF_TIME = (
     *("test_crash.py", "test_deadlines.py", "test_demo.py", "test_nudge.py", "test_release.py", "test_requeue.py"),
     "test_tutorial.py",
 )
+# Each kind of workload by itself, and nodes that are full: whole clusters too, in a part of their own.
+_OF_KINDS = ("test_kind_*.py", "test_reclaim.py", "test_pilot.py")
+# Tests of the apiserver that start and end muster's processes, or wait for what they do by themselves.
+_OF_PROCESSES = (
+    *("test_busy_webhook.py", "test_cannot_know.py", "test_direct_client.py", "test_first_installation.py"),
+    *("test_idle.py", "test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_replicas.py"),
+    "test_secrets_in_logs.py",
+)
 # Each has a control plane most of the time: more would only take cores and memory from each other.
-_AT_ONCE = 5
+_AT_ONCE = 6
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
@@ -94,13 +102,18 @@ def parts(
     clusters = {*_CLUSTERS.glob("test_*.py")}
     with_operators = {path for path in clusters if any(map(path.match, _WITH_OPERATORS))}
     of_time = {path for path in clusters if path.name in _OF_TIME}
+    of_kinds = {path for path in clusters - with_operators if any(map(path.match, _OF_KINDS))}
+    apiserver = {*_APISERVER.glob("test_*.py")}
+    of_processes = {path for path in apiserver if path.name in _OF_PROCESSES}
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
-        "clusters": sorted(clusters - with_operators - of_time),
         "operators": [_TESTBED, *sorted(with_operators)],
         "node": sorted(folders & {_NODE}),
-        "apiserver": [_APISERVER],
         "time": sorted(of_time),
+        "apiserver": sorted(apiserver - of_processes),
+        "clusters": sorted(clusters - with_operators - of_time - of_kinds),
+        "kinds": sorted(of_kinds),
+        "processes": sorted(of_processes),
         "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
         "image": [_IMAGE],
@@ -111,8 +124,8 @@ def parts(
     options = ["-v", *([] if everything else ["-m", chosen]), *more]
     # Of these the first answer counts: no cluster, or numbers alone.
     steady = {"conformance", "image", "others"}
-    # The first two need the MPI operator, and the other two together take no longer than each of the others.
-    lanes = {"conformance": "operators", "faults": "time"}
+    # Both need the MPI operator.
+    lanes = {"conformance": "operators"}
     return [
         Part(name, options, [*map(str, paths[name])], steady=name in steady, lane=lanes.get(name, name))
         for name in paths
