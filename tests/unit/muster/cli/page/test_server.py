@@ -68,7 +68,8 @@ async def test_five_thousand_gangs_are_fifty_pages_and_a_count() -> None:
     assert "Waiting (5000)" in text_of(first)
     assert "Page 1 of 50, 5000 rows" in text_of(first)
     assert "q 5000 of 5000" in text_of(last)
-    assert text_of(beyond) == text_of(last)
+    # All below the time of the page, which goes on between two answers.
+    assert text_of(beyond).partition("UTC")[2] == text_of(last).partition("UTC")[2]
     assert 'href="?namespace=team&amp;queue=q&amp;waiting=3"' in one
 
 
