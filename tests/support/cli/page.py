@@ -13,7 +13,7 @@ from muster.cli.page.command import loopback, serving
 from muster.cli.page.guard import Door
 from muster.cli.page.state import PageState
 from muster.cli.picture import Picture
-from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.faults.apiserver import FaultyApiserver, failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -55,6 +55,8 @@ async def served(
 ) -> AsyncIterator[Served]:
     """The page of this cluster, as nobody changes it, behind this door; `viewer` as of PageState."""
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client, aiohttp.ClientSession() as session:
+        # Nobody waits for what it is not told to answer.
+        apiserver.on("LIST", failure(403, "Forbidden"))
         following = Followed(Picture(cluster, whole=whole), [])
         state = PageState(client, following, viewer)
         await state.refresh()
