@@ -233,9 +233,13 @@ class Memories:
         if memory.mark.passed_in != queue:
             memory.mark = replace(memory.mark, passed_since=text_of(now), passed_in=queue)
 
-    def forget(self, key: GangKey) -> Memory:
-        """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known."""
+    def forget(self, key: GangKey, *, ending: bool) -> Memory:
+        """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.
+
+        While some of its pods are still `ending`, it stays known that this leader sees plain pods go.
+        """
         memory = self._of.pop(key, Memory())
-        if memory.opened:
-            self._of[key] = Memory(opened=memory.opened)
+        seen_go = ending and memory.plain_pods
+        if memory.opened or seen_go:
+            self._of[key] = Memory(opened=memory.opened, plain_pods=seen_go)
         return memory

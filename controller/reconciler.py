@@ -424,10 +424,11 @@ class Reconciler:
 
     async def _leave(self, view: View) -> None:
         """Clean up after a gang that is gone."""
-        if view.ours and view.group_owner is None and not self._cluster.pods_of(view.key):
+        ending = bool(self._cluster.pods_of(view.key))
+        if view.ours and view.group_owner is None and not ending:
             # The PodGroup of plain pods has no owner: it goes with the last of them.
             await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
-        self._reporter.forget(self._memories.forget(view.key).workload)
+        self._reporter.forget(self._memories.forget(view.key, ending=ending).workload)
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)
         self._evictions.forget(view.key)

@@ -84,8 +84,16 @@ async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> 
     """For each gang that ends it would look through all pods of the namespace; a new leader asks."""
     harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
     await harness.settle()
-    harness.client.pods.clear()
     harness.alive.add("pair")
+    # A watch shows each pod as it is marked for deletion, and again when it is gone.
+    for pod in harness.client.pods.values():
+        pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    harness.watch()
+    assert await harness.settle() == []
+    del harness.client.pods["a"]
+    harness.watch()
+    assert await harness.settle() == []
+    harness.client.pods.clear()
     harness.watch()
     assert await harness.settle() == ["delete pair"]
     harness = Harness(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
