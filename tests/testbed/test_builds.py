@@ -121,7 +121,9 @@ def test_every_port_has_a_service_range_of_its_own() -> None:
 
 
 def test_unknown_addon_lists_the_known_ones() -> None:
-    with pytest.raises(TestbedError, match=r"^no part is called slurm: choose from volcano, .*training, .*, node$"):
+    with pytest.raises(
+        TestbedError, match=r"^no part is called slurm: choose from volcano, .*training, .*, node, release$"
+    ):
         select(["slurm"])
 
 
@@ -142,7 +144,7 @@ def test_another_kubernetes_is_another_apiserver_scheduler_and_controller_manage
 
 
 def test_unknown_kubernetes_lists_the_known_ones() -> None:
-    with pytest.raises(TestbedError, match=r"^there is no Kubernetes 1\.2 here: choose from 1\.36, 1\.37, "):
+    with pytest.raises(TestbedError, match=r"^there is no Kubernetes 1\.2 here: choose from 1\.30, .*1\.36, 1\.37, "):
         select([], "1.2")
 
 

@@ -86,8 +86,8 @@ async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> 
     await harness.settle()
     harness.alive.add("pair")
     # A watch shows each pod as it is marked for deletion, and again when it is gone.
-    for pod in harness.client.pods.values():
-        pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    for one in harness.client.pods.values():
+        one["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
     harness.watch()
     assert await harness.settle() == []
     del harness.client.pods["a"]
