@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, scope
+from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, output, scope
 from muster.cli.page.options import add_page
 
 __all__ = ["parser", "print_version"]
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
         help="print the completion script of a shell",
         description="Print the completion script of a shell. For bash: source <(muster completion bash)",
     )
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"], help="shell whose script is printed")
     commands.add_parser("version", help="print the version and the commit")
     for name, command in commands.choices.items():
         command.epilog, command.formatter_class = epilog(name), Formatter
@@ -73,7 +73,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="FILE",
         help="manifest file, directory of manifests, or - for standard input; can be repeated",
     )
-    parser.add_argument("-o", "--output", choices=["table", "wide", "yaml", "json", "junit"], default="table")
+    output(parser, "table", "wide", "yaml", "json", "junit")
     parser.add_argument(
         "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
     )
@@ -164,7 +164,7 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         metavar="KIND/NAME",
         help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated",
     )
-    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    output(parser)
     cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
 
 
@@ -175,7 +175,7 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold "
         "a claim or wait.",
     )
-    queues.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    output(queues)
     watch = commands.add_parser(
         "watch",
         help="show queues and gangs, updated on every change, until Ctrl-C",
@@ -210,7 +210,7 @@ def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
             metavar="KIND/NAME",
             help="queue, workload, or pod of one, for example queue/research or rayjob/demo; can be repeated",
         )
-        parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+        output(parser)
         parser.add_argument(
             "-n", "--namespace", help="namespace of the workloads; default: the namespace of the kubeconfig context"
         )
@@ -226,7 +226,7 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. "
         "It changes nothing, and running workloads keep running.",
     )
-    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    output(parser)
     scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default")
     parser.add_argument(
         "--validation", choices=["deny", "warn", "off"], default="deny", help="the future chart value `validation`"
@@ -258,7 +258,7 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a "
         "problem, and 2 when there is none but some checks could not run.",
     )
-    parser.add_argument("-o", "--output", choices=["table", "yaml", "json"], default="table")
+    output(parser)
     scope(
         parser,
         "namespace of the dry runs and the probe; default: the namespace of the kubeconfig context",

@@ -11,12 +11,33 @@ if TYPE_CHECKING:
     from muster.model.selectors import Selector
     from muster.schedulers import GangScheduler
 
-__all__ = ["CONNECT_TIMEOUT", "caution", "chosen_schedulers", "cluster", "connection", "installed", "scope", "selector"]
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "caution",
+    "chosen_schedulers",
+    "cluster",
+    "connection",
+    "installed",
+    "output",
+    "scope",
+    "selector",
+]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
 # Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
 _CONNECT_SECONDS = 1.0
+
+
+def output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """The option that says how the result is printed; without `formats` as a table, or for a program."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=formats or ("table", "yaml", "json"),
+        default="table",
+        help="format of the result; default: table",
+    )
 
 
 def caution(parser: argparse.ArgumentParser) -> None:

@@ -242,7 +242,7 @@ def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> 
             "name": role.name,
             "replicas": role.replicas,
             "minMember": role.minimum,
-            "gated": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
+            "getsGate": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
             "requests": as_text(role.requests),
             "patch": patches[role.name] or [],
         }

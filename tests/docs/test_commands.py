@@ -42,6 +42,12 @@ def test_every_option_of_a_command_that_is_shown_exists() -> None:
     assert sorted((name, option) for name, option in shown if option not in OPTIONS[name]) == []
 
 
+def test_every_option_and_every_argument_has_its_help() -> None:
+    """In `--help`, on the man pages and in docs/commands.md."""
+    mute = [(name, one.dest) for name, of in _COMMANDS.items() for one in of._actions if not one.help]
+    assert mute == []
+
+
 def test_every_option_that_is_said_to_be_of_a_command_is() -> None:
     """As `--dra` of `plan`, or `--bound` of `explain`, `queues` and `watch`."""
     said = [

@@ -65,13 +65,13 @@ def test_what_has_gone_or_become_something_else_is_found() -> None:
 
 
 def test_explain_and_plan_have_one_name_for_what_both_say_of_a_role() -> None:
-    """Beside it plan has the patch of its pods, and explain the pods that are there."""
+    """Beside it plan has how its pods are patched, and explain numbers of the pods that are there."""
     said = surface()["json"]
     plan, explain = (
         {path.removeprefix(_OF_A_ROLE) for path in said[command] if path.rpartition(".")[0] == _OF_A_ROLE[:-1]}
         for command in ("plan", "explain")
     )
-    assert plan - {"patch"} == explain - {"there", "bound"}
+    assert plan - {"patch", "getsGate"} == explain - {"there", "gated", "bound"}
 
 
 def test_the_page_speaks_of_each_list() -> None:

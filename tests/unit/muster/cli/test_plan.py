@@ -391,7 +391,7 @@ def test_where_the_gate_is_off_the_patch_has_none(
 ) -> None:
     said = command.run("plan", "-o", "json", *flags, "-f", command.file(f"{ray()}---\n{context}"))
     (role,) = said.entries[0]["roles"]
-    assert role["gated"] is held
+    assert role["getsGate"] is held
     assert any("schedulingGates" in operation["path"] for operation in role["patch"]) is held
 
 

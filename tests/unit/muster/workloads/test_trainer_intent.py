@@ -174,7 +174,7 @@ def test_the_plan_of_a_train_job_wherever_its_runtime_stands(capsys: pytest.Capt
 def test_pods_that_the_trainer_binds_itself_are_left_to_its_pod_group() -> None:
     """Where the runtime has a podGroupPolicy, muster checks the queue and does nothing else."""
     entry = planned(train_job(), runtime(podGroupPolicy={"volcano": {}}))[0]
-    assert (entry["roles"][0]["patch"], entry["roles"][0]["gated"]) == ([], False)
+    assert (entry["roles"][0]["patch"], entry["roles"][0]["getsGate"]) == ([], False)
     (line,) = entry["verdict"]["warnings"]
     assert line == (
         "ClusterTrainingRuntime torch: spec.template.spec.replicatedJobs[0].template.spec.template.metadata: "
