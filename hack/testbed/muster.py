@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hack.testbed.cluster import Testbed
     from hack.testbed.process import Process
 
-__all__ = ["POD_NAME", "MusterInstall", "Program", "install"]
+__all__ = ["POD_NAME", "MusterInstall", "Program", "adopt", "install"]
 
 _CHECKOUT = Path(__file__).parents[2]
 _NO_VALUES: Mapping[str, str] = {}
@@ -129,6 +129,10 @@ class MusterInstall:
         self.testbed.helm(
             "upgrade", self.release, chart, f"--namespace={self.namespace}", "--reuse-values", *changed, *options
         )
+        self.read_programs()
+
+    def read_programs(self) -> None:
+        """Have those that are started next run as the release's Deployments say now, whoever has changed them."""
         self.programs = _programs(self.testbed, self.release, self.namespace)
 
     def uninstall(self, *, hooks: bool = True) -> str:
@@ -177,13 +181,9 @@ def install(
 
     Raises TestbedError when helm refuses, or when a Deployment or the Service has not the name that it must have.
     """
-    # The chart insists on an image; no kubelet here will ever pull it.
-    settings = {"image.repository": "muster", **values}
-    if not _may_bind_443(testbed):
-        settings.setdefault("webhook.service.port", str(_UNPRIVILEGED_PORT))
     testbed.helm(
         *("install", release, str(_CHECKOUT / "charts" / "muster"), "--namespace", namespace, "--create-namespace"),
-        *(f"--set={name}={value}" for name, value in settings.items()),
+        *(f"--set={name}={value}" for name, value in {**_needed(testbed), **values}.items()),
     )
     installed = MusterInstall(testbed, release, namespace, _programs(testbed, release, namespace))
     for _ in range(webhooks):
@@ -191,6 +191,24 @@ def install(
     for _ in range(controllers):
         installed.start_controller()
     return installed
+
+
+def adopt(testbed: Testbed, *, values: Mapping[str, str] = _NO_VALUES) -> MusterInstall:
+    """Return the release `muster` that a command has installed, upgraded with these values, without any process.
+
+    Raises TestbedError as `install` does.
+    """
+    release, namespace = "muster", "muster-system"
+    installed = MusterInstall(testbed, release, namespace, {})
+    installed.upgrade({**_needed(testbed), **values})
+    return installed
+
+
+def _needed(testbed: Testbed) -> dict[str, str]:
+    """The values without which it does not run here."""
+    # The chart insists on an image; no kubelet here will ever pull it.
+    needed = {"image.repository": "muster"}
+    return needed if _may_bind_443(testbed) else {**needed, "webhook.service.port": str(_UNPRIVILEGED_PORT)}
 
 
 def _programs(testbed: Testbed, release: str, namespace: str) -> dict[str, Program]:

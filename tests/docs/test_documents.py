@@ -11,18 +11,29 @@ import pytest
 from muster.cli.doctor.diagnosis import Check
 from muster.model.gang_states import GangState
 from tests.support.cli.in_process import muster
+from tests.support.pages.blocks import block
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
 
 
 def test_the_plan_in_the_readme_is_what_muster_plan_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tour of the README shows the command's real output, to the letter."""
-    shown = re.search(r"\$ \.venv/bin/muster (plan .*)\n((?:.*\n)*?)```", (CHECKOUT / "README.md").read_text())
-    assert shown, "the README shows no `muster plan`"
+    """The tour of the README shows the command's real output, to the letter; `make setup` made what runs here."""
+    setup, plan, printed = block("README.md", "$ make setup").split("\n", 2)
     monkeypatch.chdir(CHECKOUT)
-    done = muster(*shlex.split(shown[1]))
-    assert (done.returncode, done.stdout) == (0, shown[2])
+    done = muster(*shlex.split(plan.removeprefix("$ .venv/bin/muster ")))
+    assert (setup, done.returncode, done.stdout) == ("$ make setup", 0, printed)
+
+
+def test_the_plan_of_a_misspelled_label_is_what_muster_plan_prints(tmp_path: Path) -> None:
+    """docs/cli.md shows it without the summary."""
+    _, shown = block("docs/cli.md", "$ kubectl muster plan -f job.yaml").split("\n", 1)
+    sample = (CHECKOUT / "docs/examples/raycluster.yaml").read_text().partition("---\n")[2]
+    (tmp_path / "job.yaml").write_text(
+        sample.replace("name: demo", "name: llm").replace("volcano.sh/queue-name", "volcano.sh/queuename")
+    )
+    said, _, _ = muster("plan", "-f", str(tmp_path / "job.yaml")).stdout.partition("\n\n")
+    assert f"{said}\n" == shown
 
 
 def test_every_state_is_explained() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +12,7 @@ from muster.model.findings import Reason
 from muster.model.gang_states import GangState
 from tests.support.pages.recorded import (
     MORE,
+    PAGE,
     REFUSALS,
     STATES,
     alike,
@@ -27,8 +27,6 @@ from tests.support.pages.recorded import (
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
 
-_ROOT = Path(__file__).parents[2]
-_PAGE = _ROOT / "docs" / "kubectl.md"
 _EVENT = """\
 Events:
   Type     Reason           Age   From                   Message
@@ -61,8 +59,8 @@ def test_what_users_write_themselves_tells_the_story() -> None:
 
 def test_the_page_is_made_of_the_records() -> None:
     if os.environ.get("MUSTER_REWRITE"):
-        _PAGE.write_text(page())
-    assert _PAGE.read_text() == page(), "MUSTER_REWRITE=1 pytest tests/docs/test_kubectl.py writes docs/kubectl.md"
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page(), "MUSTER_REWRITE=1 pytest tests/docs/test_kubectl.py writes docs/kubectl.md"
 
 
 def test_events_are_read_as_kubectl_aligns_them() -> None:

@@ -11,9 +11,11 @@ from hack.versions import rows, trials, written
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.cluster.operations_guide import NOT_RUN, STEPS
-from tests.support.pages.operations import PAGE, blocks, inline
+from tests.support.cluster.operations_guide import PAGE as NAME
+from tests.support.pages.blocks import blocks, inline
 from tests.support.pages.versions import BEGIN, END, table
 
+PAGE = CHECKOUT / NAME
 _BROKEN = PAGE.read_text().partition("## When something breaks\n")[2].partition("\n## ")[0]
 _DISASTERS = re.findall(r"^\| (.+) \| (.+) \| (.+) \| (.*) \|$", _BROKEN, re.MULTILINE)[1:]
 _NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", _BROKEN)))
@@ -41,13 +43,13 @@ def test_every_other_version_has_its_row() -> None:
 
 def test_every_block_is_run_on_a_real_node() -> None:
     """tests/node/test_operations_guide.py runs them as they stand here; each has one step there."""
-    run = [step.text for step in STEPS if step.begins not in inline()]
-    assert sorted(run) == sorted(set(blocks()))
+    run = [step.text for step in STEPS if step.begins not in inline(NAME)]
+    assert sorted(run) == sorted(set(blocks(NAME)))
 
 
 def test_every_command_in_a_sentence_is_run_too_or_has_its_reason() -> None:
-    run = [step.begins for step in STEPS if step.begins in inline()]
-    assert sorted([*run, *NOT_RUN]) == inline()
+    run = [step.begins for step in STEPS if step.begins in inline(NAME)]
+    assert sorted([*run, *NOT_RUN]) == inline(NAME)
 
 
 @pytest.mark.parametrize(("path", "name"), _NAMED, ids=lambda word: word)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from hack.testbed.muster import MusterInstall, install
+from hack.testbed.muster import MusterInstall, adopt, install
 from muster.kube.resource import PRIORITY_CLASSES
 from tests.support.cluster import steps
 from tests.support.cluster.added_operators import add_operators
@@ -22,14 +22,16 @@ from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "QUICK_LEASE",
     "VALUES",
+    "AdoptOnBare",
     "InstallOnBare",
     "Resident",
     "added_operators",
+    "adopt_on_bare",
     "bare",
     "install_on_bare",
     "muster",
@@ -166,6 +168,30 @@ def install_on_bare(bare: Testbed) -> Iterator[InstallOnBare]:
         def start(**values: str) -> MusterInstall:
             more = {name.replace("__", "."): value for name, value in values.items()}
             return until_the_end.enter_context(_installed(bare, {**VALUES, **more}))
+
+        yield start
+
+
+class AdoptOnBare(Protocol):
+    """Runs what installs muster as a reader of the documents does, and has its processes run here until it is ready."""
+
+    def __call__(self, command: Callable[[], object]) -> MusterInstall:
+        """Return it; it has the values of the command, and those of these tests."""
+
+
+@pytest.fixture
+def adopt_on_bare(bare: Testbed) -> Iterator[AdoptOnBare]:
+    """Muster on the testbed that has none, until the test has ended."""
+    with ExitStack() as until_the_end:
+
+        def start(command: Callable[[], object]) -> MusterInstall:
+            command()
+            installed = adopt(bare, values=VALUES)
+            until_the_end.callback(_uninstall, installed)
+            installed.start_webhook()
+            installed.start_controller()
+            installed.wait_ready()
+            return installed
 
         yield start
 

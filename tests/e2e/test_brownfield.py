@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import DEPLOYMENTS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import alive, gates, open_scene, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.pages.blocks import block, sentence
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,7 +209,15 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     cluster = ray_cluster("ray").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano")
     scene.apply(cluster.workers(2))
     ran = _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
-    install_on_bare()
+    scene.apply(ray_cluster("never").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano").workers(12))
+    reader = Shell.on(bare, {})
+    with _deployed(scene):
+        install_on_bare()
+        told = _words(reader.run(block("docs/migrating.md", "muster doctor")))
+        assert f"KubeRay (Deployment {scene.namespace}/kuberay-operator) has --batch-scheduler=volcano: it" in told
+        assert f"RayCluster {scene.namespace}/never refused (ExceedsCapability): " in told
+        assert " 1 would be refused" in told
+    scene.delete(RAY_CLUSTERS, "never")
     assert 'bound to the PodGroup "ray-ray-pg"' in scene.await_event("ray", "External")
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
     assert len(_await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3) & ran) == 2
@@ -216,12 +227,43 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
     _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
     _never_held(scene, RAY_CLUSTERS, "ray")
+    assert "has --batch-scheduler" not in _words(reader.run(sentence("docs/migrating.md", "muster doctor")))
 
+    _only_suspended(scene, cluster.workers(2))
+    assert f" {queue} Open 1 0 cpu 3 / 12 " in _words(reader.obey(sentence("docs/migrating.md", "muster queues")))
     scene.delete(RAY_CLUSTERS, "ray")
     scene.wait("all to go", lambda: not scene.pods() and not scene.recorder.now(POD_GROUPS))
     scene.apply(cluster.workers(2))
     scene.await_running("ray-ray-pg", 3)
     assert not any(GATE in gates(pod) for pod in scene.pods())
+
+
+@contextmanager
+def _deployed(scene: Scene) -> Iterator[None]:
+    """KubeRay's Deployment as its chart makes it; the operator itself runs beside it, with the same flag."""
+    labels = {"app.kubernetes.io/name": "kuberay-operator"}
+    container = {"name": "operator", "image": "kuberay/operator:v1", "args": ["--batch-scheduler=volcano"]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    path = DEPLOYMENTS.path(scene.namespace)
+    scene.api.create(path, {"metadata": {"name": "kuberay-operator"}, "spec": spec})
+    yield
+    scene.api.delete(DEPLOYMENTS.path(scene.namespace, "kuberay-operator"))
+
+
+def _words(said: str) -> str:
+    """What a terminal shows, without its lines."""
+    return " ".join(said.split())
+
+
+def _only_suspended(scene: Scene, cluster: RayCluster) -> None:
+    """It meets the PodGroup that KubeRay has left; without that it is muster's."""
+    scene.apply(cluster.suspended())
+    scene.wait("all to go", lambda: not scene.pods())
+    scene.apply(cluster.suspended(suspend=False))
+    scene.await_event("ray", "ForeignPodGroup")
+    scene.delete(POD_GROUPS, "ray-ray-pg")
+    scene.await_running("ray-ray-pg", 3)
 
 
 def _another_of_the_operators(scene: Scene, queue: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 from hack.testbed.process import marked
 from hack.tour import DRAWING
 from hack.tour import said as recording
-from tests.support.pages.transcripts import consoles, shown
+from tests.support.pages.blocks import block
+from tests.support.pages.transcripts import shown
 
 _CHECKOUT = Path(__file__).parents[2]
 # It gives each of its steps a minute and a half.
@@ -22,8 +23,8 @@ _PATIENCE = 600
 @pytest.mark.usefixtures("testbed")
 def test_the_demo_shows_what_the_readme_shows_and_leaves_nothing() -> None:
     """But for the ends of names, and ages. The recording shows the whole story, from KubeRay's sample on."""
-    _, _, told = (_CHECKOUT / "README.md").read_text().partition("`make demo` then shows")
-    promised = [one for block in consoles(told.partition("\n## ")[0]) for one in shown(block)]
+    refused, waits = block("README.md", "$ kubectl apply -f test-cluster-2"), block("README.md", "$ kubectl get pods")
+    promised = shown(f"{refused}\n{waits}")
     assert len(promised) == 3
     drawn = shown(recording((_CHECKOUT / DRAWING).read_text()))
     assert len(drawn) > 8

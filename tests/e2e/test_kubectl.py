@@ -17,7 +17,6 @@ from muster.model.names import (
     QUEUE_LABEL,
     REQUEUE_AFTER,
     SCHEDULER_LABEL,
-    STATE,
     UNPLACED_AFTER,
 )
 from tests.support.cluster.propagation import await_accepted
@@ -26,7 +25,9 @@ from tests.support.cluster.scene import open_scene
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pod, pytorch_job, ray_cluster
 from tests.support.manifests.batch import runtime, train_job, trainer
+from tests.support.pages.blocks import sentence
 from tests.support.pages.recorded import keep_state
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,8 +86,12 @@ def _waiting_for_quota(scene: Scene) -> None:
     cluster = ray_cluster("any").workers(2).manifest()["spec"]
     scene.apply(_ray("RayJob", "bert", queue, entrypoint="python train.py", rayClusterSpec=cluster))
     _keep(scene, GangState.WAITING_FOR_QUOTA, "rayjob/bert")
-    names = scene.kubectl("get", "podgroups", "-l", f"{STATE}=WaitingForQuota", "-o", "name").stdout.split()
-    assert [name.rpartition("/")[2].startswith("ray-bert-") for name in names] == [True], "the label selects"
+    reader = Shell.on(scene.testbed, {})
+    waiting = reader.obey(sentence("docs/reasons.md", "kubectl get podgroups -A -l muster.dev/state=WaitingForQuota"))
+    mine = [line.split() for line in waiting.splitlines() if line.startswith(f"{scene.namespace} ")]
+    assert [name.startswith("ray-bert-") for _, name, *_ in mine] == [True], "the label selects"
+    column = sentence("docs/reasons.md", "kubectl get podgroups -L muster.dev/state")
+    assert "WaitingForQuota" in reader.obey(f"{column} --namespace {scene.namespace}")
 
 
 def _exceeds_capability(scene: Scene) -> None:

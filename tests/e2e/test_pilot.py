@@ -13,13 +13,15 @@ from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import gates, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
+from tests.support.pages.blocks import block, sentence
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
-    from tests.e2e.conftest import InstallOnBare
+    from tests.e2e.conftest import AdoptOnBare, InstallOnBare
     from tests.support.cluster.scene import Scene
 
 KUEUES = "kueue.x-k8s.io/admission"
@@ -49,18 +51,15 @@ def others(bare: Testbed) -> Iterator[Scene]:
         yield scene
 
 
-def _selected(*stages: str) -> str:
-    selector = {"matchExpressions": [{"key": "muster", "operator": "In", "values": [*stages]}] if stages else []}
-    return f"--set-json=namespaceSelector={json.dumps(selector)}"
-
-
 def _label(scene: Scene, stage: str) -> None:
     scene.api.merge(NAMESPACES.path(name=scene.namespace), {"metadata": {"labels": {"muster": stage}}})
 
 
-def _go_on(muster: MusterInstall, *stages: str) -> None:
+def _go_on(muster: MusterInstall, upgrade: Callable[[], object]) -> None:
     """Upgrade the release, and have both processes run with what it says."""
-    muster.upgrade({}, _selected(*stages))
+    muster.stop_webhooks()
+    upgrade()
+    muster.read_programs()
     muster.kill_controller()
     muster.free_lease()
     muster.start_webhook()
@@ -95,33 +94,35 @@ def _assert_untouched(scene: Scene, name: str, *, beside: tuple[str, ...] = ()) 
 
 
 def test_pilot_team_and_cluster_one_after_the_other(
-    pilot: Scene, team: Scene, others: Scene, install_on_bare: InstallOnBare
+    pilot: Scene, team: Scene, others: Scene, adopt_on_bare: AdoptOnBare
 ) -> None:
-    """Kueue's pods, in a namespace of the pilot, are the same at the end: nobody has written to them."""
+    """By the commands of the page, but for `helm test`, which needs a kubelet; tests/node runs it.
+
+    Kueue's pods, in a namespace of the pilot, are the same at the end: nobody has written to them.
+    """
     kueues = applied.pod("kueues")
     kueues["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/managed": "true"}
     kueues["spec"]["schedulingGates"] = [{"name": KUEUES}]
     pilot.apply(kueues)
     before = pilot.api.get(PODS.path(pilot.namespace, "kueues"))
 
-    _label(pilot, "pilot")
-    _label(team, "team")
-    values = {
-        "namespaceSelector__matchExpressions[0]__key": "muster",
-        "namespaceSelector__matchExpressions[0]__operator": "In",
-        "namespaceSelector__matchExpressions[0]__values": "{pilot}",
-    }
-    muster = install_on_bare(**values)
+    reader = Shell.on(pilot.testbed, {"sandbox": pilot.namespace, "team-a-train team-a-serve": team.namespace})
+    first = block("docs/pilot.md", "kubectl label namespace sandbox")
+    commands, helm_test, look = first.partition("helm test muster --namespace muster-system\n")
+    assert helm_test
+    muster = adopt_on_bare(lambda: reader.obey(commands))
+    assert " webhooks " in reader.run(look)
     _assert_managed(pilot, "first")
+    assert "0 would be refused" in reader.obey(sentence("docs/pilot.md", "muster audit -n sandbox"))
     _assert_untouched(team, "early")
     _assert_untouched(others, "early")
 
-    _go_on(muster, "pilot", "team")
+    _go_on(muster, lambda: reader.obey(block("docs/pilot.md", "kubectl label namespace team-a-train")))
     _assert_managed(pilot, "second")
     _assert_managed(team, "second")
     _assert_untouched(others, "later")
 
-    _go_on(muster)
+    _go_on(muster, lambda: reader.obey(block("docs/pilot.md", "helm upgrade muster")))
     _assert_managed(team, "third")
     _assert_managed(others, "third")
     refused = others.try_apply(ray_cluster("lost").label(QUEUE_LABEL, "missing"))
@@ -150,7 +151,8 @@ def test_what_waits_in_a_namespace_that_is_taken_out_waits_on_and_starts_in_its_
     leaving.apply(ray_cluster("waits").label(QUEUE_LABEL, queue).workers(1))
     leaving.await_gated("ray-waits-pg", 2)
 
-    _go_on(muster, "team")
+    selector = json.dumps({"matchExpressions": [{"key": "muster", "operator": "In", "values": ["team"]}]})
+    _go_on(muster, lambda: muster.upgrade({}, f"--set-json=namespaceSelector={selector}"))
     _assert_untouched(leaving, "later", beside=("first", "waits"))
     assert {phase(pod) for pod in leaving.pods("ray-first-pg")} == {"Running"}
     leaving.await_gated("ray-waits-pg", 2)

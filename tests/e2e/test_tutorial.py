@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed.process import marked
+from tests.support.pages.blocks import whole
 from tests.support.pages.walkthrough import Shell, commands, follow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHECKOUT = Path(__file__).parents[2]
-_TUTORIAL, _TEAMS = (_CHECKOUT / "docs" / name for name in ("tutorial.md", "teams.md"))
+_TUTORIAL, _TEAMS = whole("docs/tutorial.md"), whole("docs/teams.md")
 _BLOCKS = re.findall(r"```sh\n(.*?)\n```", _TUTORIAL.read_text(), re.DOTALL)
 _PATIENCE = 600
 # What a make around these tests tells the makes that it starts.

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tarfile
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,7 @@ from hack.release.publish import Order
 from hack.release.publish import publish as publish_to
 from hack.release.verify import Published, found
 from tests.support.cluster.registry import PASSWORD, USER, Registry, serving
+from tests.support.pages.blocks import block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +61,17 @@ def keys(tools: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COSIGN_PASSWORD", "of a test")
         for name in ("cosign", "another"):
-            tools.cosign("generate-key-pair", f"--output-key-prefix={folder / name}")
+            program, *words = block("docs/releasing.md", "cosign generate-key-pair").split()
+            assert program == "cosign"
+            tools.cosign(*words, f"--output-key-prefix={folder / name}")
         yield folder
 
 
 def publish(registry: Registry, keys: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """As `make publish` does, of this checkout as it stands."""
-    where = [f"REGISTRY={registry.address}/team", f"KEY={keys / 'cosign.key'}", f"OUTPUT={output}", "UNFINISHED=1"]
-    return make("publish", *where, *more)
+    """As the page says, of this checkout as it stands."""
+    shown = block("docs/releasing.md", "make publish").replace("HOST/FOLDER", f"{registry.address}/team")
+    _, *words = shown.replace("cosign.key", str(keys / "cosign.key")).split()
+    return make(*words, f"OUTPUT={output}", "UNFINISHED=1", *more)
 
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
@@ -172,14 +177,19 @@ def test_who_has_the_public_key_verifies_it_from_the_registry_alone(published: P
 
 
 def test_the_documented_commands_verify_it(published: Published, keys: Path, tools: Programs) -> None:
-    """Those of docs/releasing.md, as they stand there."""
-    page = (CHECKOUT / "docs" / "releasing.md").read_text()
-    commands = re.findall(r"^cosign verify.*$", page, re.MULTILINE)
-    assert len(commands) >= 4
-    for command in commands:
-        words = command.replace("REGISTRY", published.registry).replace("cosign.pub", str(keys / "cosign.pub"))
-        # As `crane manifest` lists it.
-        tools.cosign(*words.replace("sha256:DIGEST", published.digests["amd64"]).split()[1:])
+    """As they stand on the page; the digest that the reader looks up is that of the image for amd64."""
+    shown = (
+        block("docs/releasing.md", "cosign verify --key"),
+        block(
+            "docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type slsa"
+        ),
+        block("docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type cyc"),
+    )
+    digest = published.name("amd64").rpartition("sha256:")[2]
+    own = {"REGISTRY": published.registry, "DIGEST": digest, "cosign.pub": str(keys / "cosign.pub")}
+    for command in "".join(shown).splitlines():
+        words = command.split()[1:]
+        tools.cosign(*(reduce(lambda text, word: text.replace(word, own[word]), own, word) for word in words))
 
 
 def test_another_key_verifies_nothing(published: Published, keys: Path, tools: Programs) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.image.build import CHECKOUT, Built
+from hack.image.build import Built
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from tests.support.cluster.scene import PATIENCE
+from tests.support.pages.blocks import block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +60,9 @@ def run(*command: str | Path, cwd: Path) -> bytes:
 
 
 def test_the_documented_push_brings_the_very_digest(crane: Path, dist: Path, registry: str, image: Built) -> None:
-    shown = re.search(r"^crane push (.*)$", (CHECKOUT / "docs/image.md").read_text(), re.MULTILINE)
-    assert shown, "docs/image.md does not say how to push with crane"
-    words = [word.replace("dist/image", str(dist)).replace("REGISTRY", registry) for word in shlex.split(shown[1])]
-    run(crane, "push", *words, cwd=dist)
+    shown = shlex.split(block("docs/image.md", "crane push"))
+    words = [word.replace("dist/image", str(dist)).replace("REGISTRY", registry) for word in shown]
+    run(crane, *words[1:], cwd=dist)
     assert run(crane, "digest", words[-1], cwd=dist).decode().strip() == image.image.digest
     run(crane, "validate", "--remote", words[-1], cwd=dist)
 

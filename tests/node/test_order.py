@@ -25,12 +25,12 @@ from tests.support.cluster.creations import ENOUGH, Creations
 from tests.support.cluster.former_versions import FORMER_VERSIONS, UNRELEASED, rights
 from tests.support.cluster.helm_release import CHART, NAMESPACE
 from tests.support.cluster.neighbours import halfway
-from tests.support.cluster.operations_guide import block
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.rollout import Rollout
 from tests.support.cluster.scene import PATIENCE, gates, node_of, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
+from tests.support.pages.blocks import block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -220,8 +220,8 @@ def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -
     assert failed.returncode
     assert "muster-uninstall not ready" in failed.stderr
     assert absent.pods("webhook")
-    # Where docs/operations.md sends its reader to look.
-    *_, describe = block("kubectl -n muster-system logs -l").splitlines()
+    # Where the page sends its reader to look.
+    *_, describe = block("docs/operations.md", "kubectl -n muster-system logs -l").splitlines()
     assert "muster.test/muster:nowhere" in real.kubectl(*describe.split()[1:]).stdout
     absent.helm("rollback", "2")
     assert "STATUS: deployed" in absent.helm("status").stdout

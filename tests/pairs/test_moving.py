@@ -16,6 +16,8 @@ from tests.support.cluster.objects import alive, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import RayCluster, ray_cluster
+from tests.support.pages.blocks import block, sentence
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,13 @@ def moving() -> Iterator[MusterInstall]:
 def _move(installed: MusterInstall, **values: str) -> None:
     """As an administrator does it: `helm upgrade`, after which new processes run."""
     installed.upgrade(values)
+    _restart(installed)
+
+
+def _restart(installed: MusterInstall) -> None:
+    """With what the release says now."""
+    installed.stop_webhooks()
+    installed.read_programs()
     while installed.controllers:
         installed.controllers.pop().stop()
     installed.start_webhook()
@@ -82,11 +91,24 @@ def test_gangs_finish_where_they_began(moving: MusterInstall) -> None:
             scene.wait(f"{following} to run", lambda one=following: scene.placed(f"ray-{one}-pg") == 3)  # type: ignore[misc]
             assert _schedulers(scene, f"ray-{following}-pg") == {name}
 
-        _move(moving, admitters="{ledger,kueue}")
-        scene.api.merge(NAMESPACES.path(name=scene.namespace), {"metadata": {"annotations": {ADMITTER: "kueue"}}})
+        # And its namespace to Kueue, as the page says.
+        reader = Shell.on(moving.testbed, {"team": scene.namespace})
+        reader.obey(block("docs/kueue.md", "helm upgrade muster"))
+        _restart(moving)
         scene.apply(gang("later"))
         scene.await_event("later", "WaitingForKueue")
         _lose_a_worker(scene, "ray-new-pg", 3)
         assert _schedulers(scene, "ray-new-pg") == {OTHER}
         assert "Kueue" not in message(scene.pod_group("ray-new-pg"))
+        _moves_back(scene, reader, gang("back"))
         scene.assert_never_placed_above({"cpu": "3"}, queue)
+
+
+def _moves_back(scene: PairScene, reader: Shell, workload: RayCluster) -> None:
+    """Away from Kueue: what comes from now on waits for the ledger. Kueue has no Workload of what lacks its label."""
+    reader.obey(block("docs/migrating.md", "kubectl annotate namespace team"))
+    assert scene.api.get(NAMESPACES.path(name=scene.namespace))["metadata"]["annotations"][ADMITTER] == "ledger"
+    scene.apply(workload)
+    scene.await_event(workload.name, "WaitingForQuota")
+    said = reader.obey(sentence("docs/migrating.md", "kubectl get workloads.kueue.x-k8s.io -A"))
+    assert "No resources found" in said

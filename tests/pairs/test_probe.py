@@ -19,6 +19,7 @@ from muster.kube.resource import PODS, RESOURCE_QUOTAS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene
+from tests.support.pages.blocks import block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +79,16 @@ def test_helm_test_finds_it_too_with_the_rights_of_its_own_account(native: Testb
     assert "places a plain pod" in said.replace("\n" + " " * 23, " ")
     assert said.endswith("\n0 problems, 0 warnings\n")
     assert _left(native) == []
+
+
+def test_the_page_of_the_command_line_has_the_words_that_ask_for_it(
+    native: Testbed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, command, *words = block("docs/cli.md", "muster doctor --probe").split()
+    assert (program, command) == ("muster", "doctor")
+    with open_scene(native, "sandbox", [PODS, NATIVE_POD_GROUPS]):
+        level, message, _ = _probed(Doctor(native, capsys), *words)
+    assert (level, "places a plain pod" in message) == ("ok", True)
 
 
 def test_without_being_asked_it_makes_nothing(native: Testbed, capsys: pytest.CaptureFixture[str]) -> None:

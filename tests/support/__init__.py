@@ -134,6 +134,9 @@ manifests: Objects that tests apply, decode or generate.
 pages: Documents that are generated, or compared with what tests saw.
 - backends: docs/backends.md: which story runs on which scheduler, and the test that shows it.
 - chart_values: charts/muster/README.md, whose table of values is made from the comments of values.yaml.
+- blocks: The commands that the pages show: blocks of shell, transcripts, and commands in sentences; and which test runs
+  each.
+- not_run: Why no test runs a command that a document shows: what it would need, and what shows the same.
 - commands: docs/commands.md: every command with its options, as the parser and the man pages have them.
 - keys: docs/names.md: every label, annotation and gate, with who writes it, on what, and what it means.
 - recorded: What kubectl printed of every state and refusal, and docs/kubectl.md, which shows it.
@@ -142,7 +145,6 @@ pages: Documents that are generated, or compared with what tests saw.
   docs/denials.md.
 - metrics: The metrics that the processes have, as their own code describes them.
 - numbers: Numbers that documents state: how they are read, and where the programs have theirs.
-- operations: The commands of docs/operations.md: its blocks of shell, and what stands in its sentences.
 - seeds: docs/seeds.md: what the tests of the stories saw, beside what the guides show, and why the two differ.
 - surface: What others build on: the names that users, administrators and their programs may rely on, as the code has
   them.

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from hack.testbed.api import NotFoundError
 from hack.testbed.ports import free_port
 from muster.model.names import GANG, GANG_SIZE
 from tests.support.cluster.admission_stream import admitted
-from tests.support.pages.operations import blocks, inline
+from tests.support.pages.blocks import block, inline, whole
 from webhook.certificates.bundles import CLOSED
 
 if TYPE_CHECKING:
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["NOT_RUN", "STEPS", "Cluster", "Step", "block"]
+__all__ = ["NOT_RUN", "PAGE", "STEPS", "Cluster", "Step"]
 
 CHECKOUT = Path(__file__).parents[3]
+PAGE = str(whole("docs/operations.md").relative_to(CHECKOUT))
 _TEAM = "team-a"
 _CONFIGURATIONS = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
 _SECRET = "/api/v1/namespaces/muster-system/secrets/muster-webhook-tls"  # noqa: S105 - a path
@@ -76,7 +76,7 @@ class Cluster:
     def whole(self) -> None:
         """Bring back what a step before has taken away, as the page says, until pods of gangs are held again."""
         if not self.kubectl("get", _CONFIGURATIONS, "--ignore-not-found", "--output=name", "muster"):
-            self.run(block("helm upgrade muster"))
+            self.run(block("docs/operations.md", "helm upgrade muster"))
         wait_for("gangs' pods to be held", lambda: not admitted(self.api, gang=True), _PATIENCE)
 
     def team(self) -> None:
@@ -137,15 +137,7 @@ class Step:
     @property
     def text(self) -> str:
         """What is run."""
-        return self.begins if self.begins in inline() else block(self.begins)
-
-
-@cache
-def block(begins: str) -> str:
-    """The one block of the page that begins so; of equal ones the first."""
-    found = list(dict.fromkeys(text for text in blocks() if text.startswith(begins)))
-    assert len(found) == 1, f"{len(found)} blocks of docs/operations.md begin with {begins!r}"
-    return found[0]
+        return self.begins if self.begins in inline(PAGE) else block(PAGE, self.begins)
 
 
 def _prints(word: str) -> Callable[[Cluster, str], None]:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from muster.model.findings import ABOUT, Reason, Severity
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
+from tests.support.pages.blocks import whole
 
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
 
 __all__ = [
     "MORE",
+    "PAGE",
     "REFUSALS",
     "STATES",
     "alike",
@@ -33,6 +35,9 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).parents[2] / "docs" / "recorded"
+
+PAGE = whole("docs/kubectl.md")
+"""It shows nothing but what these tests have recorded."""
 
 STATES: dict[GangState, str] = {
     GangState.ASSEMBLING: "A ResourceQuota of three pods, of which a notebook is one; the RayCluster wants three.",

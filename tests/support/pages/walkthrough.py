@@ -10,19 +10,24 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from tests.support.pages.transcripts import alike, consoles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
+
+    from hack.testbed import Testbed
 
 __all__ = ["Shell", "commands", "follow"]
 
+_CHECKOUT = Path(__file__).parents[3]
 _SECONDS = 200
 _PATIENCE = 60.0
+_FAILED = "-- the block has failed --"
 _READS = re.compile(r"(kubectl (get|events)|muster (explain|queues)) ")
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -35,6 +40,19 @@ class Shell:
         self._checkout = checkout
         self._environment = {**environment, "COLUMNS": "80", "NO_COLOR": "1"}
         self._words = words
+
+    @classmethod
+    def on(cls, testbed: Testbed, words: Mapping[str, str]) -> Self:
+        """The shell of an administrator of this testbed, with kubectl, helm and muster at hand."""
+        told = testbed.environment()
+        told["PATH"] = f"{Path(sys.executable).parent}:{told['PATH']}"
+        return cls(_CHECKOUT, {**os.environ, **told, "PYTHONPATH": str(_CHECKOUT)}, words)
+
+    def obey(self, block: str) -> str:
+        """What a block prints, run as it stands there up to the first command that fails, at which the test fails."""
+        said = self.run(f'(set -e -o pipefail\n{block.rstrip()}\n)\n[ $? = 0 ] || echo "{_FAILED}"')
+        assert _FAILED not in said, f"{block}\n{said}"
+        return said
 
     def run(self, command: str) -> str:
         """What a terminal shows after it: both streams; what the reader put in is as on the page again.

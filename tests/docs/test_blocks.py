@@ -1,0 +1,66 @@
+"""Every command that a document shows is run by a test, which takes it from the page, or has its reason not to be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.test_documents import CHECKOUT
+from tests.support.pages.blocks import asked, inline, pages, shell
+from tests.support.pages.not_run import BLOCKS, SENTENCES
+
+_ASKED = asked()
+_OPERATIONS = "docs/operations.md"  # Its sentences have a list of their own, see test_operations.py.
+
+
+def _whole(page: str) -> bool:
+    """Whether a test follows all of the page."""
+    return any(one.page == page and not one.begins for one in _ASKED)
+
+
+def _wanted(page: str, text: str) -> list[str]:
+    """How the block begins for the tests that run it, and for the list of reasons."""
+    begins = {one.begins for one in _ASKED if one.page == page and one.begins} | set(BLOCKS.get(page, {}))
+    return sorted(beginning for beginning in begins if text.startswith(beginning))
+
+
+def _is_whole(command: str) -> bool:
+    """Whether it may be typed as it stands: `muster plan` in a sentence is the name of a command."""
+    words = command.removeprefix("kubectl ").split(" ")
+    return len(words) > 2 or (words[0] == "make" and "=" in command)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_is_run_or_has_its_reason(page: str) -> None:
+    """And one of the two alone, so that no reason outlives the test that makes it wrong."""
+    listed = BLOCKS.get(page, {})
+    unknown = [text for text in shell(page) if not _whole(page) and not _wanted(page, text)]
+    assert unknown == [], "a test takes it by `block` of tests.support.pages.blocks, or not_run.py says why none does"
+    run = {one.begins for one in _ASKED if one.page == page}
+    assert sorted(run & listed.keys()) == []
+    assert [begins for begins in listed if not any(text.startswith(begins) for text in shell(page))] == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page != _OPERATIONS])
+def test_every_command_in_a_sentence_is_run_or_has_its_reason(page: str) -> None:
+    shown = {command for command in inline(page) if _is_whole(command)}
+    run = {one.begins for one in _ASKED if one.page == page}
+    listed = SENTENCES.get(page, {})
+    assert sorted(shown - run - listed.keys()) == []
+    assert sorted(listed.keys() & run) == []
+    assert sorted(listed.keys() - shown) == []
+
+
+def test_who_asks_runs_it() -> None:
+    """No test of the documents alone asks, but those that need no cluster for what they run."""
+    asking = {one.test for one in _ASKED if one.test.startswith("tests/docs/")}
+    assert asking == {"tests/docs/test_documents.py", "tests/docs/test_transcripts.py"}
+    assert {one.page for one in _ASKED} <= set(pages())
+
+
+def test_the_tests_that_a_reason_names_are_there() -> None:
+    reasons = [reason for of in (*BLOCKS.values(), *SENTENCES.values()) for reason in of.values()]
+    named = [name for reason in reasons for name in re.findall(r"(?:tests|hack)/[\w/]+(?:\.py)?", reason)]
+    assert len(named) > 10
+    assert [name for name in named if not (CHECKOUT / name).exists()] == []

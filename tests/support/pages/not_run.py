@@ -1,0 +1,124 @@
+"""Why no test runs a command that a document shows: what it would need, and what shows the same."""
+
+from __future__ import annotations
+
+__all__ = ["BLOCKS", "SENTENCES"]
+
+_PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"
+_INSTALLED = "for the reader's registry; tests/e2e/test_pilot.py runs the same with more values, tests/node/conftest.py"
+_NO_DOCKER = "docker, skopeo and ctr do not run here; tests/image/test_registries.py reads the archive"
+_BENCH = "a bench, for an idle machine"
+
+BLOCKS: dict[str, dict[str, str]] = {
+    "CONTRIBUTING.md": {
+        "make setup": "what runs all tests",
+        ".venv/bin/python -m hack.testbed up": "tests/testbed/test_life_and_death.py runs it with a state of its own",
+    },
+    "README.md": {
+        "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
+        "helm install muster oci://": "for the reader's registry; tests/node/test_registry.py installs from one",
+    },
+    "charts/muster/README.md": {"helm install muster charts/muster": _INSTALLED},
+    "docs/cli.md": {
+        "$ kubectl muster explain": "midway in `make demo`; docs/tutorial.md has another, which runs",
+        "$ kubectl muster queues": "a large cluster's tree; docs/tutorial.md has a small one, which runs",
+        "$ kubectl muster hold": "tests/e2e/test_on_hold.py, and docs/tutorial.md for a queue",
+        "$ kubectl muster audit": "a cluster of 42 workloads; tests/unit/muster/cli/test_audit.py has its lines",
+        "$ kubectl muster doctor": "excerpts; tests/apiserver/test_doctor.py has each finding",
+    },
+    "docs/comparison.md": {"# a RayCluster of 3 cpu runs": _PEERS},
+    "docs/image.md": {
+        "make image": "tests/image/test_builds.py builds by what it calls",
+        "skopeo copy": _NO_DOCKER,
+        "docker load": _NO_DOCKER,
+        "ctr --namespace": _NO_DOCKER,
+        "helm install muster": _INSTALLED,
+        "docker build": "tests/image/test_builds.py has the files that the Dockerfile makes; docker does not run here",
+    },
+    "docs/page.md": {
+        "$ kubectl muster page": "its address has a secret and ends with Ctrl-C; tests/browser/test_page.py opens it",
+        "kubectl --namespace muster-system create secret": "`kubectl proxy` does not end; tests/node/test_page.py",
+    },
+}
+"""By page, by how a block begins."""
+
+SENTENCES: dict[str, dict[str, str]] = {
+    "CHANGELOG.md": {
+        "kubectl get podgroups -L muster.dev/state": "docs/reasons.md has it, too",
+        "muster doctor --probe": "tests/pairs/test_probe.py",
+        "muster plan --schedulers kai": "for a manifest of the reader's; tests/unit/muster/schedulers/test_kai.py",
+        "python -m hack.testbed": "the name of a program; CONTRIBUTING.md has its commands",
+    },
+    "CONTRIBUTING.md": {"python -m hack.tour": "it writes what tests/e2e/test_demo.py holds"},
+    "README.md": {
+        "make demo KEEP=1": "docs/tutorial.md begins with it",
+        "make demo SCHEDULER=kubernetes": "tests/e2e/test_demo.py runs what it calls",
+        "make publish REGISTRY=REGISTRY KEY=cosign.key": "docs/releasing.md has it, too",
+    },
+    "docs/cli.md": {
+        "helm template CHART | muster plan -f -": "for a chart of the reader's",
+        "kubectl delete pods,podgroups.scheduling.k8s.io -l muster.dev/probe": "after a `doctor` that was killed; "
+        "tests/pairs/test_probe.py ends it in every other way",
+        "kubectl kustomize DIRECTORY | muster plan -f -": "for a kustomization of the reader's",
+        "muster completion SHELL": "tests/unit/muster/cli/test_completion.py",
+        "muster explain KIND/NAME": "the form of a command",
+        "muster hold KIND/NAME": "the form of a command",
+        "muster migrate-queues --to SOURCE": "the form of a command",
+        "muster plan -f FILE": "the form of a command",
+        "muster resume KIND/NAME": "the form of a command",
+    },
+    "docs/commands.md": {"muster COMMAND --help": "the form of a command; tests/unit/muster/cli/test_examples.py"},
+    "docs/design-notes.md": {
+        "muster doctor --probe": "tests/pairs/test_probe.py",
+        "python -m hack.bench.admission": _BENCH,
+        "python -m hack.bench.gang": _BENCH,
+    },
+    "docs/gangs.md": {"muster doctor --probe": "tests/pairs/test_probe.py"},
+    "docs/gitops.md": {"muster plan --strict": "a name; the block below has the command"},
+    "docs/image.md": {
+        "make image NAME=REGISTRY/muster": "tests/image/test_builds.py builds by what it calls",
+        "python -m hack.bench.start": _BENCH,
+        "python -m hack.image --architecture": "the name of an option; tests/image/test_arm64.py",
+    },
+    "docs/kubectl.md": {
+        "kubectl get podgroups -A -l muster.dev/state=WaitingForQuota": "docs/reasons.md has it, too",
+        "kubectl get podgroups -L muster.dev/state": "docs/reasons.md has it, too",
+    },
+    "docs/migrating.md": {
+        "muster hold queue/NAME": "the form of a command; docs/tutorial.md has one, which runs",
+        "muster plan -f": "a name; docs/tutorial.md has the command",
+    },
+    "docs/performance.md": {
+        "python -m hack.bench.drain --waiting 200 --before 8db862f": _BENCH,
+        "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",
+        "python -m hack.bench.memory": _BENCH,
+        "python -m hack.bench.siblings --plot docs/images/siblings.svg": "tests/docs/test_performance.py",
+        "python -m hack.bench.steps": _BENCH,
+    },
+    "docs/queues.md": {
+        "muster hold queue/research": "docs/tutorial.md has another, which runs",
+        "muster hold rayjob/demo": "tests/e2e/test_on_hold.py has a RayCluster's",
+        "muster migrate-queues --to muster": "tests/apiserver/test_gang_queues.py",
+        "muster resume queue/research": "docs/tutorial.md has another, which runs",
+        "muster resume rayjob/demo": "tests/e2e/test_on_hold.py has a RayCluster's",
+    },
+    "docs/reasons.md": {
+        "kubectl events --for raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
+        "muster explain raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
+    },
+    "docs/releasing.md": {
+        "crane manifest REGISTRY/muster:0.1.0": "tests/image/test_publish.py reads the index",
+        "make login REGISTRY=HOST": "tests/image/test_publish.py, to a registry with a login",
+        "make verify REGISTRY=REGISTRY KEY=cosign.pub": "tests/image/test_publish.py, with a key of its own",
+    },
+    "docs/security.md": {
+        "kubectl -n muster-system delete pods --all": "after a theft; tests/node/test_muster_in_pods.py"
+    },
+    "docs/using.md": {
+        "kubectl muster explain raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
+        "kubectl muster hold rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
+        "kubectl muster plan -f job.yaml": "for a manifest of the reader's",
+        "kubectl muster resume rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
+    },
+}
+"""By page, by command."""
