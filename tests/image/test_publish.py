@@ -180,10 +180,8 @@ def test_the_documented_commands_verify_it(published: Published, keys: Path, too
     """As they stand on the page; the digest that the reader looks up is that of the image for amd64."""
     shown = (
         block("docs/releasing.md", "cosign verify --key"),
-        block(
-            "docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type slsa"
-        ),
-        block("docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type cyc"),
+        block("docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type s"),
+        block("docs/releasing.md", "cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type c"),
     )
     digest = published.name("amd64").rpartition("sha256:")[2]
     own = {"REGISTRY": published.registry, "DIGEST": digest, "cosign.pub": str(keys / "cosign.pub")}

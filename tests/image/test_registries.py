@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.image.build import Built
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
@@ -21,6 +20,8 @@ from tests.support.pages.blocks import block
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from hack.image.build import Built
 
 
 @pytest.fixture(scope="module")

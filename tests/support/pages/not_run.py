@@ -111,9 +111,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "make login REGISTRY=HOST": "tests/image/test_publish.py, to a registry with a login",
         "make verify REGISTRY=REGISTRY KEY=cosign.pub": "tests/image/test_publish.py, with a key of its own",
     },
-    "docs/security.md": {
-        "kubectl -n muster-system delete pods --all": "after a theft; tests/node/test_muster_in_pods.py"
-    },
+    "docs/security.md": {"kubectl -n muster-system delete pods --all": "after a theft of tokens"},
     "docs/using.md": {
         "kubectl muster explain raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
         "kubectl muster hold rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
