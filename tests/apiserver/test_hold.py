@@ -18,6 +18,9 @@ from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.grants import account, grant, on
 from tests.support.manifests import applied
 from tests.support.manifests.owner_chains import owned
+from tests.support.pages.blocks import block
+from tests.support.pages.transcripts import alike, shown
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     import subprocess
@@ -112,6 +115,20 @@ def test_what_a_workload_has_made_is_resumed_with_it(desk: Desk) -> None:
     desk.create(owned(cluster, desk.create(job)))
     assert said(desk, "resume", "rayjob/nightly") == f"rayjob.ray.io/nightly: resumed\n{CLUSTER}: resumed\n"
     assert (held(desk, RAY_JOBS, "nightly"), held(desk)) == (None, None)
+
+
+@pytest.mark.usefixtures("every_kind")
+def test_the_page_of_the_command_line_shows_what_is_printed(desk: Desk, queue: str) -> None:
+    """The cluster of the RayJob comes while that is on hold, so that it has a copy of the annotation."""
+    spec = applied.ray_cluster("any").manifest()["spec"]
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "nightly"}}
+    made = desk.create({**job, "spec": {"rayClusterSpec": spec}})
+    reader = Shell.on(desk.testbed, {"team-a": desk.namespace, "research": queue})
+    hold, resume = shown(block("docs/cli.md", "$ kubectl muster hold"))
+    printed = [reader.obey(hold.command)]
+    desk.create(owned(applied.ray_cluster("nightly-x7k2p").annotate(HOLD, "true").manifest(), made))
+    printed += [reader.obey(resume.command)]
+    assert [tuple(map(alike, text.splitlines())) for text in printed] == [hold.lines, resume.lines]
 
 
 def member_of(desk: Desk, cluster: Manifest) -> str:

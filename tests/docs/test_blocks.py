@@ -55,7 +55,7 @@ def test_every_command_in_a_sentence_is_run_or_has_its_reason(page: str) -> None
 def test_who_asks_runs_it() -> None:
     """No test of the documents alone asks, but those that need no cluster for what they run."""
     asking = {one.test for one in _ASKED if one.test.startswith("tests/docs/")}
-    assert asking == {"tests/docs/test_documents.py", "tests/docs/test_transcripts.py"}
+    assert asking == {f"tests/docs/test_{name}.py" for name in ("cli_page", "documents", "transcripts")}
     assert {one.page for one in _ASKED} <= set(pages())
 
 

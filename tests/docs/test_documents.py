@@ -79,6 +79,13 @@ def test_links_into_documents_lead_to_a_heading(document: Path) -> None:
     assert missing == []
 
 
+def test_the_chart_is_installed_by_one_command_wherever_it_is_shown() -> None:
+    """tests/e2e/test_brownfield.py runs it."""
+    shown = block("charts/muster/README.md", "helm install muster")
+    assert shown == block("docs/image.md", "helm install muster")
+    assert shown in (CHECKOUT / "README.md").read_text()
+
+
 def test_make_targets_named_in_documents_exist() -> None:
     """Whoever types a `make` command from the documents gets it."""
     known = set(re.findall(r"^([a-z0-9-]+):", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
     from muster.kube.resource import Resource
-    from tests.e2e.conftest import InstallOnBare
+    from tests.e2e.conftest import AdoptOnBare, InstallOnBare
     from tests.support.cluster.scene import Scene
     from tests.support.manifests.applied import RayCluster
 
@@ -197,11 +197,11 @@ def _said(scene: Scene) -> str:
 
 
 def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
-    bare: Testbed, operators_own: Scene, install_on_bare: InstallOnBare
+    bare: Testbed, operators_own: Scene, adopt_on_bare: AdoptOnBare
 ) -> None:
     """KubeRay's gangs stay its own, those too that come later; what can never fit is refused all the same.
 
-    With the flag off their successors run on, and made anew they are muster's.
+    With the flag off their successors run on, and made anew they are muster's. The commands are those of the documents.
     """
     scene = operators_own
     bare.restart_part("kuberay", extra_args=("--batch-scheduler=volcano",))
@@ -210,9 +210,9 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     scene.apply(cluster.workers(2))
     ran = _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
     scene.apply(ray_cluster("never").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano").workers(12))
-    reader = Shell.on(bare, {})
+    reader = Shell.on(bare, {"REGISTRY": "registry.test"})
     with _deployed(scene):
-        install_on_bare()
+        adopt_on_bare(lambda: reader.obey(block("docs/image.md", "helm install muster")))
         told = _words(reader.run(block("docs/migrating.md", "muster doctor")))
         assert f"KubeRay (Deployment {scene.namespace}/kuberay-operator) has --batch-scheduler=volcano: it" in told
         assert f"RayCluster {scene.namespace}/never refused (ExceedsCapability): " in told

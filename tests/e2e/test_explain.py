@@ -17,14 +17,18 @@ import pytest
 from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
-from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.observe.resources import resource_of
 from muster.workloads.ray_parents import RAY_JOB
 from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import PATIENCE, gates
+from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.pages.blocks import block
+from tests.support.pages.transcripts import alike
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +108,26 @@ def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Mu
         "headgroup": (0, 1),
         "worker": (0, 2),
     }
+
+
+def test_the_page_of_the_command_line_shows_what_is_printed(scene: Scene, tmp_path: Path) -> None:
+    """Without the events, which differ. The reader's own namespace is `default`."""
+    command, *shown = block("docs/cli.md", "$ kubectl muster explain").splitlines()
+    queue = "kuberay-test-queue"
+    scene.adopt_queue(queue)
+    scene.apply(applied.queue(queue, cpu="4", memory="6Gi"))
+    scene.await_queue(queue)
+    for name in ("test-cluster-0", "test-cluster-1"):
+        cluster = ray_cluster(name).label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano")
+        scene.apply(cluster.head(memory="2Gi").workers(2))
+        scene.await_event(name, "Admitted" if name.endswith("0") else "WaitingForQuota")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(scene.testbed.kubeconfig.read_text())
+    reader = Shell.on(scene.testbed, {"default": scene.namespace})
+    reader.run(f"export KUBECONFIG={kubeconfig}")
+    reader.obey(f"kubectl config set-context --current --namespace {scene.namespace}")
+    said = reader.obey(command.removeprefix("$ ")).partition("\n  LAST SEEN")[0]
+    assert [alike(line) for line in said.splitlines() if line] == [alike(line) for line in shown if line]
 
 
 def test_a_pod_and_a_pod_group_stand_for_their_workload(scene: Scene, two: str, muster_command: Muster) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["BLOCKS", "SENTENCES"]
 
 _PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"
-_INSTALLED = "for the reader's registry; tests/e2e/test_pilot.py runs the same with more values, tests/node/conftest.py"
 _NO_DOCKER = "docker, skopeo and ctr do not run here; tests/image/test_registries.py reads the archive"
 _BENCH = "a bench, for an idle machine"
 
@@ -18,21 +17,12 @@ BLOCKS: dict[str, dict[str, str]] = {
         "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
         "helm install muster oci://": "for the reader's registry; tests/node/test_registry.py installs from one",
     },
-    "charts/muster/README.md": {"helm install muster charts/muster": _INSTALLED},
-    "docs/cli.md": {
-        "$ kubectl muster explain": "midway in `make demo`; docs/tutorial.md has another, which runs",
-        "$ kubectl muster queues": "a large cluster's tree; docs/tutorial.md has a small one, which runs",
-        "$ kubectl muster hold": "tests/e2e/test_on_hold.py, and docs/tutorial.md for a queue",
-        "$ kubectl muster audit": "a cluster of 42 workloads; tests/unit/muster/cli/test_audit.py has its lines",
-        "$ kubectl muster doctor": "excerpts; tests/apiserver/test_doctor.py has each finding",
-    },
     "docs/comparison.md": {"# a RayCluster of 3 cpu runs": _PEERS},
     "docs/image.md": {
         "make image": "tests/image/test_builds.py builds by what it calls",
         "skopeo copy": _NO_DOCKER,
         "docker load": _NO_DOCKER,
         "ctr --namespace": _NO_DOCKER,
-        "helm install muster": _INSTALLED,
         "docker build": "tests/image/test_builds.py has the files that the Dockerfile makes; docker does not run here",
     },
     "docs/page.md": {
