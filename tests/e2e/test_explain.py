@@ -260,16 +260,19 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
 
 
 def test_the_page_shows_who_waits_and_why_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:
+    """And prints what docs/page.md shows, but for the port and the secret."""
+    command, *shown = block("docs/page.md", "$ kubectl muster page").splitlines()
     with (tmp_path / "said").open("w") as errors:
         serving = subprocess.Popen(
-            [*MUSTER, "page", f"--kubeconfig={scene.testbed.kubeconfig}"],
+            [*MUSTER, *command.removeprefix("$ kubectl muster ").split(), f"--kubeconfig={scene.testbed.kubeconfig}"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
         )
     try:
         assert serving.stdout is not None
-        address = f"{serving.stdout.readline().strip()}?namespace={scene.namespace}"
+        printed = serving.stdout.readline().strip()
+        address = f"{printed}?namespace={scene.namespace}"
         wait_for("the waiting gang", lambda: "ray-second-pg" in _page(address), PATIENCE)
         assert f'queue "{two}" has cpu 1' in _page(address)
         of_first, of_second = (
@@ -282,7 +285,12 @@ def test_the_page_shows_who_waits_and_why_and_ends_with_ctrl_c(scene: Scene, two
     finally:
         serving.send_signal(signal.SIGINT)
         serving.communicate(timeout=PATIENCE)
-    assert serving.returncode == 0, (tmp_path / "said").read_text()
+    said = (tmp_path / "said").read_text()
+    assert serving.returncode == 0, said
+    own = re.compile(r":\d{4,5}/[\w-]{32}/")
+    assert [own.sub(":PORT/SECRET/", line) for line in (printed, *said.splitlines())] == [
+        own.sub(":PORT/SECRET/", line) for line in shown
+    ]
 
 
 def _page(address: str) -> str:

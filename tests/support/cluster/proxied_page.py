@@ -10,6 +10,8 @@ from hack.testbed import wait_for
 from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
 from tests.support.cluster.helm_release import NAMESPACE
+from tests.support.pages.blocks import block
+from tests.support.pages.walkthrough import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,24 +28,25 @@ PATH = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}/proxy/{SECRET}/"
 READERS = [{"apiGroups": [""], "resources": ["services/proxy"], "resourceNames": [SERVICE], "verbs": ["get"]}]
 """The rules of docs/page.md for those who may read it."""
 
-_SECRET_NAME = "page-address"  # noqa: S105 - the name of a Secret
+_SECRET_NAME = "muster-page"  # noqa: S105 - the name of a Secret, as the page has it
+_PROXY = "kubectl proxy"
 _PATIENCE = 180
 
 
 @contextmanager
 def installed(release: Release) -> Iterator[None]:
-    """The release with the page and as little else as there can be; it goes with the block."""
-    testbed = release.testbed
-    testbed.kubectl("create", "namespace", NAMESPACE, check=False)
-    release.kubectl("create", "secret", "generic", _SECRET_NAME, f"--from-literal=secret={SECRET}")
+    """The release with as little as there can be, to which docs/page.md adds the page; it goes with the block."""
+    commands, proxies, _ = block("docs/page.md", "kubectl --namespace muster-system create secret").partition(_PROXY)
+    assert proxies
     values = (
-        *("page.enabled=true", f"page.existingSecret={_SECRET_NAME}"),
         f"page.tolerations[0].key={REAL},page.tolerations[0].operator=Exists",
         *("webhook.replicas=1", "controller.replicas=1"),
     )
     settings = (f"--set={value}" for value in values)
     release.helm("install", *release.values, *settings, "--wait", "--timeout=300s")
     try:
+        Shell.on(release.testbed, {}).obey(commands.replace("$(openssl rand -hex 24)", SECRET))
+        release.kubectl("rollout", "status", "deployment/muster-page", "--timeout=300s")
         yield
     finally:
         release.helm("uninstall", "--wait", "--timeout=300s")
@@ -55,7 +58,9 @@ def proxy(testbed: Testbed) -> Iterator[int]:
     """`kubectl proxy`, as the administrator, on this port."""
     port = free_port()
     process = testbed.spawn(
-        "kubectl-proxy", [str(testbed.program("kubectl")), "proxy", f"--port={port}"], env=testbed.environment()
+        "kubectl-proxy",
+        [str(testbed.program("kubectl")), *_PROXY.split()[1:], f"--port={port}"],
+        env=testbed.environment(),
     )
     try:
         wait_for("kubectl proxy to serve", lambda: _status(port, "/version") == http.client.OK, _PATIENCE)

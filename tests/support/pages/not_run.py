@@ -25,10 +25,6 @@ BLOCKS: dict[str, dict[str, str]] = {
         "ctr --namespace": _NO_DOCKER,
         "docker build": "tests/image/test_builds.py has the files that the Dockerfile makes; docker does not run here",
     },
-    "docs/page.md": {
-        "$ kubectl muster page": "its address has a secret and ends with Ctrl-C; tests/browser/test_page.py opens it",
-        "kubectl --namespace muster-system create secret": "`kubectl proxy` does not end; tests/node/test_page.py",
-    },
 }
 """By page, by how a block begins."""
 
