@@ -15,7 +15,6 @@ BLOCKS: dict[str, dict[str, str]] = {
     },
     "README.md": {
         "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
-        "helm install muster oci://": "for the reader's registry; tests/node/test_registry.py installs from one",
     },
     "docs/comparison.md": {"# a RayCluster of 3 cpu runs": _PEERS},
     "docs/image.md": {
