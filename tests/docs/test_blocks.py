@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.docs.test_documents import CHECKOUT
-from tests.support.pages.blocks import asked, inline, pages, shell
+from tests.support.pages.blocks import asked, inline, pages, shell, unmarked
 from tests.support.pages.not_run import BLOCKS, SENTENCES
 
 _ASKED = asked()
@@ -50,6 +50,12 @@ def test_every_command_in_a_sentence_is_run_or_has_its_reason(page: str) -> None
     assert sorted(shown - run - listed.keys()) == []
     assert sorted(listed.keys() & run) == []
     assert sorted(listed.keys() - shown) == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page != "docs/commands.md"])
+def test_no_command_hides_in_a_block_of_another_kind(page: str) -> None:
+    """docs/commands.md, written from the parser, has the forms of commands; its examples are run by tests/unit."""
+    assert unmarked(page) == []
 
 
 def test_who_asks_runs_it() -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Asked", "asked", "block", "blocks", "inline", "pages", "sentence", "shell", "whole"]
+__all__ = ["Asked", "asked", "block", "blocks", "inline", "pages", "sentence", "shell", "unmarked", "whole"]
 
 _ROOT = Path(__file__).parents[3]
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$\n?", re.MULTILINE | re.DOTALL)
@@ -42,6 +42,12 @@ def pages() -> list[str]:
 def shell(page: str) -> list[str]:
     """Every block of a page that shows commands, with or without their output, as it stands there, in order."""
     return [text for language, text in _fenced(page) if language in _SHELLS]
+
+
+def unmarked(page: str) -> list[str]:
+    """Blocks that begin as a command does, and are not marked as shell."""
+    others = [text for language, text in _fenced(page) if language not in _SHELLS]
+    return [text for text in others if text.removeprefix("$ ").split(" ")[0] in _PROGRAMS]
 
 
 def blocks(page: str) -> list[str]:
