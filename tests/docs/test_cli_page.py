@@ -82,7 +82,9 @@ def _in(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
 def test_the_findings_of_the_doctor_read_so() -> None:
     """Two of them, and what is in order between them."""
     flagged = deployment("kuberay-operator", "kuberay/operator:v1", "--batch-scheduler=volcano", namespace="ray-system")
-    sight = healthy(lease=made(Lease, {}), deployments=(*healthy().deployments, flagged))
+    others = healthy().deployments
+    assert isinstance(others, tuple)
+    sight = healthy(lease=made(Lease, {}), deployments=(*others, flagged))
     out = io.StringIO()
     print_report(report("v1.36.3", None, diagnose(sight)), "table", out)
     _, *shown = block("docs/cli.md", "$ kubectl muster doctor\n...").split("...\n")
