@@ -61,7 +61,7 @@ complete -c muster -n _shtab_muster_using -l version -d 'print the version and t
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a plan -d 'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
 complete -c muster -n '_shtab_muster_using plan' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using plan' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'manifest file, directory of manifests, or - for standard input; can be repeated'
-complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table wide yaml json junit" -d output
+complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table wide yaml json junit" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using plan' -s n -l namespace -x -d 'namespace of the objects that name none; default: "default"'
 complete -c muster -n '_shtab_muster_using plan' -l patches -d 'also show the patches of the pods in the table'
 complete -c muster -n '_shtab_muster_using plan' -l default-queue -x -d 'must match the chart value `defaultQueue`'
@@ -99,7 +99,7 @@ complete -c muster -n '_shtab_muster_using withdraw' -l context -x -d 'kubeconfi
 complete -c muster -n '_shtab_muster_using withdraw' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a explain -d 'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
 complete -c muster -n '_shtab_muster_using explain' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using explain' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using explain' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using explain' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using explain' -s A -l all-namespaces -d 'find the workloads in all namespaces'
 complete -c muster -n '_shtab_muster_using explain' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
@@ -115,7 +115,7 @@ complete -c muster -n '_shtab_muster_using explain' -l namespace-selector -x -d 
 complete -c muster -n '_shtab_muster_using explain' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a queues -d 'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
 complete -c muster -n '_shtab_muster_using queues' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using queues' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using queues' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using queues' -s n -l namespace -x -d 'namespace to read when you cannot list all namespaces; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using queues' -s A -l all-namespaces -d 'read all namespaces; the default when you can list them'
 complete -c muster -n '_shtab_muster_using queues' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
@@ -162,7 +162,7 @@ complete -c muster -n '_shtab_muster_using page' -l namespace-selector -x -d 'mu
 complete -c muster -n '_shtab_muster_using page' -l bound -xka "'' nodes" -d 'must match the chart value `bound`'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a hold -d 'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
 complete -c muster -n '_shtab_muster_using hold' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using hold' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using hold' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using hold' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using hold' -l dry-run -d 'check everything and change nothing'
 complete -c muster -n '_shtab_muster_using hold' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
@@ -170,7 +170,7 @@ complete -c muster -n '_shtab_muster_using hold' -l context -x -d 'kubeconfig co
 complete -c muster -n '_shtab_muster_using hold' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a resume -d 'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
 complete -c muster -n '_shtab_muster_using resume' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using resume' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using resume' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using resume' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using resume' -l dry-run -d 'check everything and change nothing'
 complete -c muster -n '_shtab_muster_using resume' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
@@ -178,7 +178,7 @@ complete -c muster -n '_shtab_muster_using resume' -l context -x -d 'kubeconfig 
 complete -c muster -n '_shtab_muster_using resume' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a audit -d 'Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. It changes nothing, and running workloads keep running.'
 complete -c muster -n '_shtab_muster_using audit' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using audit' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using audit' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using audit' -s n -l namespace -x -d 'check only this namespace, and no Queues'
 complete -c muster -n '_shtab_muster_using audit' -s A -l all-namespaces -d 'check all namespaces; the default'
 complete -c muster -n '_shtab_muster_using audit' -l validation -xka "deny warn off" -d 'the future chart value `validation`'
@@ -196,7 +196,7 @@ complete -c muster -n '_shtab_muster_using audit' -l gate -xka "queue assemble o
 complete -c muster -n '_shtab_muster_using audit' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a doctor -d 'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
 complete -c muster -n '_shtab_muster_using doctor' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using doctor' -s o -l output -xka "table yaml json" -d output
+complete -c muster -n '_shtab_muster_using doctor' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using doctor' -s n -l namespace -x -d 'namespace of the dry runs and the probe; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using doctor' -s A -l all-namespaces -d 'read all namespaces; always done'
 complete -c muster -n '_shtab_muster_using doctor' -l held-for -x -d 'report gangs that are held for longer than this; default: 1h'
@@ -216,6 +216,6 @@ complete -c muster -n '_shtab_muster_using migrate-queues' -l context -x -d 'kub
 complete -c muster -n '_shtab_muster_using migrate-queues' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a completion -d 'Print the completion script of a shell. For bash: source <(muster completion bash)'
 complete -c muster -n '_shtab_muster_using completion' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using completion; and test $_shtab_muster_npos -eq 0' -ka "bash zsh fish" -d shell
+complete -c muster -n '_shtab_muster_using completion; and test $_shtab_muster_npos -eq 0' -ka "bash zsh fish" -d 'shell whose script is printed'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a version -d 'print the version and the commit'
 complete -c muster -n '_shtab_muster_using version' -s h -l help -d 'show this help message and exit'

@@ -38,7 +38,7 @@ _shtab_muster_defaults_added=0
 
 _shtab_muster_audit_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[check only this namespace, and no Queues]:namespace:"
   {-A,--all-namespaces}"[check all namespaces\; the default]"
   "--validation[the future chart value \`validation\`]:validation:(deny warn off)"
@@ -61,7 +61,7 @@ _shtab_muster_audit_defaults_added=0
 
 _shtab_muster_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":shell:(bash zsh fish)"
+  ":shell whose script is printed:(bash zsh fish)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -69,7 +69,7 @@ _shtab_muster_completion_defaults_added=0
 
 _shtab_muster_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[namespace of the dry runs and the probe\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[read all namespaces\; always done]"
   "--held-for[report gangs that are held for longer than this\; default\: 1h]:DURATION:"
@@ -86,7 +86,7 @@ _shtab_muster_doctor_defaults_added=0
 
 _shtab_muster_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[find the workloads in all namespaces]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
@@ -108,7 +108,7 @@ _shtab_muster_explain_defaults_added=0
 
 _shtab_muster_hold_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
   "--dry-run[check everything and change nothing]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
@@ -157,7 +157,7 @@ _shtab_muster_page_defaults_added=0
 _shtab_muster_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-f,--filename}"[manifest file, directory of manifests, or - for standard input\; can be repeated]:FILE:_files"
-  {-o,--output}"[output]:output:(table wide yaml json junit)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table wide yaml json junit)"
   {-n,--namespace}"[namespace of the objects that name none\; default\: \"default\"]:namespace:"
   "--patches[also show the patches of the pods in the table]"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
@@ -180,7 +180,7 @@ _shtab_muster_plan_defaults_added=0
 
 _shtab_muster_queues_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[namespace to read when you cannot list all namespaces\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
@@ -217,7 +217,7 @@ _shtab_muster_release_defaults_added=0
 
 _shtab_muster_resume_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--output}"[output]:output:(table yaml json)"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
   {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
   "--dry-run[check everything and change nothing]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
