@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
+from muster.model.gang_states import BEFORE_ADMISSION
+from muster.model.names import STATE
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, with_need
 from muster.observe.candidates import candidate, passed_since
@@ -27,6 +29,8 @@ __all__ = ["Memories", "Memory"]
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
+# Seconds without another open pod after which nobody is taken to be opening a gang, pod by pod.
+_OPENING = 5.0
 # Seconds after which a mark is tried again that was refused; doubled each time, up to so many.
 _FIRST_REFUSED, _LONGEST_REFUSED = 30.0, 600.0
 
@@ -85,6 +89,8 @@ class Memory:
     """What muster said last in the PodGroup's spec."""
     opened: set[str] = field(default_factory=set)
     """UIDs of pods whose gates were opened, and that the watch may still show as held."""
+    opened_elsewhere: tuple[int, float] = (0, 0.0)
+    """How many members are open that muster did not open, and since when there are so many (monotonic)."""
     assembling_since: float | None = None
     """Since when pods have been missing, on a clock that never goes back; None where none is missing."""
     warned_of: float | None = None
@@ -124,6 +130,20 @@ class Memory:
         if left <= 0:
             self.written = self.unseen_since = None
         return max(left, 0.0)
+
+    def being_opened(self, view: View, now: float) -> float:
+        """Seconds for which somebody else may still be opening the gang; `now` is monotonic.
+
+        `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
+        """
+        said = view.pod_group.metadata.annotations.get(STATE) if view.pod_group is not None else None
+        open_ = len(view.open)
+        waited = said in BEFORE_ADMISSION and view.uid not in (view.marked_for, self.mark.admitted)
+        if not waited or not 0 < open_ < len(view.members):
+            return 0.0
+        if self.opened_elsewhere[0] != open_:
+            self.opened_elsewhere = open_, now
+        return max(0.0, self.opened_elsewhere[1] + _OPENING - now)
 
     def completed(self, view: View) -> View:
         """The view, with what muster said in the gang's PodGroup."""

@@ -257,6 +257,9 @@ class Reconciler:
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         """Keep the gang's PodGroup as it should be, and take the step of its phase."""
+        if standing.phase is Phase.ADMITTED and (wait := memory.being_opened(view, self._clock())) > 0:
+            self._queue.add_after(view.key, wait)
+            return
         with_group = await self._with_pod_group(view, standing, memory)
         if with_group is None:
             return

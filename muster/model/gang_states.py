@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["GangState"]
+__all__ = ["BEFORE_ADMISSION", "GangState"]
 
 
 class GangState(StrEnum):
@@ -33,3 +33,14 @@ class GangState(StrEnum):
     FOREIGN_POD_GROUP = "ForeignPodGroup"
     EXTERNAL = "External"
     NOT_MANAGED = "NotManaged"
+
+
+BEFORE_ADMISSION = frozenset(
+    {
+        *(GangState.ASSEMBLING, GangState.WAITING_FOR_QUOTA, GangState.WAITING_FOR_KUEUE, GangState.ON_HOLD),
+        *(GangState.EXCEEDS_CAPABILITY, GangState.EXCEEDS_ELASTIC_QUOTA, GangState.EXCEEDS_KUEUE_QUOTA),
+        *(GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED, GangState.QUEUE_NOT_LEAF),
+        *(GangState.DEADLINE_NEAR, GangState.DEADLINE_PASSED, GangState.REQUEUED),
+    }
+)
+"""What a PodGroup says while its gang may not start yet."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.model.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
+from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
@@ -270,6 +271,39 @@ async def test_a_member_that_is_never_held_is_no_sign_that_the_others_may_start(
     )
     await held.settle()
     assert [name for name in held.open_pods() if name.startswith("w-")] == []
+
+
+async def test_a_gang_that_somebody_else_opens_pod_by_pod_is_admitted_as_what_he_has_opened_in_the_end() -> None:
+    """`muster release` opens all; by the first pod the gang would become one of one pod, and start in part."""
+    waits = full()
+    await waits.settle()
+    spec = waits.client.groups[LATE]["spec"]
+    for number in range(4):
+        waits.client.pods[f"late-{number}"]["spec"]["schedulingGates"] = []
+        waits.watch()
+        await waits.settle()
+        assert waits.client.groups[LATE]["spec"] == spec
+        assert str(waits.reconciler._ledger.used("q")["cpu"]) == str(5 + number)
+        waits.now += 4
+    assert waits.annotations(LATE)[ADMITTED] == "uid-late"
+    assert waits.client.groups[LATE]["spec"] == spec
+
+
+async def test_of_a_gang_of_which_somebody_else_opens_a_part_that_part_is_admitted_after_a_while() -> None:
+    waits = full()
+    await waits.settle()
+    waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
+    waits.watch()
+    await waits.settle()
+    assert waits.client.groups[LATE]["spec"]["minMember"] == 4
+    assert ADMITTED not in waits.annotations(LATE)
+    assert waits.queue.statistics().delayed
+    waits.now += 5
+    waits.queue.add(GangKey("team", LATE))
+    await waits.settle()
+    assert opened(waits) == ["late-0"]
+    assert waits.client.groups[LATE]["spec"]["minMember"] == 1
+    assert waits.annotations(LATE)[ADMITTED] == "uid-late"
 
 
 async def test_an_open_member_without_a_mark_is_owed_what_is_open() -> None:

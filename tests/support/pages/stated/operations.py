@@ -274,6 +274,7 @@ _KNOWING = (
         rule=lambda times, pause: times * pause,
         about=0.15,
     ),
+    _row("no more of them are opened for «5 seconds» it admits", "controller.memory:_OPENING"),
     _row("lacked pods for «5 seconds» (annotation `muster.dev/nudge`,", "controller.nudges:_SILENCE"),
     _row("whenever «a sixteenth» of the time", "controller.nudges:_SHARE"),
     _row("every «2 seconds» at most", "controller.nudges:_SHORTEST"),
