@@ -221,16 +221,17 @@ def run_admission_pass(
     bars = Bars(tree, lasting.copy())
     outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, at_once, soft=softened(tree, states))
     take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
+    if tree.reclaims:
+        of_all = Reclaimable(shares, states, outcome.usage)
+        outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)
     visitors: dict[str, list[LineVisitor]] = {}
     for queue, state in states.items():
         outcome.until = min(outcome.until, state.advance(now))
         if tree.takes_work(queue) and tree.leaf(queue):
-            visitors[queue] = [LineVisitor(outcome, queue, key, line) for key, line in state.lines.items()]
+            lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
+            visitors[queue] = [one for one in lines if not one.is_full()]
     turns = Turns(shares, outcome.usage, visitors)
     outcome.by_share = turns.by_share
-    if tree.reclaims:
-        of_all = Reclaimable(shares, states, outcome.usage)
-        outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)
     while (turn := turns.next()) is not None:
         if len(outcome.fits) == at_once:
             outcome.more = True

@@ -96,16 +96,17 @@ class LineVisitor(Visitor):
         behind = strict and outcome.behind(self.queue) is not None
         if behind and not self.key.begun:
             return None
+        spared = self._spared(lasting=False)
+        by_what_is_free = self.key.stage is not Stage.OVER and (behind or not strict)
         # Who can never start is never visited.
         most = self._most_of_namespace()
-        spared = self._spared(lasting=False)
         # From the root down: many a queue has nobody who fits what is free for all.
         for one in reversed(path):
             limit = tree.ceiling(one)
             if not limit:
                 continue
             lower(most, limit)
-            if self.key.stage is not Stage.OVER and (behind or not strict):
+            if by_what_is_free:
                 lower(most, self._free(one, spared))
             if any(name in most and amount > most[name] for name, amount in self.line.least):
                 return None
@@ -117,6 +118,26 @@ class LineVisitor(Visitor):
             self._lower_to_what_helps(most, spared)
             most = {name: max(amount, now[name]) for name, amount in most.items()}
         return most
+
+    def is_full(self) -> bool:
+        """Whether a level has less free than any of the line needs, and nothing else can be done for them in this pass.
+
+        So it is for most lines of a busy cluster, and what is free only shrinks in a pass.
+        """
+        tree, least = self.outcome.tree, self.line.least
+        path = tree.path(self.queue)
+        if self.key.stage is Stage.OVER or any(map(tree.strict, path)) or self._spared(lasting=False):
+            return False
+        taken_of, ceiling = self.outcome.usage.taken, tree.ceiling
+        for one in path:
+            limit = ceiling(one)
+            if not limit or (one == ROOT and self.outcome.given_back is not None):
+                continue
+            taken = taken_of(one)
+            for name, amount in least:
+                if name in limit and limit[name] - taken.get(name, 0) < amount:
+                    return True
+        return False
 
     def _most_of_namespace(self) -> dict[str, int]:
         """The same, beside the ElasticQuotas of its namespace."""
