@@ -96,7 +96,7 @@ class Ledger:
         before = self._tree.counts_nodes, bool(self._tree.limit(ROOT))
         if not self._tree.bound(nodes):
             return False
-        if before == (self._tree.counts_nodes, True):
+        if before == (self._tree.counts_nodes, bool(self._tree.limit(ROOT))) and before[1]:
             # All gangs compete with all others, before and after; only what fits changes.
             self._passes.forget_all()
         else:

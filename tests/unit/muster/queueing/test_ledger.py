@@ -311,6 +311,20 @@ def test_the_first_node_is_given_once_to_all_queues_together() -> None:
     assert admitted(of, "other") == []
 
 
+def test_when_the_last_node_has_gone_each_queue_is_by_itself_again() -> None:
+    of = ledger(opened("q"), opened("r"), replace(opened("below"), parent="q"))
+    of.bound(amounts(cpu="4"))
+    of.hold(key("runs"), "q", amounts(cpu="4"))
+    of.bound({})
+    of.set_queue(replace(opened("below", cpu="1"), parent="q"))
+    assert of.forget(key("runs"))
+    of.drop_queue("below")
+    of.wait(waiting("mine", cpu="9"))
+    of.wait(waiting("other", queue="r", cpu="9"))
+    assert of.startable("q", NOW) == [key("mine")]
+    assert of.startable("r", NOW) == [key("other")]
+
+
 def test_a_gang_that_its_queue_can_never_give_room_holds_up_nobody_in_a_strict_queue() -> None:
     """It is refused; its turn would never come."""
     books = ledger(replace(opened(cpu="4"), strict=True))
