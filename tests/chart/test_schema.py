@@ -100,6 +100,64 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             "set elasticQuotas=false, or add coscheduling to schedulers",
             id="quotas that nobody heeds",
         ),
+        pytest.param(
+            "controller.replicas=0",
+            "controller.replicas is 0: no gang would ever start; run a replica, or two",
+            id="nobody admits",
+        ),
+        pytest.param(
+            "webhook.serviceAccount.create=false",
+            "webhook.serviceAccount.create is false, and webhook.serviceAccount.name is empty: name the ServiceAccount "
+            "that is there, or let the chart create one",
+            id="no account",
+        ),
+        pytest.param(
+            "page.enabled=true,page.existingSecret=s,page.serviceAccount.create=false",
+            "page.serviceAccount.create is false, and page.serviceAccount.name is empty: name the",
+            id="no account of the page",
+        ),
+        pytest.param(
+            "webhook.ports.reviews=8080",
+            "webhook.ports: reviews and health are both 8080: choose two ports",
+            id="one port for reviews and probes",
+        ),
+        pytest.param(
+            "webhook.ports.health=9443",
+            "webhook.ports: reviews and health are both 9443: choose two ports",
+            id="the same by the other",
+        ),
+        pytest.param(
+            "page.enabled=true,page.existingSecret=s,page.ports.page=8080",
+            "page.ports: page and health are both 8080: choose two ports",
+            id="one port for page and probes",
+        ),
+        pytest.param(
+            "webhook.podDisruptionBudget.maxUnavailable=0",
+            "webhook.podDisruptionBudget.maxUnavailable is 0: no drain of a node would end; allow one replica to be "
+            "evicted, or set enabled=false",
+            id="nobody may be evicted",
+        ),
+        pytest.param(
+            "controller.podDisruptionBudget.maxUnavailable=0%",
+            "controller.podDisruptionBudget.maxUnavailable is 0%: no drain of a node would end",
+            id="nor a part of nobody",
+        ),
+        pytest.param(
+            "certManager.enabled=true,certManager.renewBefore=3000h",
+            "certManager: renewBefore (3000h) must be below duration (2160h)",
+            id="renewed before it is issued",
+        ),
+        pytest.param(
+            "certManager.enabled=true,certManager.duration=1.5h,certManager.renewBefore=1h30m",
+            "certManager: renewBefore (1h30m) must be below duration (1.5h)",
+            id="renewed as it is issued",
+        ),
+        pytest.param(
+            "podMonitor.enabled=true,serviceMonitor.enabled=true",
+            "podMonitor.enabled and serviceMonitor.enabled are both true: every series would be there twice; enable "
+            "the one that your Prometheus selects",
+            id="two monitors",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused_in_a_sentence(
@@ -109,6 +167,26 @@ def test_values_that_contradict_each_other_are_refused_in_a_sentence(
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
     assert done.returncode
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param("certManager.renewBefore=3000h", id="nobody renews"),
+        pytest.param(
+            "certManager.enabled=true,certManager.duration=1h30m,certManager.renewBefore=89m59s999ms", id="just below"
+        ),
+        pytest.param("webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine", id="an account by name"),
+        pytest.param("page.serviceAccount.create=false", id="no page"),
+        pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
+        pytest.param(
+            "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0", id="no budget"
+        ),
+    ],
+)
+def test_values_beside_those_that_contradict_each_other_are_taken(helm: Program, chart: Path, values: str) -> None:
+    done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
+    assert not done.returncode, done.stderr
 
 
 def test_every_reason_may_be_set(chart: Path) -> None:

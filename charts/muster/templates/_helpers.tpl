@@ -20,27 +20,6 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- include "muster.check" . -}}
 {{- end -}}
 
-{{/* Refuses values that fit the schema, and not each other. */}}
-{{- define "muster.check" -}}
-{{- with .Values.controller.lease -}}
-{{- if not (and (gt (float64 .durationSeconds) (float64 .renewDeadlineSeconds)) (gt (float64 .renewDeadlineSeconds) (float64 .retryPeriodSeconds))) -}}
-{{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
-{{- end -}}
-{{- end -}}
-{{- if and (eq .Values.queues.source "muster") (has "volcano" (include "muster.podGroups" . | fromYaml | keys)) -}}
-{{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
-{{- end -}}
-{{- if and .Values.elasticQuotas (not (has "coscheduling" (include "muster.podGroups" . | fromYaml | keys))) -}}
-{{- fail "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler heeds ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers" -}}
-{{- end -}}
-{{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
-{{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
-{{- end -}}
-{{- if and .Values.page.enabled (not .Values.page.existingSecret) (not (and .Values.networkPolicy.enabled .Values.networkPolicy.reviewsFrom)) -}}
-{{- fail "page.enabled is true, and every pod of the cluster could read the page: set page.existingSecret, or, where NetworkPolicies are enforced, networkPolicy.enabled and networkPolicy.reviewsFrom" -}}
-{{- end -}}
-{{- end -}}
-
 {{/* Sprig's merge would take false and 0 for missing. Free-form values stay as they are: null removes a limit. */}}
 {{- define "muster.fill" -}}
 {{- range $key, $default := .defaults -}}

@@ -5,8 +5,14 @@ and whether it serves certificates (certificates).
 
 {{- define "muster.podMetadata" -}}
 labels: {{- merge (include "muster.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
-# For a Prometheus that finds its targets by annotations of pods, as its own chart configures it.
-annotations: {{- merge (deepCopy .values.podAnnotations) (dict "prometheus.io/scrape" "true" "prometheus.io/port" (.values.ports.health | toString)) | toYaml | nindent 2 }}
+{{- $annotations := deepCopy .values.podAnnotations }}
+{{- if not (or .root.Values.podMonitor.enabled .root.Values.serviceMonitor.enabled) }}
+# For a Prometheus that finds its targets by annotations of pods, as its own chart configures it; a monitor finds them itself.
+{{- $_ := merge $annotations (dict "prometheus.io/scrape" "true" "prometheus.io/port" (.values.ports.health | toString)) }}
+{{- end }}
+{{- with $annotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* Where the pods run, and with which account. */}}

@@ -1,0 +1,56 @@
+{{/* Refuses values that fit the schema, and not each other. */}}
+{{- define "muster.check" -}}
+{{- with .Values.controller.lease -}}
+{{- if not (and (gt (float64 .durationSeconds) (float64 .renewDeadlineSeconds)) (gt (float64 .renewDeadlineSeconds) (float64 .retryPeriodSeconds))) -}}
+{{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.queues.source "muster") (has "volcano" (include "muster.podGroups" . | fromYaml | keys)) -}}
+{{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
+{{- end -}}
+{{- if and .Values.elasticQuotas (not (has "coscheduling" (include "muster.podGroups" . | fromYaml | keys))) -}}
+{{- fail "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler heeds ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers" -}}
+{{- end -}}
+{{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
+{{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
+{{- end -}}
+{{- if and .Values.page.enabled (not .Values.page.existingSecret) (not (and .Values.networkPolicy.enabled .Values.networkPolicy.reviewsFrom)) -}}
+{{- fail "page.enabled is true, and every pod of the cluster could read the page: set page.existingSecret, or, where NetworkPolicies are enforced, networkPolicy.enabled and networkPolicy.reviewsFrom" -}}
+{{- end -}}
+{{- if eq (int .Values.controller.replicas) 0 -}}
+{{- fail "controller.replicas is 0: no gang would ever start; run a replica, or two" -}}
+{{- end -}}
+{{- range $component := ternary (list "webhook" "controller" "page") (list "webhook" "controller") .Values.page.enabled -}}
+{{- $values := get $.Values $component -}}
+{{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) -}}
+{{- fail (printf "%s.serviceAccount.create is false, and %s.serviceAccount.name is empty: name the ServiceAccount that is there, or let the chart create one" $component $component) -}}
+{{- end -}}
+{{- $serving := $values.ports.reviews | default $values.ports.page -}}
+{{- if and $serving (eq (int $serving) (int $values.ports.health)) -}}
+{{- fail (printf "%s.ports: %s and health are both %d: choose two ports" $component (ternary "reviews" "page" (hasKey $values.ports "reviews")) (int $serving)) -}}
+{{- end -}}
+{{- with $values.podDisruptionBudget -}}
+{{- if and .enabled (has (toString .maxUnavailable) (list "0" "0%")) -}}
+{{- fail (printf "%s.podDisruptionBudget.maxUnavailable is %v: no drain of a node would end; allow one replica to be evicted, or set enabled=false" $component .maxUnavailable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.certManager -}}
+{{- if and .enabled (le (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64)) -}}
+{{- fail (printf "certManager: renewBefore (%s) must be below duration (%s)" .renewBefore .duration) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
+{{- fail "podMonitor.enabled and serviceMonitor.enabled are both true: every series would be there twice; enable the one that your Prometheus selects" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The seconds of a duration such as 1h30m, 1.5h or 500ms. */}}
+{{- define "muster.seconds" -}}
+{{- $units := dict "h" 3600 "m" 60 "s" 1 "ms" 0.001 -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|h|m|s)" . -1 -}}
+{{- $seconds = addf $seconds (mulf (regexFind "[0-9.]+" . | float64) (get $units (regexFind "[a-z]+" .))) -}}
+{{- end -}}
+{{- $seconds -}}
+{{- end -}}
