@@ -198,6 +198,19 @@ def test_spec_of_ours_waits_for_muster(desk: Desk) -> None:
     assert 'failed calling webhook "workloads.muster.dev"' in answer.message
 
 
+@pytest.mark.usefixtures("down")
+def test_the_apiserver_counts_what_its_alert_asks_for(desk: Desk, bare: Testbed) -> None:
+    """Calls that fail, and calls without which it went on: `MusterWebhookNotReached` asks for these labels."""
+    assert "failed calling webhook" in desk.refused(_pod(**_RAY))
+    desk.create(applied.queue(f"{desk.namespace}-passed", cpu="1"))
+    desk.delete(QUEUES, f"{desk.namespace}-passed")
+    counted = bare.kubectl("get", "--raw=/metrics").stdout.splitlines()
+    failed = [line for line in counted if line.startswith("apiserver_admission_webhook_rejection_count{")]
+    assert any('error_type="calling_webhook_error"' in line and 'name="ray.pods.muster.dev"' in line for line in failed)
+    passed = [line for line in counted if line.startswith("apiserver_admission_webhook_fail_open_count{")]
+    assert any('name="queues.muster.dev"' in line for line in passed)
+
+
 def test_members_that_exist_make_no_call(desk: Desk, calls: Api, down: list[str]) -> None:
     """Neither their subresources nor their end: status, resize, debugging, opening, binding, eviction, deletion."""
     held, resized, evicted = (PODS.path(desk.namespace, name) for name in down)

@@ -173,7 +173,7 @@ def test_the_page_shows_values_for_each_platform() -> None:
     "values",
     [
         (
-            "certManager.enabled=true,podMonitor.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,"
+            "certManager.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,"
             "grafanaDashboard.enabled=true,networkPolicy.enabled=true,readerRole=true,"
             "controller.serviceAccount.annotations.own=kept"
         ),
