@@ -127,7 +127,13 @@ class MusterInstall:
         changed = (f"--set={name}={value}" for name, value in values.items())
         self.stop_webhooks()
         self.testbed.helm(
-            "upgrade", self.release, chart, f"--namespace={self.namespace}", "--reuse-values", *changed, *options
+            "upgrade",
+            self.release,
+            chart,
+            f"--namespace={self.namespace}",
+            "--reset-then-reuse-values",
+            *changed,
+            *options,
         )
         self.read_programs()
 

@@ -111,7 +111,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "find the gangs in all namespaces",
     )
     caution(parser)
-    connection(parser)
+    connection(parser, in_need=True)
 
 
 def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -135,7 +135,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     chosen_schedulers(parser)
     caution(parser)
-    connection(parser)
+    connection(parser, in_need=True)
 
 
 def _migrate_queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -245,7 +245,7 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="NAMESPACE",
         help="one entry of the chart value `excludedNamespaces`, or the namespace of muster; can be repeated",
     )
-    connection(parser)
+    connection(parser, in_need=True)
     installed(parser)
 
 
@@ -280,4 +280,4 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--image", default="", help="image of the pods of --probe; default: muster's own")
     chosen_schedulers(parser, "with --probe=only: the chart value `schedulers`; default: kubernetes")
-    connection(parser)
+    connection(parser, in_need=True)

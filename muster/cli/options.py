@@ -27,6 +27,8 @@ CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
 # Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
 _CONNECT_SECONDS = 1.0
+# Of commands that administrators need most when the apiserver is slow.
+_CONNECT_SECONDS_IN_NEED = 10.0
 
 
 def output(parser: argparse.ArgumentParser, *formats: str) -> None:
@@ -53,17 +55,17 @@ def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> N
     scope.add_argument("-A", "--all-namespaces", action="store_true", help=everywhere)
 
 
-def connection(parser: argparse.ArgumentParser) -> None:
-    """The options that say which cluster, and how long it may take to answer."""
+def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> None:
+    """The options that say which cluster, and how long it may take to answer: longer where the command is for need."""
+    seconds = _CONNECT_SECONDS_IN_NEED if in_need else _CONNECT_SECONDS
     parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
     parser.add_argument(
         "--connect-timeout",
         type=float,
-        default=os.environ.get(CONNECT_TIMEOUT, _CONNECT_SECONDS),
+        default=os.environ.get(CONNECT_TIMEOUT, seconds),
         metavar="SECONDS",
-        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else "
-        f"{_CONNECT_SECONDS:g}",
+        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else {seconds:g}",
     )
 
 

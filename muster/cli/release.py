@@ -52,7 +52,8 @@ Outcomes = dict[str, _Outcome]
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster release`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
     if bool(arguments.gang) is arguments.all:
-        print("muster release: name gangs or use --all, not both", file=sys.stderr)
+        wrong = "name gangs or use --all, not both" if arguments.all else "name at least one gang, or use --all"
+        print(f"muster release: {wrong}", file=sys.stderr)
         return _CANNOT_ASK
     try:
         if asks(yes=arguments.yes, dry_run=arguments.dry_run):

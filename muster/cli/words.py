@@ -23,7 +23,9 @@ def lasting(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """`3 days ago`; `in 3 days` for a negative number."""
+    """`3 days ago`; `in 3 days` for a negative number; `just now` for less than half a second."""
+    if round(seconds) == 0:
+        return "just now"
     return f"in {lasting(seconds)}" if seconds < 0 else f"{lasting(seconds)} ago"
 
 

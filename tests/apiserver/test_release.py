@@ -223,7 +223,13 @@ def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
     assert gates(desk) == {"one-0": []}
 
 
-@pytest.mark.parametrize("arguments", [[], ["one", "--all"]], ids=["neither gangs nor --all", "both"])
-def test_it_is_said_what_is_to_be_released(desk: Desk, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "name at least one gang, or use --all", id="neither gangs nor --all"),
+        pytest.param(["one", "--all"], "name gangs or use --all, not both", id="both"),
+    ],
+)
+def test_it_is_said_what_is_to_be_released(desk: Desk, arguments: list[str], said: str) -> None:
     done = release(desk, *arguments)
-    assert (done.returncode, done.stderr) == (2, "muster release: name gangs or use --all, not both\n")
+    assert (done.returncode, done.stderr) == (2, f"muster release: {said}\n")

@@ -36,7 +36,8 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
             yield problem(
                 Check.INSTALLATION,
                 "muster is not installed: no Deployment and no webhook configuration has its labels",
-                "helm install muster charts/muster --namespace muster-system --create-namespace",
+                "helm install muster charts/muster --namespace muster-system --create-namespace "
+                "--set image.repository=REGISTRY/muster",
             )
         return
     if len(sight.installations) > 1:

@@ -130,7 +130,7 @@ class Installation:
     @property
     def upgrade(self) -> str:
         """The command that recreates missing objects of the chart."""
-        return f"helm upgrade {self.release} CHART --namespace {self.namespace} --reuse-values"
+        return f"helm upgrade {self.release} CHART --namespace {self.namespace} --reset-then-reuse-values"
 
     @property
     def overwrite(self) -> str:

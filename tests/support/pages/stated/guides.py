@@ -123,6 +123,7 @@ _COMMANDS = (
     Row(_CLI, "| «1» | there is a problem,", ("muster.cli.doctor.command:_PROBLEM",)),
     Row(_CLI, "| «2» | no problem was found, but", ("muster.cli.doctor.command:_CANNOT_LOOK",)),
     Row(_CLI, "no answer comes within «a second», the command", ("muster.cli.options:_CONNECT_SECONDS",)),
+    Row(_CLI, "`withdraw` wait for «10 seconds».", ("muster.cli.options:_CONNECT_SECONDS_IN_NEED",)),
     Row(_CLI, "nested deeper than «100» levels", ("muster.cli.parsing:_DEEPEST",)),
     Row(_CLI, "or of more than «2,000,000» values, is refused", ("muster.cli.parsing:_MOST_VALUES",)),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.cli import CONNECT_TIMEOUT
+from muster.cli.commands import parser
 from muster.cli.connecting import NoClusterError, connected, probe
 from muster.kube.config import Connection
 from tests.support.cli.command import cluster_options
@@ -67,6 +68,16 @@ def test_the_deadline_comes_from_the_environment(
     with silent_port() as port:
         done = command.run("queues", f"--kubeconfig={command.file(kubeconfig(port))}")
     assert f" within {within} s;" in done.err
+
+
+@pytest.mark.parametrize("name", ["audit", "doctor", "release", "withdraw"])
+def test_what_is_for_need_waits_longer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """For the apiserver is slow then; the environment still says otherwise."""
+    monkeypatch.delenv(CONNECT_TIMEOUT)
+    assert parser().parse_args(COMMANDS[name]).connect_timeout == 10
+    assert parser().parse_args(COMMANDS["queues"]).connect_timeout == 1
+    monkeypatch.setenv(CONNECT_TIMEOUT, "3")
+    assert parser().parse_args(COMMANDS[name]).connect_timeout == 3
 
 
 @pytest.mark.parametrize(

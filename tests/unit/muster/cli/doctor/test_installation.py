@@ -32,6 +32,8 @@ UNSEEN = Unseen("you may not look")
 def test_without_anything_of_muster_it_is_not_installed() -> None:
     said = found(installation, deployments=(), mutating=(), validating=())
     assert messages(said) == ["muster is not installed: no Deployment and no webhook configuration has its labels"]
+    # What the chart refuses to install without is in it.
+    assert said[0].cure.endswith("--create-namespace --set image.repository=REGISTRY/muster")
     assert levels(said) == {Severity.PROBLEM}
 
 

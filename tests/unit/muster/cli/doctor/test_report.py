@@ -51,7 +51,7 @@ def test_the_table_says_what_is_wrong_and_what_to_do() -> None:
     assert (
         "PROBLEM  certificates  Secret muster-system/muster-webhook-tls is missing\n"
         "                       -> helm upgrade muster CHART --namespace muster-system\n"
-        "                          --reuse-values\n"
+        "                          --reset-then-reuse-values\n"
     ) in text
     assert text.endswith("\n1 problem, 0 warnings, 2 could not be checked\n")
 
@@ -115,4 +115,5 @@ def test_words_for_times_and_lists() -> None:
         "2 days",
     ]
     assert (ago(5), ago(-5)) == ("5 seconds ago", "in 5 seconds")
+    assert (ago(0.4), ago(-0.4), ago(0.6)) == ("just now", "just now", "1 second ago")
     assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
