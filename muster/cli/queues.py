@@ -102,7 +102,7 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
         "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,
         "gangs": len(ledger.claims(name)),
         "waiting": len(ledger.waiting(name)),
-        "problems": [f"{problem}; {problem.meanwhile}" for problem in view.problems] if view else [],
+        "problems": [*(f"{one}; {one.meanwhile}" for one in view.problems), *map(str, view.unread)] if view else [],
     }
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["did_you_mean", "nearest"]
+__all__ = ["did_you_mean", "nearest", "nearest_key", "unread_keys"]
 
 # From 0, nothing in common, to 1: one wrong, missing or additional letter in five.
 _ALIKE = 0.8
+# Of one object; to compare one takes as long as to read a pod.
+_MOST_KEYS = 64
+_OWN = "muster.dev/"
 # Letters that two words must share where one of them is cut off.
 _STEM = 4
 
@@ -30,6 +34,35 @@ def nearest(word: str, known: Iterable[str]) -> str:
     cut = [one for one in plain if min(len(one), len(asked)) >= _STEM and (one + " ").startswith(asked)]
     cut += [one for one in plain if len(one) >= _STEM and asked.startswith(one)]
     return plain[min(cut, key=len)] if cut else ""
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str:
+    """The known key of a label or annotation whose domain and name both resemble this key's; "" where there is none."""
+    domain, _, name = key.rpartition("/")
+    known = [*known]
+    domains = {one.rpartition("/")[0] for one in known}
+    near = nearest(domain, domains) if domain else ""
+    names = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == near}
+    return names.get(nearest(name, names), "")
+
+
+def unread_keys(found: Mapping[str, str], read: Collection[str]) -> dict[str, str]:
+    """The annotations of an object that are meant for muster and not read there, and what to do about each.
+
+    These are keys that resemble one of the keys `read`, where the object does not have that one too, and all others in
+    muster's own domain.
+    """
+    said: dict[str, str] = {}
+    longest = 2 * max(map(len, read))
+    for key in islice(found, _MOST_KEYS):
+        if key in read or len(key) > longest:
+            continue
+        meant = nearest_key(key, read)
+        if meant and meant not in found:
+            said[key] = f"muster reads no such key; did you mean {meant}?"
+        elif key.startswith(_OWN):
+            said[key] = "muster reads no such key here; remove it"
+    return said
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

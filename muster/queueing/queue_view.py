@@ -22,6 +22,7 @@ from muster.model.names import (
     SIBLINGS,
     UNPLACED_AFTER,
 )
+from muster.model.nearest import unread_keys
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
 from muster.resources.amounts import Resources, parse_resources
@@ -34,6 +35,20 @@ if TYPE_CHECKING:
 __all__ = ["ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
 
 ROOT = "root"
+_READ = frozenset(
+    {
+        BOUND,
+        GATE_MODE,
+        HOLD,
+        NAMESPACE_SELECTOR,
+        PATIENCE,
+        PREEMPTION,
+        QUEUEING,
+        RECLAIM,
+        SIBLINGS,
+        UNPLACED_AFTER,
+    }
+)
 # Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
 _NEW = ""
 _OPEN = "Open"
@@ -95,6 +110,8 @@ class QueueView:
     """The namespaces that may use it; None for all."""
     problems: tuple[Problem, ...] = ()
     """Annotations that cannot be read: they do not count, but a queue with an unreadable selector is closed."""
+    unread: tuple[Problem, ...] = ()
+    """Annotations that are meant for muster, and that it does not read: misspelled keys."""
 
     @property
     def open(self) -> bool:
@@ -157,6 +174,9 @@ def read_queue(queue: Queue) -> QueueView:
         zeros=tuple(resource for resource, amount in capability.items() if amount == ZERO),
         namespaces=namespaces,
         problems=tuple(problems),
+        unread=tuple(
+            Problem(f"metadata.annotations[{key}]", wrong) for key, wrong in unread_keys(annotations, _READ).items()
+        ),
     )
 
 

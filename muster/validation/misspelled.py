@@ -28,7 +28,7 @@ from muster.model.names import (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-from muster.model.nearest import nearest
+from muster.model.nearest import nearest_key
 from muster.workloads.model import SchedulingPolicy
 
 if TYPE_CHECKING:
@@ -79,18 +79,8 @@ def _keys(
         path = f"metadata.{field}[{key}]"
         if key in there:
             yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in metadata.{other}; move it there")
-        elif (meant := _meant(key, [*here, *there])) and meant not in said:
+        elif (meant := nearest_key(key, [*here, *there])) and meant not in said:
             where = f", in metadata.{other}" if meant in there else ""
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{where}?")
         elif key.startswith(_OWN) and not meant:
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key of a workload; remove it")
-
-
-def _meant(key: str, known: Iterable[str]) -> str:
-    """The known key whose domain and name both resemble this key's; "" where there is none."""
-    domain, _, name = key.rpartition("/")
-    known = [*known]
-    domains = {one.rpartition("/")[0] for one in known}
-    near = nearest(domain, domains) if domain else ""
-    names = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == near}
-    return names.get(nearest(name, names), "")

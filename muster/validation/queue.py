@@ -34,7 +34,8 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
     except InvalidObjectError as error:
         return (Finding(Reason.INVALID, error.field, str(error)),)
     unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
-    return (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters))
+    misspelled = (Finding(Reason.MISSPELLED, problem.field, str(problem)) for problem in view.unread)
+    return (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
 
 
 def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:

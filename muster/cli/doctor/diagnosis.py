@@ -29,6 +29,7 @@ class Check(StrEnum):
     POLICIES = "policies"
     RIGHTS = "rights"
     KINDS = "kinds"
+    ANNOTATIONS = "annotations"
     VOLCANO = "volcano"
     COSCHEDULING = "coscheduling"
     KUBERNETES = "kubernetes"

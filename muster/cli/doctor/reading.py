@@ -83,6 +83,7 @@ async def look(client: Client, namespace: str) -> Sight:
         groups = tasks.create_task(_groups(client, schedulers))
         pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))
         job = tasks.create_task(try_out(client, JOBS, JOB, namespace, left_out))
+        namespaces = tasks.create_task(listed(client, NAMESPACES, Namespace))
         quotas = tasks.create_task(_elastic_quotas(client, schedulers))
         kueue = tasks.create_task(_kueue(client, deployments))
     return Sight(
@@ -104,6 +105,7 @@ async def look(client: Client, namespace: str) -> Sight:
         groups=groups.result(),
         pod_answer=pod.result(),
         job_answer=job.result(),
+        namespaces=namespaces.result(),
         elastic_quotas=quotas.result(),
         kueue=kueue.result(),
     )

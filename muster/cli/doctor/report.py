@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from muster.cli.doctor.annotations import annotations
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
@@ -44,6 +45,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
         policies,
         rights,
         kinds,
+        annotations,
         volcano,
         coscheduling,
         kubernetes,

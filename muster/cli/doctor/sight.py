@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
     from muster.cli.doctor.rights import Right
+    from muster.model.objects import Namespace
     from muster.resources.elastic_quotas import ElasticQuota
 
 __all__ = ["Account", "GangMember", "GangProbe", "Group", "ProbeAnswer", "Sight"]
@@ -114,6 +115,7 @@ class Sight:
     groups: tuple[Group, ...] | Unseen
     pod_answer: ProbeAnswer | Unseen
     job_answer: ProbeAnswer | Unseen
+    namespaces: tuple[Namespace, ...] | Unseen = ()
     elastic_quotas: tuple[ElasticQuota, ...] | Unseen = ()
     kueue: Mapping[str, str] | Unseen = field(default_factory=dict)
     probes: tuple[GangProbe | Unseen, ...] | None = None

@@ -64,6 +64,31 @@ def test_what_a_queue_has_among_its_siblings() -> None:
     assert (view.weight, view.deserved, view.by_age) == (1, amounts(cpu="2"), True)
 
 
+@pytest.mark.parametrize(
+    ("said", "unread"),
+    [
+        pytest.param(
+            {"muster.dev/patienc": "20m"},
+            ["metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"],
+            id="misspelled",
+        ),
+        pytest.param(
+            {"muster.dev/requeue-after": "20m"},
+            ["metadata.annotations[muster.dev/requeue-after]: muster reads no such key here; remove it"],
+            id="a workload's",
+        ),
+        pytest.param({"muster.dev/patience": "20m", "muster.dev/patience-was": "1h"}, None, id="beside the right one"),
+        pytest.param({"muster.dev/patience": "20m", "example.com/patience": "1h"}, [], id="others'"),
+    ],
+)
+def test_annotations_that_are_not_read_are_named(said: dict[str, str], unread: list[str] | None) -> None:
+    view = read_queue(made(Queue, {"metadata": {"name": "q", "annotations": said}}))
+    assert view.problems == ()
+    if unread is None:
+        unread = ["metadata.annotations[muster.dev/patience-was]: muster reads no such key here; remove it"]
+    assert list(map(str, view.unread)) == unread
+
+
 def test_an_order_of_siblings_that_is_not_known_is_named_and_ignored() -> None:
     view = read_queue(made(Queue, {"metadata": {"name": "q", "annotations": {"muster.dev/siblings": "fair"}}}))
     assert not view.by_age

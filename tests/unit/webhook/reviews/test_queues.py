@@ -170,6 +170,14 @@ async def test_without_validation_queues_are_the_administrators() -> None:
     assert (warned["allowed"], len(warned["warnings"])) == (True, 1)
 
 
+async def test_an_annotation_that_nobody_reads_is_told_of_and_taken() -> None:
+    response = await reviewed(queue("q", annotations={"muster.dev/patienc": "20m"}))
+    assert response["allowed"]
+    assert response["warnings"] == [
+        "metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"
+    ]
+
+
 # --- what names a queue -----------------------------------------------------------------------------------------------
 
 TREE = [
