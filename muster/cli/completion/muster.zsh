@@ -46,7 +46,7 @@ _shtab_muster_audit_options=(
   "*--excluded-namespace[one entry of the chart value \`excludedNamespaces\`, or the namespace of muster\; can be repeated]:NAMESPACE:"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 10]:SECONDS:"
   "--default-queue[must match the chart value \`defaultQueue\`]:default_queue:"
   "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`]:queue_source:(volcano muster)"
@@ -78,7 +78,7 @@ _shtab_muster_doctor_options=(
   "--schedulers[with --probe\=only\: the chart value \`schedulers\`\; default\: kubernetes]:LIST:"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 10]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -208,7 +208,7 @@ _shtab_muster_release_options=(
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 10]:SECONDS:"
   "(*)::name of the gang\'s PodGroup:"
 )
 
@@ -265,7 +265,7 @@ _shtab_muster_withdraw_options=(
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 10]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -162,7 +162,7 @@ _LIMITS = (
         rule=lambda days: days * 86400,
     ),
     _row(
-        "for less than «20 days» | |",
+        "for less than «20 days», or where",
         r"text:charts/muster/files/alerts.yaml /time\(\) < (\d+) \* 86400/",
         rule=lambda days: days * 86400,
     ),
