@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.sight import Sight
     from muster.model.objects import Namespace
 
-__all__ = ["MOST", "annotations"]
+__all__ = ["MOST", "unread_annotations"]
 
 MOST = 20
 """How many annotations are reported; of the others only the number."""
@@ -29,7 +29,7 @@ MOST = 20
 _READ = (ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER)
 
 
-def annotations(sight: Sight) -> Iterator[Diagnosis]:
+def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
     """No Namespace and no queue has an annotation for muster that muster does not read."""
     installed = sight.installation
     if installed is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from muster.cli.doctor.annotations import annotations
+from muster.cli.doctor.annotations import unread_annotations
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
@@ -45,7 +45,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
         policies,
         rights,
         kinds,
-        annotations,
+        unread_annotations,
         volcano,
         coscheduling,
         kubernetes,

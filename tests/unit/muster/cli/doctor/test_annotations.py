@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.annotations import MOST, annotations
+from muster.cli.doctor.annotations import MOST, unread_annotations
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import QueueSeen
 from muster.model.objects import Namespace, convert
@@ -55,7 +55,7 @@ def queue(said: dict[str, str]) -> QueueSeen:
     ],
 )
 def test_what_is_not_read_on_a_namespace(said: dict[str, str], message: str) -> None:
-    of = found(annotations, namespaces=(namespace(said), namespace({}, "other")))
+    of = found(unread_annotations, namespaces=(namespace(said), namespace({}, "other")))
     assert messages(of) == [f"namespace ml: {message}"]
     assert levels(of) == {Severity.WARNING}
     assert of[0].cure == f"correct it, or remove it: kubectl annotate namespace ml {next(iter(said))}-"
@@ -63,7 +63,7 @@ def test_what_is_not_read_on_a_namespace(said: dict[str, str], message: str) -> 
 
 def test_what_is_not_read_on_a_queue() -> None:
     said = {"muster.dev/patienc": "20m", "muster.dev/gate": "offf", "muster.dev/hold": "true"}
-    of = found(annotations, queues=(queue(said),))
+    of = found(unread_annotations, queues=(queue(said),))
     where = "queues.scheduling.volcano.sh q: metadata.annotations"
     assert messages(of) == [
         f'{where}[muster.dev/gate]: "offf" is not known; use queue or assemble or off; it is ignored',
@@ -82,19 +82,19 @@ def test_what_is_read_is_in_order() -> None:
         "muster.dev/scheduler": "volcano",
         "openshift.io/requester": "me",
     }
-    of = found(annotations, deployments=deployments, namespaces=(namespace(said),), queues=(queue({"a": "b"}),))
+    of = found(unread_annotations, deployments=deployments, namespaces=(namespace(said),), queues=(queue({"a": "b"}),))
     assert [one.message for one in of] == ["every annotation for muster of 1 Namespace and 1 queue is read"]
 
 
 def test_of_many_only_the_first_are_named() -> None:
     many = tuple(namespace({"muster.dev/gate": "no"}, f"n{number}") for number in range(MOST + 3))
-    assert messages(found(annotations, namespaces=many))[MOST:] == ["3 more annotations are not read"]
+    assert messages(found(unread_annotations, namespaces=many))[MOST:] == ["3 more annotations are not read"]
 
 
 @pytest.mark.parametrize("part", ["namespaces", "queues"])
 def test_who_may_not_look_is_told_so(part: str) -> None:
-    assert Severity.UNKNOWN in levels(found(annotations, **{part: UNSEEN}))
+    assert Severity.UNKNOWN in levels(found(unread_annotations, **{part: UNSEEN}))
 
 
 def test_without_muster_nothing_is_said() -> None:
-    assert found(annotations, deployments=(), mutating=(), validating=()) == []
+    assert found(unread_annotations, deployments=(), mutating=(), validating=()) == []
