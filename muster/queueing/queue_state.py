@@ -291,9 +291,11 @@ class QueueState:
         """Have lines for each priority, or for all together."""
         standing: dict[LineKey, list[tuple[Order, Amounts]]] = {}
         for key, line in self.lines.items():
-            for order, need in line.entries():
-                urgency = order.urgency if self._terms.preempts else 0
-                standing.setdefault(key._replace(urgency=urgency), []).append((order, need))
+            by_urgency: dict[int, list[tuple[Order, Amounts]]] = {}
+            for entry in line.entries():
+                by_urgency.setdefault(entry[0].urgency if self._terms.preempts else 0, []).append(entry)
+            for urgency, entries in by_urgency.items():
+                standing.setdefault(key._replace(urgency=urgency), []).extend(entries)
         self.lines = {key: WaitingLine(entries) for key, entries in standing.items()}
 
     def advance(self, now: float) -> float:
