@@ -30,6 +30,12 @@ _NARROW = (
     "networkPolicy.apiserverTo[0].ipBlock.cidr=10.0.0.0/28",
     "networkPolicy.apiserverPorts={8443}",
 )
+_NOBODY = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "nobody", "namespace": "muster-system"},
+    "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+}
 _SERVER = Peer("10.0.0.5")  # the apiserver, of that range
 _WORLD = Peer("203.0.113.9")
 _TENANT = Peer("10.1.0.9", "team-a", {"app": "any"})
@@ -101,6 +107,14 @@ def replica(rendered: Rendered, component: str) -> Peer:
     return Peer.pod(template, namespace=deployment["metadata"]["namespace"], address="10.1.0.2")
 
 
+def hook(rendered: Rendered, component: str) -> Peer:
+    """The pod of a hook of helm's."""
+    pods = [one for one in rendered.documents if one["kind"] == "Pod"]
+    pods += [one["spec"]["template"] for one in rendered.documents if one["kind"] == "Job"]
+    (pod,) = (one for one in pods if one["metadata"]["labels"]["app.kubernetes.io/component"] == component)
+    return Peer.pod(pod, namespace="muster-system", address="10.1.0.4")
+
+
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 def test_whoever_calls_meets_the_ports_that_are_served_alone(
     open_to_all: Rendered, judge: Judge, component: str
@@ -152,22 +166,61 @@ def test_out_go_calls_of_the_named_apiserver_and_dns_alone(render: Render, judge
 
 
 def test_nobody_elses_pods_are_meant(open_to_all: Rendered, judge: Judge) -> None:
-    """Neither another release's beside, nor muster's own of `helm test` and uninstall, nor such labels elsewhere."""
+    """Neither another release's beside, nor such labels elsewhere."""
     webhook = replica(open_to_all, "webhook")
-    job = next(one for one in open_to_all.documents if one["kind"] == "Job")["spec"]["template"]
     others = {
         "neighbour": Peer("10.1.0.3", "muster-system", {"app": "any"}),
         "another release": Peer(
             "10.1.0.3", "muster-system", {**webhook.labels, "app.kubernetes.io/instance": "another"}
         ),
         "elsewhere": Peer("10.1.0.3", "team-a", webhook.labels),
-        "helm test": Peer.pod(open_to_all.one("Pod"), address="10.1.0.4"),
-        "uninstall": Peer.pod(job, namespace="muster-system", address="10.1.0.4"),
     }
     calls = {f"to {name}": Call(_WORLD, peer, 5432) for name, peer in others.items()}
     calls |= {f"from {name}": Call(peer, _WORLD, 5432) for name, peer in others.items()}
     calls["to muster's"], calls["from muster's"] = Call(_WORLD, webhook, 5432), Call(webhook, _WORLD, 5432)
     assert calls.keys() - judge(open_to_all, calls) == {"to muster's", "from muster's"}
+
+
+_HOOKS = ["uninstall", "test", "probe"]
+
+
+@pytest.mark.parametrize("narrow", [(), _NARROW], ids=["ports", "peers"])
+@pytest.mark.parametrize("component", _HOOKS)
+def test_pods_of_hooks_reach_what_they_need_and_serve_nothing(
+    render: Render, judge: Judge, component: str, narrow: tuple[str, ...]
+) -> None:
+    """In a namespace that lets out nobody, too: `helm test` asks the webhook, the others the apiserver."""
+    rendered = render(_ON, "schedulers={kubernetes}", *narrow)
+    rendered.documents.append(_NOBODY)
+    webhook, own = replica(rendered, "webhook"), hook(rendered, component)
+    server = 8443 if narrow else 6443
+    calls = {
+        "the apiserver": Call(own, _SERVER, server),
+        "DNS": Call(own, _TENANT, 53, "UDP"),
+        "elsewhere": Call(own, _WORLD, 5432),
+        "a tenant": Call(own, _TENANT, 9443),
+        "in": Call(_SERVER, own, 9443),
+    }
+    if not narrow:  # else the webhook takes no call of `helm test`
+        calls["the webhook"] = Call(own, webhook, 9443)
+    expected = {"the webhook"} & calls.keys() if component == "test" else {"the apiserver", "DNS"}
+    assert judge(rendered, calls) == expected
+
+
+def test_helm_test_reaches_a_webhook_on_its_nodes_network(render: Render, judge: Judge) -> None:
+    """No selector finds such a pod."""
+    rendered = render(_ON, "webhook.hostNetwork=true")
+    own, node = hook(rendered, "test"), Peer("203.0.113.7")
+    calls = {f"{port}": Call(own, node, port) for port in (9443, 6443)}
+    assert judge(rendered, calls) == {"9443"}
+
+
+def test_pods_of_hooks_have_a_policy_each(open_to_all: Rendered, render: Render) -> None:
+    """Where there is no probe, there is none for it."""
+    webhook_and_controller = {"muster-webhook", "muster-controller"}
+    own = {name.removeprefix("NetworkPolicy/") for name in open_to_all.names() if name.startswith("NetworkPolicy/")}
+    assert own - webhook_and_controller == {"muster-uninstall", "muster-test"}
+    assert "NetworkPolicy/muster-probe" in render(_ON, "schedulers={kubernetes}").names()
 
 
 def test_helm_test_is_let_in_unless_reviews_are_narrowed(render: Render, judge: Judge) -> None:
