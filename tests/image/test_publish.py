@@ -176,6 +176,19 @@ def test_who_has_the_public_key_verifies_it_from_the_registry_alone(published: P
     assert f"verified: muster {muster.__version__} in {published.registry}" in done.stdout
 
 
+def test_a_mirror_with_all_tags_is_verified_like_the_original(
+    published: Published, keys: Path, tools: Programs, tmp_path: Path
+) -> None:
+    """By the commands of docs/image.md."""
+    commands = block("docs/image.md", "crane copy --all-tags").splitlines()
+    with serving(tmp_path) as mirror:
+        where = f"{mirror.address}/mirror"
+        for command in commands:
+            tools.crane(*command.replace("REGISTRY", published.registry).replace("MIRROR", where).split()[1:])
+        done = make("verify", f"REGISTRY={where}", f"KEY={keys / 'cosign.pub'}")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_documented_commands_verify_it(published: Published, keys: Path, tools: Programs) -> None:
     """As they stand on the page; the digest that the reader looks up is that of the image for amd64."""
     shown = (

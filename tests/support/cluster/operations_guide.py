@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from hack.testbed import wait_for
 from hack.testbed.api import NotFoundError
+from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
+from muster import __version__
 from muster.model.names import GANG, GANG_SIZE
 from tests.support.cluster.admission_stream import admitted
+from tests.support.cluster.helm_release import Release
 from tests.support.pages.blocks import block, inline, whole
 from webhook.certificates.bundles import CLOSED
 
@@ -47,6 +50,12 @@ class Cluster:
         # What the reader puts in: names of his own, and a port that is free on this machine.
         self._words = {
             "-n NAMESPACE GANG": f"-n {_TEAM} first",
+            '"USER"': '"somebody"',
+            '"GROUP"': '"oncall"',
+            '"NAMESPACE"': f'"{_TEAM}"',
+            "REGISTRY/muster:0.1.0": f"{Release.image}:{__version__}",
+            # To the real node, and to no other.
+            '"muster-by-hand"}}': f'"muster-by-hand","tolerations":[{{"key":"{REAL}","operator":"Exists"}}]}}}}',
             "webhook 8080": f"webhook {port}:8080",
             "localhost:8080": f"localhost:{port}",
         }
@@ -248,8 +257,14 @@ STEPS = (
     ),
     Step("kubectl -n muster-system events --for secret/muster-webhook-tls", _prints("CertificateRotated")),
     Step("kubectl create clusterrolebinding", _may_release, Cluster.team),
+    Step("kubectl create -f - -o jsonpath", _prints("true")),
     Step("muster release -n NAMESPACE GANG", _let_go("second"), lambda cluster: cluster.waiting("first", "second")),
     Step("muster release --all", _let_go()),
+    Step(
+        "kubectl -n muster-system create serviceaccount muster-by-hand",
+        _let_go(),
+        lambda cluster: cluster.waiting("by-hand"),
+    ),
     Step("kubectl get pods -A -l muster.dev/gang", _let_go(), lambda cluster: cluster.waiting("third")),
     Step("kubectl -n muster-system describe pod", _is_called, Cluster.whole),
     Step(f"kubectl delete {_CONFIGURATIONS}", _is_out_of_the_way, Cluster.whole),
@@ -273,10 +288,13 @@ NOT_RUN = {
     "kubectl describe certificate": "of cert-manager's, which does not run here",
     "kubectl drain --disable-eviction": "a name; node/test_muster_in_pods.py drains so",
     "kubectl delete job muster-uninstall": "of an uninstall that failed; node/test_order.py",
+    "kubectl auth can-i": "a name, of what does not help here",
+    "make cli-wheel": "a name; unit/test_cli_wheel.py builds it",
     "make test": "a name; it runs all of this",
     "make test-versions": "hours, by hand",
     "muster release": "a name; two blocks have the command",
     "muster withdraw": "a name; a block has the command",
+    "muster withdraw --yes": "a block has the command, and another one runs such a pod",
     "python -m hack.bench.admission": "a bench of minutes, for an idle machine",
     'python -m hack.bench.gang --sizes "" --gangs 200 --idle 2000': "a bench of minutes, for an idle machine",
     "python -m hack.bench.ledger": "a bench of minutes, for an idle machine",

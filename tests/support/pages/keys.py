@@ -121,7 +121,8 @@ _OF_PODS = (
 )
 _OF_GROUPS = (
     Key("STATE", "annotation", "PodGroup", _CONTROLLER, "The state of the gang: [reasons.md](reasons.md)."),
-    Key("MESSAGE", "annotation", "PodGroup", _CONTROLLER, "The same in a sentence, with numbers."),
+    Key("STATE", "label", "PodGroup", _CONTROLLER, "The same, to select by: [kubectl.md](kubectl.md)."),
+    Key("MESSAGE", "annotation", "PodGroup", _CONTROLLER, "The state in a sentence, with numbers."),
     Key("ADMITTED", "annotation", "PodGroup", _CONTROLLER, "The gang is admitted: the UID of its workload."),
     Key("ADMITTED_AT", "annotation", "PodGroup", _CONTROLLER, "Since when (RFC 3339)."),
     Key("ADMITTED_FOR", "annotation", "PodGroup", _CONTROLLER, "For which minimums, queue and priority (JSON)."),
@@ -156,7 +157,7 @@ to their projects, and mean here what they mean there.
 _COLUMNS = "| name | form | on | written by | meaning |"
 _END = f"""\
 Details: {_QUEUES} for queues, {_STORED} for what muster
-keeps in annotations. A GangQueue has fields in the place of the annotations of a Queue
+keeps in annotations. A GangQueue has fields in place of the annotations of a Queue
 ([queues.md](queues.md#queues-without-volcano)).
 """
 

@@ -6,6 +6,7 @@ __all__ = ["BLOCKS", "SENTENCES"]
 
 _PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"
 _NO_DOCKER = "docker, skopeo and ctr do not run here; tests/image/test_registries.py reads the archive"
+_NO_GITOPS = "neither Argo CD nor Flux runs here; tests/apiserver/test_documented.py has what they would undo"
 _BENCH = "a bench, for an idle machine"
 
 BLOCKS: dict[str, dict[str, str]] = {
@@ -17,6 +18,7 @@ BLOCKS: dict[str, dict[str, str]] = {
         "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
     },
     "docs/comparison.md": {"# a RayCluster of 3 cpu runs": _PEERS},
+    "docs/gitops.md": {"kubectl -n argocd patch": _NO_GITOPS, "flux suspend helmrelease": _NO_GITOPS},
     "docs/image.md": {
         "make image": "tests/image/test_builds.py builds by what it calls",
         "skopeo copy": _NO_DOCKER,
@@ -59,7 +61,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "python -m hack.bench.gang": _BENCH,
     },
     "docs/gangs.md": {"muster doctor --probe": "tests/pairs/test_probe.py"},
-    "docs/gitops.md": {"muster plan --strict": "a name; the block below has the command"},
+    "docs/gitops.md": {
+        """kubectl -n flux-system patch helmrelease muster --type merge -p '{"spec":{"suspend":true}}'""": _NO_GITOPS,
+        "muster plan --strict": "a name; the block below has the command",
+    },
     "docs/image.md": {
         "make image NAME=REGISTRY/muster": "tests/image/test_builds.py builds by what it calls",
         "python -m hack.bench.start": _BENCH,

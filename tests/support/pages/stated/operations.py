@@ -61,9 +61,9 @@ _PODS = (
         # A question comes just before the loop has been silent for too long.
         rule=lambda period, times, silent: silent + period * (times + 1),
     ),
-    _row("after `/readyz` has failed «three» times", "values:webhook.probes.readiness.failureThreshold"),
+    _row("After «three» failures of `/readyz`", "values:webhook.probes.readiness.failureThreshold"),
     _row(
-        "three times («12 seconds» at most) until it succeeds",
+        "failures of `/readyz` («12 seconds» at most) it gets",
         *_probe("readiness", "periodSeconds", "failureThreshold", "timeoutSeconds"),
         "muster.process.health:_STUCK",
         rule=lambda period, times, timeout, silent: period * times + timeout + silent,
