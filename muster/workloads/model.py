@@ -290,7 +290,12 @@ class Kind:
     role_of: Callable[[Pod], str | None]
     """The role of a pod that the workload controls; None for a pod that is no member."""
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
-    """The labels that the operator puts on a role's pods."""
+    """The labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
+    reads: frozenset[str] = frozenset()
+    """The keys of labels and annotations, of the workload and of its templates, by which `read` counts.
+
+    The webhook keeps no others of a workload, but for those by which any workload asks for gang scheduling.
+    """
     owns_gang: bool = True
     """Whether it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True

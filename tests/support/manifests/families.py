@@ -87,8 +87,8 @@ def _training(kind: str, field: str, leader: str = "Master", version: str = "v1"
 def _job_set(first: JSON, second: JSON) -> JSON:
     return {
         "replicatedJobs": [
-            {"name": "a", "replicas": 1, "template": {"spec": {"template": first}}},
-            {"name": "b", "replicas": 2, "template": {"spec": {"template": second}}},
+            {"name": "a", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": first}}},
+            {"name": "b", "replicas": 2, "template": {"spec": {"parallelism": 1, "template": second}}},
         ]
     }
 
