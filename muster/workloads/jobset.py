@@ -268,6 +268,7 @@ JOB_SET = Kind(
     kind="JobSet",
     plural="jobsets",
     pod_label=_SET_LABEL,
+    maker="JobSet",
     pod_group_name=lambda name: name,
     decoded=JobSet,
     policy=lambda _: SchedulingPolicy(),

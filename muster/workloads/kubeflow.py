@@ -338,6 +338,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         kind=kind,
         plural=plural,
         pod_label=_JOB_LABEL,
+        maker="Kubeflow",
         pod_group_name=lambda name: name,
         decoded=TrainingJob,
         policy=policy_of,

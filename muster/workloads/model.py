@@ -296,6 +296,12 @@ class Kind:
 
     The webhook keeps no others of a workload, but for those by which any workload asks for gang scheduling.
     """
+    maker: str = ""
+    """Who makes its pods, as documents say it: letters alone, and one name for each `pod_label`.
+
+    In small letters it names the webhook that sees these pods, `<maker>.pods.muster.dev`; "" for kinds of which no
+    operator's pods are watched.
+    """
     owns_gang: bool = True
     """Whether it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True

@@ -362,6 +362,7 @@ TRAIN_JOB = Kind(
     plural="trainjobs",
     # A JobSet of the same name makes its pods.
     pod_label=JOB_SET.pod_label,
+    maker=JOB_SET.maker,
     pod_group_name=lambda name: name,
     decoded=TrainJob,
     policy=lambda _: SchedulingPolicy(),

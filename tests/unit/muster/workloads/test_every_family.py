@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +61,16 @@ def test_a_pod_with_the_labels_of_its_operator_has_its_role(kind: Kind) -> None:
         name: name for name in roles
     }
     assert {labels.get(kind.pod_label) for labels in roles.values()} == {"demo"}
+
+
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_a_webhook_is_named_after_who_makes_its_pods(kind: Kind) -> None:
+    """One for each label; beside those of operators there are three others with such a name."""
+    assert re.fullmatch("[A-Za-z]+", kind.maker), "Kind.maker: letters alone"
+    assert kind.maker.lower() not in ("cleanup", "plain", "queues")
+    same_label = {one.maker for one in GANG_KINDS if one.pod_label == kind.pod_label}
+    same_maker = {one.pod_label for one in GANG_KINDS if one.maker.lower() == kind.maker.lower()}
+    assert (same_label, same_maker) == ({kind.maker}, {kind.pod_label})
 
 
 @each()
