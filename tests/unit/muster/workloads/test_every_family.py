@@ -16,14 +16,13 @@ from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
 from muster.workloads import GANG_KINDS
-from tests.support.manifests.families import Family, each, judged
+from tests.support.manifests.families import TRAINING, Family, each, judged
 from tests.support.manifests.generators import labels_of, small
 from tests.support.manifests.observed import JSON, amounts, lines, made, pod, template
 
 if TYPE_CHECKING:
     from muster.workloads import Kind
 
-TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
 TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)
 AS_A_WHOLE = template(resources={"requests": {"cpu": "8"}})
 
