@@ -6,7 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from muster.workloads import KINDS
+import pytest
+
+from muster.workloads import KINDS, Kind
 from tests.support.manifests.generators import KINDS as FAMILIES
 
 _ROOT = Path(__file__).parents[2]
@@ -73,6 +75,36 @@ def test_every_kind_has_a_family_for_the_laws_of_all_kinds() -> None:
     assert {(family.api_version, family.kind) for family in FAMILIES} == known
 
 
-def test_every_kind_is_on_the_page_of_gangs() -> None:
-    page = (_ROOT / "docs" / "gangs.md").read_text()
-    assert [kind.kind for kind in KINDS if not re.search(rf"\b{kind.kind}s?\b", page)] == []
+_GANGS = (_ROOT / "docs" / "gangs.md").read_text()
+# The sections of docs/gangs.md about kinds, by their headings; the plain pod shares one with Jobs and StatefulSets.
+_SECTIONS = {
+    heading: text
+    for heading, text in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", _GANGS, re.MULTILINE)
+    if any(re.search(rf"\b{kind.kind}s?\b", heading) for kind in KINDS if kind.kind != "Pod")
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_every_kind_has_a_section_on_the_page_of_gangs(kind: Kind) -> None:
+    named = re.compile(rf"\b{kind.kind}s?\b", re.IGNORECASE)
+    assert [heading for heading in _SECTIONS if named.search(heading)], f"docs/gangs.md: no heading ## {kind.kind}"
+
+
+@pytest.mark.parametrize("heading", _SECTIONS)
+def test_a_section_about_a_kind_has_a_worked_example(heading: str) -> None:
+    """tests/docs/test_documents.py compares its output with what `muster plan` prints."""
+    example = re.search(r"```yaml\n.*?```\n\n```text\n.*?```", _SECTIONS[heading], re.DOTALL)
+    assert example, "add a manifest and its plan"
+
+
+@pytest.mark.parametrize("heading", _SECTIONS)
+def test_a_section_about_a_kind_is_linked_in_the_index(heading: str) -> None:
+    anchor = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+    assert f"](gangs.md#{anchor})" in (_ROOT / "docs" / "index.md").read_text()
+
+
+def test_no_kind_is_said_not_to_be_supported() -> None:
+    """The page names kinds that muster does not know, until it does."""
+    said = [line for line in _GANGS.splitlines() if "not supported" in line]
+    assert said
+    assert [kind.kind for kind in KINDS if any(re.search(rf"^\| ?{kind.kind}s?\b", line) for line in said)] == []
