@@ -182,8 +182,8 @@ def test_what_a_pod_asks_for_as_a_whole_is_dropped_and_the_user_told(family: Fam
     assert verdict.gang is not None
     assert as_text(verdict.gang.roles[1].requests)["cpu"] == "1"
     line = (
-        f"{family.paths[1]}.resources: the CRDs of the Training operator do not know what a pod asks for as a whole, "
-        "so that the apiserver drops it; ask for it in the containers"
+        f"{family.paths[1]}.resources: the CRDs of the Training operator do not have pod-level `resources`, so that "
+        "the apiserver drops them; set the requests of the containers"
     )
     assert lines(verdict.warnings) == (line,)
 
