@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.workloads import KINDS, Kind
+from muster.workloads import KINDS, MAKERS, Kind
 from tests.support.manifests.generators import KINDS as FAMILIES
 
 _ROOT = Path(__file__).parents[2]
@@ -108,3 +108,15 @@ def test_no_kind_is_said_not_to_be_supported() -> None:
     said = [line for line in _GANGS.splitlines() if "not supported" in line]
     assert said
     assert [kind.kind for kind in KINDS if any(re.search(rf"^\| ?{kind.kind}s?\b", line) for line in said)] == []
+
+
+@pytest.mark.parametrize(
+    "path", ["docs/operations.md", "charts/muster/values.yaml", "charts/muster/templates/webhooks.yaml"]
+)
+def test_of_whom_the_webhook_sees_the_pods_is_said_in_full(path: str) -> None:
+    """`Kind.maker`, in the order of KINDS."""
+    *first, last = MAKERS.values()
+    text = re.sub(r"\s+(# )?", " ", (_ROOT / path).read_text())
+    said = re.findall(r"\bRay, Kubeflow[\w ,]*? (?:and|or) \w+", text)
+    assert said
+    assert {*said} <= {f"{', '.join(first)} {word} {last}" for word in ("and", "or")}
