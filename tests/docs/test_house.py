@@ -67,6 +67,10 @@ def test_the_files_of_the_recipes_are_there() -> None:
     named = re.findall(r"`((?:muster|webhook|controller|charts|hack|tests|docs)/[^` ]*)`", recipes)
     assert len(named) > 15
     assert [name for name in named if not (_ROOT / name).exists() and not any(one in name for one in _MADE_UP)] == []
+    # A name without its folder leads nowhere.
+    assert re.findall(r"`(\w+\.(?:py|yaml|md))`", recipes) == ["CHANGELOG.md"]
+    called = re.findall(r"\b(tests/[\w/]+\.py)\b", recipes)
+    assert [name for name in called if not (_ROOT / name).exists() and not any(one in name for one in _MADE_UP)] == []
 
 
 def test_every_kind_has_a_family_for_the_laws_of_all_kinds() -> None:
