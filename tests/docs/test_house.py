@@ -76,7 +76,8 @@ def test_the_files_of_the_recipes_are_there() -> None:
 def test_every_kind_has_a_family_for_the_laws_of_all_kinds() -> None:
     """But the pod, which has no template of its own."""
     known = {(f"{kind.group}/{kind.versions[0]}", kind.kind) for kind in KINDS if kind.kind != "Pod"}
-    assert {(family.api_version, family.kind) for family in FAMILIES} == known
+    families = {(family.api_version, family.kind) for family in FAMILIES}
+    assert families == known, "tests/support/manifests/families.py: a small manifest of each kind"
 
 
 _GANGS = (_ROOT / "docs" / "gangs.md").read_text()
@@ -114,10 +115,10 @@ def test_no_kind_is_said_not_to_be_supported() -> None:
     assert [kind.kind for kind in KINDS if any(re.search(rf"^\| ?{kind.kind}s?\b", line) for line in said)] == []
 
 
-def test_of_whom_the_webhook_sees_the_pods_is_said_in_full() -> None:
+def test_the_operators_whose_pods_the_webhook_sees_are_named_in_full() -> None:
     """`Kind.maker`, in the order of KINDS."""
     *first, last = MAKERS.values()
     text = re.sub(r"\s+", " ", (_ROOT / "docs" / "operations.md").read_text())
     said = re.findall(r"\bRay, Kubeflow[\w ,]*? (?:and|or) \w+", text)
     assert said
-    assert {*said} <= {f"{', '.join(first)} {word} {last}" for word in ("and", "or")}
+    assert {*said} <= {f"{', '.join(first)} {word} {last}" for word in ("and", "or")}, "docs/operations.md"
