@@ -33,11 +33,14 @@ from muster.workloads.trainer import TRAIN_JOB
 from muster.workloads.volcano_job import VOLCANO_JOB
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from muster.model.objects import Pod
 
 __all__ = [
     "GANG_KINDS",
     "KINDS",
+    "MAKERS",
     "PLAIN_POD",
     "SOURCES",
     "WATCHED_KINDS",
@@ -79,6 +82,8 @@ _UNWATCHED = (VOLCANO_JOB, PLAIN_JOB, PLAIN_STATEFUL_SET, PLAIN_POD)
 WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _UNWATCHED)
 # The watched kinds whose pods are gangs.
 GANG_KINDS: tuple[Kind, ...] = tuple(kind for kind in WATCHED_KINDS if kind.owns_gang)
+# Who makes the pods of gangs, by the label that these carry.
+MAKERS: Mapping[str, str] = {kind.pod_label: kind.maker for kind in GANG_KINDS}
 # What workloads are made from beside their own manifests.
 SOURCES: tuple[Source, ...] = tuple(source for kind in KINDS if kind.origin for source in kind.origin.sources)
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = [
-    "BY_NODE_LABELS",
-    "EXCLUSIVE",
     "JOB_SET",
     "JobSet",
     "JobSetSpec",
@@ -47,8 +45,8 @@ _JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 _FINAL = ("Completed", "Failed")
 # Annotations on a JobSet, on the template of a replicated job or on its pod template: to place each Job alone in such a
 # domain; and to do so by labels that nodes have already, which delays no pod.
-EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-BY_NODE_LABELS = "alpha.jobset.sigs.k8s.io/node-selector"
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_NODE_LABELS = "alpha.jobset.sigs.k8s.io/node-selector"
 
 
 class _JobSpec(LocalObject, frozen=True):
@@ -213,8 +211,8 @@ def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:
     JobSet copies both annotations from where it finds the first one.
     """
     of_pods = job.template.spec.template.metadata.annotations
-    asking = [one for one in (annotations, job.template.metadata.annotations, of_pods) if EXCLUSIVE in one]
-    return bool(asking) and not any(BY_NODE_LABELS in one for one in (*asking, of_pods))
+    asking = [one for one in (annotations, job.template.metadata.annotations, of_pods) if _EXCLUSIVE in one]
+    return bool(asking) and not any(_BY_NODE_LABELS in one for one in (*asking, of_pods))
 
 
 def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
@@ -270,11 +268,13 @@ JOB_SET = Kind(
     kind="JobSet",
     plural="jobsets",
     pod_label=_SET_LABEL,
+    maker="JobSet",
     pod_group_name=lambda name: name,
     decoded=JobSet,
     policy=lambda _: SchedulingPolicy(),
     read=_read,
     role_of=_role_of,
     pod_labels=_pod_labels,
+    reads=frozenset({_EXCLUSIVE, _BY_NODE_LABELS}),
     pods_of_jobs=True,
 )

@@ -226,7 +226,7 @@ def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
 
 
 def _as_served(role: RoleSpec) -> RoleSpec:
-    """The role as the apiserver keeps it: the operator's CRDs do not know what a pod asks for as a whole."""
+    """The role as the apiserver keeps it: the operator's CRDs do not have pod-level `resources`."""
     return _with_spec(role, resources=ResourceRequirements())
 
 
@@ -235,8 +235,8 @@ def _dropped(roles: tuple[RoleSpec, ...]) -> list[Finding]:
         Finding(
             Reason.FIELD_DROPPED,
             f"{role.path}.resources",
-            f"{role.path}.resources: the CRDs of the Training operator do not know what a pod asks for as a whole, so "
-            "that the apiserver drops it; ask for it in the containers",
+            f"{role.path}.resources: the CRDs of the Training operator do not have pod-level `resources`, so that the "
+            "apiserver drops them; set the requests of the containers",
         )
         for role in roles
         if role.template.spec.resources.named
@@ -338,6 +338,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         kind=kind,
         plural=plural,
         pod_label=_JOB_LABEL,
+        maker="Kubeflow",
         pod_group_name=lambda name: name,
         decoded=TrainingJob,
         policy=policy_of,

@@ -69,7 +69,16 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class RoleSpec:
-    """A group of equal pods as the workload describes it."""
+    """A group of equal pods as the workload describes it.
+
+    A gang waits for all pods of its minimum. For pods that the operator creates only after others run, say which:
+
+    - a whole role comes in a later wave, and waits for resources then: `of_wave(now=False)` (`together`, no minimum);
+    - a part of the role comes when the first pods of it have nodes, and its resources are reserved from the beginning:
+      `made_first` and `of_wave(now=True)` (the first pods are the minimum, the others `reserved`);
+    - the role comes when the others run, and must never wait: no minimum, all of it `reserved`, and `gated` False;
+    - an autoscaler adds them: the minimum is what it keeps at least, and `grows`.
+    """
 
     name: str
     """Its name, in small letters."""
@@ -86,7 +95,7 @@ class RoleSpec:
     gated: bool = True
     """Whether its pods are held; pods that come when the gang runs must never wait."""
     reserved: int = 0
-    """How many pods of a role that is not gated count in what the gang needs from the beginning."""
+    """How many pods beyond `minimum` count in what the gang needs from the beginning."""
     together: bool = False
     """Whether its pods, which come in a later wave, start together or not at all."""
     grows: bool = False
@@ -278,7 +287,10 @@ class Kind:
     plural: str
     """Its resource name."""
     pod_label: str
-    """The label by which the operator marks the workload's pods; with `pods_of_jobs` it has the workload's name."""
+    """The label by which the operator marks the workload's pods.
+
+    With `pods_of_jobs` its value must be the workload's name.
+    """
     pod_group_name: Callable[[str], str]
     """The name of the PodGroup for a workload's name."""
     decoded: type[Any]
@@ -286,11 +298,30 @@ class Kind:
     policy: Callable[[Any], SchedulingPolicy]
     """What the user wrote of scheduling beside labels, of a decoded workload."""
     read: Callable[[Any], Workload]
-    """The workload of a decoded one; of a kind without a gang of its own, the workload that it makes."""
+    """The workload of a decoded one; of a kind without a gang of its own, the workload that it makes.
+
+    A manifest that muster has no gang for, and that is right all the same (a RayJob that selects a cluster, a Job whose
+    template names no gang), is a workload without `roles` and with `pod_group` "": it and its pods are left alone.
+    """
     role_of: Callable[[Pod], str | None]
-    """The role of a pod that the workload controls; None for a pod that is no member."""
+    """The role of a pod that the workload controls; None for a pod that is no member.
+
+    It goes by what the pod has from its template when it is created: muster may see it before webhooks of the operator,
+    which add labels of their own.
+    """
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
-    """The labels that the operator puts on a role's pods."""
+    """The labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
+    reads: frozenset[str] = frozenset()
+    """The keys of labels and annotations, of the workload and of its templates, by which `read` counts.
+
+    The webhook keeps no others of a workload, but for those by which any workload asks for gang scheduling.
+    """
+    maker: str = ""
+    """Who makes its pods, as documents say it: letters alone, and one name for each `pod_label`.
+
+    In small letters it names the webhook that sees these pods, `<maker>.pods.muster.dev`; "" for kinds of which no
+    operator's pods are watched.
+    """
     owns_gang: bool = True
     """Whether it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True

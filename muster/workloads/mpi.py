@@ -115,6 +115,7 @@ MPI_JOB = Kind(
     kind="MPIJob",
     plural="mpijobs",
     pod_label=_JOB_LABEL,
+    maker="Kubeflow",
     pod_group_name=lambda name: name,
     decoded=MPIJob,
     policy=_policy,

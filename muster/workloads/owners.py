@@ -22,7 +22,7 @@ MOST_OWNERS = 4
 class OwnerWalk:
     """The owners to look up, the nearest first; after each one that was found, `found` says which is next.
 
-    It ends at an owner of which nobody says so, at an object that nothing controls, and after MOST_OWNERS.
+    It ends at an owner for which `found` was not called, at an object that nothing controls, and after MOST_OWNERS.
     """
 
     def __init__(self, first: OwnerReference | None) -> None:

@@ -242,6 +242,7 @@ RAY_CLUSTER = Kind(
     kind="RayCluster",
     plural="rayclusters",
     pod_label=_CLUSTER_LABEL,
+    maker="Ray",
     pod_group_name=_pod_group_name,
     decoded=RayCluster,
     policy=_no_policy,

@@ -44,13 +44,13 @@ from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, So
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["CLUSTER_TRAINING_RUNTIME", "STEP_LABEL", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
+__all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")
 
 # The label on a replicated job's template that says which step of a TrainJob it is.
-STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
+_STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER_STEP = "trainer"
 # Of these the Trainer always makes one Job.
 _STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
@@ -283,7 +283,7 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
             # One that names a job twice is one.
             overrides.setdefault(target.name, {})[number] = override
     for replicated in runtime.template.spec.replicated_jobs:
-        step = replicated.template.metadata.labels.get(STEP_LABEL, "")
+        step = replicated.template.metadata.labels.get(_STEP_LABEL, "")
         trains = step == _TRAINER_STEP
         count = replicated.template.spec.parallelism
         if trains and policy is not None:
@@ -362,12 +362,14 @@ TRAIN_JOB = Kind(
     plural="trainjobs",
     # A JobSet of the same name makes its pods.
     pod_label=JOB_SET.pod_label,
+    maker=JOB_SET.maker,
     pod_group_name=lambda name: name,
     decoded=TrainJob,
     policy=lambda _: SchedulingPolicy(),
     read=_read,
     role_of=JOB_SET.role_of,
     pod_labels=JOB_SET.pod_labels,
+    reads=JOB_SET.reads | {_STEP_LABEL},
     pods_of_jobs=True,
     voices=_voices,
     origin=Origin(sources=_SOURCES, path="spec.runtimeRef.name", of=_runtime_of, joined=_Joined),

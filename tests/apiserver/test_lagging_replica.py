@@ -118,7 +118,7 @@ async def test_replica_that_hears_nothing_holds_new_members_of_every_kind(
 
     def check() -> None:
         for chain in (*WITH_WORKLOAD, *PLAIN):
-            one = chain.made(desk, chain.title.lower().replace(" ", "-"), {QUEUE_LABEL: lane})
+            one = chain.made(desk.create, chain.title.lower().replace(" ", "-"), {QUEUE_LABEL: lane})
             pod = desk.create(one.pod())
             assert _held(pod), chain.title
             assert pod["spec"]["schedulerName"] == "volcano", chain.title

@@ -110,7 +110,7 @@ def _name(kind: Chain) -> str:
 @pytest.fixture(scope="module")
 def one(desk: Desk, kind: Chain, lane: str) -> Member:
     """A workload of that kind, in the queue and of the class."""
-    return kind.made(desk, _name(kind), {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane})
+    return kind.made(desk.create, _name(kind), {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane})
 
 
 def test_member_is_bound_and_held_for_what_the_topmost_says(desk: Desk, lane: str, one: Member) -> None:
@@ -152,13 +152,13 @@ def test_class_of_the_template_is_its_users(desk: Desk, lane: str, kind: Chain) 
     usual = f"{lane}-usual"
     template = {"spec": {**TEMPLATE["spec"], "priorityClassName": usual}}
     said = {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane}
-    pod = desk.create(kind.made(desk, f"{_name(kind)}-classed", said, template).pod(priorityClassName=usual))
+    pod = desk.create(kind.made(desk.create, f"{_name(kind)}-classed", said, template).pod(priorityClassName=usual))
     assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
     assert _priority(pod) == (usual, 5, "PreemptLowerPriority")
 
 
 def test_class_that_nobody_names_is_the_clusters(desk: Desk, lane: str, kind: Chain) -> None:
-    pod = desk.create(kind.made(desk, f"{_name(kind)}-unclassed", {QUEUE_LABEL: lane}).pod())
+    pod = desk.create(kind.made(desk.create, f"{_name(kind)}-unclassed", {QUEUE_LABEL: lane}).pod())
     assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
     assert _priority(pod) == (f"{lane}-usual", 5, "PreemptLowerPriority")
 
@@ -224,7 +224,7 @@ def test_asked_again_among_sidecar_injectors_a_member_comes_out_the_same(
     """Whoever is asked after muster sees scheduler, group and gate together, in the first round and in the second."""
     there, last = crowded
     # What the queue is called does not depend on the namespace.
-    its = kind.made(there, _name(kind), {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane})
+    its = kind.made(there.create, _name(kind), {QUEUE_LABEL: lane, PRIORITY_CLASS_LABEL: lane})
     last.seen.clear()
     wanted = its.pod(schedulingGates=[_THEIRS])
     pod = there.create(wanted)

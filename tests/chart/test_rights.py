@@ -38,7 +38,7 @@ def test_the_page_lists_what_the_chart_grants(render: Render, process: str, valu
     """Read by people, and neither more nor less than the roles."""
     rights = granted(render(*values).documents, process)
     assert rights
-    assert sorted(listed(PAGE, process, "muster-system")) == sorted(rights)
+    assert sorted(listed(PAGE, process, "muster-system")) == sorted(rights), f"docs/security.md: rows of {process}"
 
 
 def test_nobody_else_is_bound_to_anything(render: Render) -> None:

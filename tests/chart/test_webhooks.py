@@ -10,7 +10,7 @@ import pytest
 
 from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.selectors import Selector, parse_selector
-from muster.workloads import GANG_KINDS, KINDS, WATCHED_KINDS, Kind
+from muster.workloads import GANG_KINDS, KINDS, MAKERS, WATCHED_KINDS, Kind
 from webhook.certificates.bundles import CLOSED
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # It sees one event of muster's own, which is never kept.
 REACH = "reach.muster.dev"
 # The webhooks that see pods.
-PODS = tuple(f"{maker}.pods.muster.dev" for maker in ("ray", "cleanup", "kubeflow", "jobset", "plain"))
+PODS = tuple(f"{maker}.pods.muster.dev" for maker in (*map(str.lower, MAKERS.values()), "cleanup", "plain"))
 
 
 def test_which_webhooks_there_are(default: Rendered) -> None:
@@ -34,6 +34,12 @@ def test_which_webhooks_there_are(default: Rendered) -> None:
         "queues.pods.muster.dev",
         REACH,
     }
+
+
+def test_the_apiserver_takes_their_names(default: Rendered) -> None:
+    """A domain of three parts at least, each of it a label of DNS-1123."""
+    label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+    assert [name for name in default.webhooks() if not re.fullmatch(rf"{label}(\.{label}){{2,}}", name)] == []
 
 
 @pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: str(kind.kind))
@@ -73,12 +79,10 @@ def test_for_a_member_the_apiserver_evaluates_no_condition(default: Rendered, na
 
 _MAKERS: tuple[dict[str, str], ...] = (
     {},
-    {"ray.io/cluster": "c"},
+    *({label: maker} for label, maker in MAKERS.items()),
     {"ray.io/cluster": "c", "ray.io/node-type": "worker"},
     {"ray.io/cluster": "c", "ray.io/node-type": "redis-cleanup"},
     {"ray.io/node-type": "redis-cleanup"},
-    {"training.kubeflow.org/job-name": "j"},
-    {"jobset.sigs.k8s.io/jobset-name": "s"},
 )
 
 
@@ -116,9 +120,10 @@ def test_of_workloads_the_resource_is_seen_and_never_its_status(default: Rendere
 
 def test_the_scale_of_every_kind_that_has_one_is_seen_when_it_grows(default: Rendered) -> None:
     webhook = default.webhooks()["scale.workloads.muster.dev"]
-    (rule,) = webhook["rules"]
-    scaled = [f"{kind.plural}/scale" for kind in KINDS if kind.scaled]
-    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["kubeflow.org"], scaled, ["UPDATE"])
+    scaled = {(kind.group, f"{kind.plural}/scale") for kind in KINDS if kind.scaled}
+    seen = [(group, one) for rule in webhook["rules"] for group in rule["apiGroups"] for one in rule["resources"]]
+    assert (set(seen), len(seen)) == (scaled, len(scaled))
+    assert all(rule["operations"] == ["UPDATE"] for rule in webhook["rules"])
     assert webhook["matchPolicy"] == "Equivalent"
 
 

@@ -6,7 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from muster.workloads import KINDS
+import pytest
+
+from muster.workloads import KINDS, MAKERS, Kind
 from tests.support.manifests.generators import KINDS as FAMILIES
 
 _ROOT = Path(__file__).parents[2]
@@ -65,14 +67,58 @@ def test_the_files_of_the_recipes_are_there() -> None:
     named = re.findall(r"`((?:muster|webhook|controller|charts|hack|tests|docs)/[^` ]*)`", recipes)
     assert len(named) > 15
     assert [name for name in named if not (_ROOT / name).exists() and not any(one in name for one in _MADE_UP)] == []
+    # A name without its folder leads nowhere.
+    assert re.findall(r"`(\w+\.(?:py|yaml|md))`", recipes) == ["CHANGELOG.md"]
+    called = re.findall(r"\b(tests/[\w/]+\.py)\b", recipes)
+    assert [name for name in called if not (_ROOT / name).exists() and not any(one in name for one in _MADE_UP)] == []
 
 
 def test_every_kind_has_a_family_for_the_laws_of_all_kinds() -> None:
     """But the pod, which has no template of its own."""
     known = {(f"{kind.group}/{kind.versions[0]}", kind.kind) for kind in KINDS if kind.kind != "Pod"}
-    assert {(family.api_version, family.kind) for family in FAMILIES} == known
+    families = {(family.api_version, family.kind) for family in FAMILIES}
+    assert families == known, "tests/support/manifests/families.py: a small manifest of each kind"
 
 
-def test_every_kind_is_on_the_page_of_gangs() -> None:
-    page = (_ROOT / "docs" / "gangs.md").read_text()
-    assert [kind.kind for kind in KINDS if not re.search(rf"\b{kind.kind}s?\b", page)] == []
+_GANGS = (_ROOT / "docs" / "gangs.md").read_text()
+# The sections of docs/gangs.md about kinds, by their headings; the plain pod shares one with Jobs and StatefulSets.
+_SECTIONS = {
+    heading: text
+    for heading, text in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", _GANGS, re.MULTILINE)
+    if any(re.search(rf"\b{kind.kind}s?\b", heading) for kind in KINDS if kind.kind != "Pod")
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_every_kind_has_a_section_on_the_page_of_gangs(kind: Kind) -> None:
+    named = re.compile(rf"\b{kind.kind}s?\b", re.IGNORECASE)
+    assert [heading for heading in _SECTIONS if named.search(heading)], f"docs/gangs.md: no heading ## {kind.kind}"
+
+
+@pytest.mark.parametrize("heading", _SECTIONS)
+def test_a_section_about_a_kind_has_a_worked_example(heading: str) -> None:
+    """tests/docs/test_documents.py compares its output with what `muster plan` prints."""
+    example = re.search(r"```yaml\n.*?```\n\n```text\n.*?```", _SECTIONS[heading], re.DOTALL)
+    assert example, "add a manifest and its plan"
+
+
+@pytest.mark.parametrize("heading", _SECTIONS)
+def test_a_section_about_a_kind_is_linked_in_the_index(heading: str) -> None:
+    anchor = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+    assert f"](gangs.md#{anchor})" in (_ROOT / "docs" / "index.md").read_text()
+
+
+def test_no_kind_is_said_not_to_be_supported() -> None:
+    """The page names kinds that muster does not know, until it does."""
+    said = [line for line in _GANGS.splitlines() if "not supported" in line]
+    assert said
+    assert [kind.kind for kind in KINDS if any(re.search(rf"^\| ?{kind.kind}s?\b", line) for line in said)] == []
+
+
+def test_the_operators_whose_pods_the_webhook_sees_are_named_in_full() -> None:
+    """`Kind.maker`, in the order of KINDS."""
+    *first, last = MAKERS.values()
+    text = re.sub(r"\s+", " ", (_ROOT / "docs" / "operations.md").read_text())
+    said = re.findall(r"\bRay, Kubeflow[\w ,]*? (?:and|or) \w+", text)
+    assert said
+    assert {*said} <= {f"{', '.join(first)} {word} {last}" for word in ("and", "or")}, "docs/operations.md"

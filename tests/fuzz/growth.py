@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import inspect
 
+from muster.workloads import KINDS
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -26,7 +28,7 @@ _AMOUNTS = (
 _RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "hugepages-2Mi", "ephemeral-storage")
 _KEYS = (
     *("muster.dev/gang", "muster.dev/gang-size", "volcano.sh/queue-name"),
-    "trainer.kubeflow.org/trainjob-ancestor-step",
+    *sorted({key for kind in KINDS for key in kind.reads}),
 )
 _NUMBERS = (0, 1, 1, 2, 2, 3, 5, 60, -1)
 

@@ -18,7 +18,7 @@ from tests.fuzz.growth import grown
 from tests.fuzz.mutation import mutated, spoilt
 from tests.fuzz.scenery import CLASSES, GROUPS, QUEUES, QUOTAS, RANGES, RUNTIMES
 from tests.fuzz.spice import spiced
-from tests.support.manifests.generators import EXTRAS, KINDS
+from tests.support.manifests.generators import EXTRAS, KINDS, labels_of, small
 from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.reviews.pods import review_pod
@@ -100,10 +100,6 @@ _ERRORS = (Unreachable("silent"), ApiError(403, "Forbidden", "no"), ApiError(500
 _INTRICATE = [
     family for family in KINDS if family.kind in ("Job", "MPIJob", "RayCluster", "RayJob", "RayService", "TrainJob")
 ]
-_ROLES: Mapping[str, Sequence[str]] = {
-    "ray.io": ("headgroup", "w"),
-    "kubeflow.org": ("master", "chief", "launcher", "worker"),
-}
 
 
 @dataclass(frozen=True)
@@ -264,7 +260,8 @@ def _between(manifest: JSON) -> list[JSON]:
     if kind == "TrainJob":
         inner = _runtime(manifest)["spec"]["template"]["spec"]
         between.append(_owned("jobset.x-k8s.io/v1alpha2", "JobSet", "demo-x", owner, inner))
-    if kind in ("TrainJob", "JobSet") or manifest["apiVersion"] == "kubeflow.org/v2beta1":
+    known = kind_of(manifest["apiVersion"], kind)
+    if known is not None and known.pods_of_jobs:
         between.append(_owned("batch/v1", "Job", "demo-y", _owner(between[-1]) if between else owner, {}))
     return between
 
@@ -294,7 +291,8 @@ def _world(chance: Random, manifest: JSON) -> World:
             reads[key] = one
         else:
             seen.append(one)
-    old = pod("old", owner=_owner(manifest), labels=_labels_of(manifest, "w"), phase="Running")
+    labels = _labels_of(manifest, _role(chance, manifest))
+    old = pod("old", owner=_owner(manifest), labels=labels, phase="Running")
     unmanaged_pods = (old,) if _one_in(chance, 20) else ()
     namespaces = (around,) if _is_namespace(around) else ()
     return World(
@@ -327,16 +325,17 @@ def _is_namespace(manifest: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 def _labels_of(manifest: JSON, role: str) -> dict[str, str]:
-    """The labels by which any operator knows the workload's pods of that role."""
-    name = manifest["metadata"]["name"]
-    return {
-        "ray.io/cluster": name,
-        "ray.io/group": role,
-        "training.kubeflow.org/job-name": name,
-        "training.kubeflow.org/replica-type": role,
-        "jobset.sigs.k8s.io/jobset-name": name,
-        "jobset.sigs.k8s.io/replicatedjob-name": role,
-    }
+    """The labels by which its operator knows the workload's pods of that role."""
+    kind = kind_of(manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    return labels_of(kind, role, manifest["metadata"]["name"])
+
+
+def _role(chance: Random, manifest: JSON) -> str:
+    """A role that workloads of the kind have, or seldom one that none has."""
+    kind = kind_of(manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    return "gone" if _one_in(chance, 24) else chance.choice(small(kind).roles).name
 
 
 def _member(chance: Random, manifest: JSON) -> JSON:
@@ -344,13 +343,13 @@ def _member(chance: Random, manifest: JSON) -> JSON:
     between = _between(manifest)
     owner = _owner(between[-1] if between else manifest)
     owner |= _some(chance, {"uid": ("uid-former", ""), "controller": (False, None), "kind": ("Job", "RayCluster")}, 20)
-    group = manifest["apiVersion"].partition("/")[0]
-    role = chance.choice(
-        (*_ROLES.get(group, ("a", "b")), "gone") if _one_in(chance, 8) else _ROLES.get(group, ("a", "b"))
-    )
     # A Job has no labels that an operator would put on its pods.
     named = next((one for one in reversed(between) if one["kind"] != "Job"), manifest)
-    labels = _labels_of(named, role)
+    labels = _labels_of(named, _role(chance, named))
+    if _one_in(chance, 20):
+        # As the pod of another operator.
+        other = _workload(chance)
+        labels |= _labels_of(other, _role(chance, other))
     annotations = _some(chance, _ANNOTATIONS, 12)
     if _one_in(chance, 6):
         labels["muster.dev/gang"] = chance.choice(("demo", "pair", "Two Words", ""))

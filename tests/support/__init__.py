@@ -115,8 +115,8 @@ faults: What goes wrong on the way to the apiserver, and the clock of the event 
   them.
 
 manifests: Objects that tests apply, decode or generate.
-- applied: Manifests of workloads, said in a line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
-- batch: JobSets, and TrainJobs with their runtimes, said in a line.
+- applied: Manifests of workloads, written in one line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
+- batch: JobSets, and TrainJobs with their runtimes, written in one line.
 - families: One small workload of every kind that `muster plan` knows: a leading role of one pod and another of two.
 - gangs: Queues with limits, and whole gangs as stores show them, by their names alone.
 - generators: Generators for "for all" promises: pods as the webhook meets them, workloads of every kind with any

@@ -40,9 +40,8 @@ from muster.model.objects import (
     ResourceRequirements,
 )
 from muster.resources.amounts import Resources, parse_resources
+from muster.workloads import WATCHED_KINDS
 from muster.workloads.bounds import Bounded
-from muster.workloads.jobset import BY_NODE_LABELS, EXCLUSIVE
-from muster.workloads.trainer import STEP_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +62,8 @@ _READ = frozenset(
         PRIORITY_CLASS_LABEL,
         TOPOLOGY_MODE_LABEL,
         TOPOLOGY_TIER_LABEL,
-        EXCLUSIVE,
-        BY_NODE_LABELS,
-        STEP_LABEL,
     }
-)
+).union(*(kind.reads for kind in WATCHED_KINDS))
 """The labels and annotations of workloads, and of their templates, by which pods are answered."""
 # No name is as long, and so no name is another one when it is cut here.
 _LONGEST = LONGEST_NAME + 1

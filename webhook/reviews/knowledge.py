@@ -158,7 +158,7 @@ class Knowledge:
         """The workload whose gang a pod belongs to that is controlled by this owner; None when there is none.
 
         It is the last on the way up the owners that has a gang: the Jobs of a JobSet are the JobSet's, and a JobSet of
-        a TrainJob is the TrainJob's. None too when one on the way is gone. `fresh` reads whatever the watch has shown.
+        a TrainJob is the TrainJob's; also None when one on the way is gone. `fresh` reads whatever the watch has shown.
         Raises ApiError when the watch has not seen one of them and the apiserver does not answer: then nobody can say
         whether the pod belongs to a gang, and the pod must not be created; and Refused as `Reads.read`.
         """

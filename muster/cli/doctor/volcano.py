@@ -115,8 +115,8 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
     if not found:
         yield warning(
             Check.KINDS,
-            "no kind of Ray's or Kubeflow's workloads is served: only plain pods and Jobs can be gangs",
-            "install an operator (KubeRay, Training operator, MPI operator, JobSet, Trainer)",
+            "the apiserver serves no kind of a supported operator: only plain pods, Jobs and StatefulSets can be gangs",
+            "install an operator, for example KubeRay (docs/gangs.md has all kinds)",
         )
 
 

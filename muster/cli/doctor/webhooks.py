@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
 from muster.cli.words import listed
 from muster.queueing.sources import QUEUE_SOURCES
-from muster.workloads import KINDS, WATCHED_KINDS
+from muster.workloads import KINDS, MAKERS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB
 
@@ -33,7 +33,7 @@ Things = tuple[tuple[str, str], ...]
 ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
     "MutatingWebhookConfiguration": {
         f"{maker}.pods.muster.dev": ("/mutate/pods", _PODS, _CREATE)
-        for maker in ("ray", "cleanup", "kubeflow", "jobset", "plain")
+        for maker in (*(one.lower() for one in MAKERS.values()), "cleanup", "plain")
     },
     "ValidatingWebhookConfiguration": {
         "workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),

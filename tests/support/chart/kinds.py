@@ -38,7 +38,7 @@ from muster.model.names import (
     WORKLOAD,
 )
 from muster.schedulers import PRODUCTS
-from muster.workloads import GANG_KINDS, KINDS, SOURCES, WATCHED_KINDS
+from muster.workloads import KINDS, MAKERS, SOURCES, WATCHED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,11 +112,8 @@ def _scaled() -> dict[str, dict[str, list[str]]]:
 
 
 def _makers() -> list[dict[str, str]]:
-    """The label of each family's pods; two families may have one, and the first of them names it."""
-    named: dict[str, str] = {}
-    for kind in GANG_KINDS:
-        named.setdefault(kind.pod_label, kind.read.__module__.rpartition(".")[2])
-    return [{"name": name, "label": label} for label, name in named.items()]
+    """The label of each maker's pods, by the name of the webhook that sees them."""
+    return [{"name": maker.lower(), "label": label} for label, maker in MAKERS.items()]
 
 
 def _schedulers() -> dict[str, dict[str, str]]:

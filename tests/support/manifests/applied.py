@@ -1,4 +1,4 @@
-"""Manifests of workloads, said in a line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
+"""Manifests of workloads, written in one line: `ray_cluster("a").label(QUEUE_LABEL, "q").workers(2, cpu="1")`.
 
 Every builder is a value; each word gives a new one.
 """

@@ -1,4 +1,4 @@
-"""JobSets, and TrainJobs with their runtimes, said in a line."""
+"""JobSets, and TrainJobs with their runtimes, written in one line."""
 
 from __future__ import annotations
 

@@ -12,11 +12,14 @@ from muster.workloads import kind_of
 from tests.support.manifests.observed import JSON, NAMESPACE, made, template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from muster.workloads import Reference
 
-__all__ = ["FAMILIES", "Family", "each", "judged"]
+__all__ = ["FAMILIES", "TRAINING", "Family", "each", "each_of", "judged"]
+
+TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
+"""The kinds of the Training operator."""
 
 _QUEUE = {"volcano.sh/queue-name": "q"}
 
@@ -87,8 +90,8 @@ def _training(kind: str, field: str, leader: str = "Master", version: str = "v1"
 def _job_set(first: JSON, second: JSON) -> JSON:
     return {
         "replicatedJobs": [
-            {"name": "a", "replicas": 1, "template": {"spec": {"template": first}}},
-            {"name": "b", "replicas": 2, "template": {"spec": {"template": second}}},
+            {"name": "a", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": first}}},
+            {"name": "b", "replicas": 2, "template": {"spec": {"parallelism": 1, "template": second}}},
         ]
     }
 
@@ -160,5 +163,18 @@ FAMILIES = (
 
 def each(*without: str) -> pytest.MarkDecorator:
     """Every family, but those of these kinds."""
-    chosen = [one for one in FAMILIES if one.kind not in without and f"{one.api_version} {one.kind}" not in without]
+    return _parametrized([one for one in FAMILIES if not _named(one, without)])
+
+
+def each_of(*names: str) -> pytest.MarkDecorator:
+    """The families of these kinds, each of which there is."""
+    assert [name for name in names if not any(_named(one, (name,)) for one in FAMILIES)] == []
+    return _parametrized([one for one in FAMILIES if _named(one, names)])
+
+
+def _named(family: Family, names: Sequence[str]) -> bool:
+    return family.kind in names or f"{family.api_version} {family.kind}" in names
+
+
+def _parametrized(chosen: Sequence[Family]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("family", chosen, ids=lambda one: f"{one.kind} {one.api_version}")

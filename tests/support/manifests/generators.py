@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
+from msgspec import structs
 
-from tests.support.manifests.families import FAMILIES, Family
+from muster.workloads import kind_of
+from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.observed import JSON, template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EXTRAS", "KINDS", "pods", "workloads"]
+    from muster.workloads import Kind, Workload
+
+__all__ = ["EXTRAS", "KINDS", "labels_of", "pods", "recounted", "small", "workloads"]
 
 # Keys that need escaping in a JSON pointer, among others.
 keys = st.sampled_from(["a", "a/b", "x~y", "x~1/y", "volcano.sh/queue-name", "scheduling.k8s.io/group-name", "é"])
@@ -42,16 +48,6 @@ pods = st.builds(
     *(maps, maps, optional, st.booleans()),
 )
 
-_COUNTED = {
-    "replicas",
-    "minReplicas",
-    "maxReplicas",
-    "numOfHosts",
-    "parallelism",
-    "completions",
-    "minAvailable",
-    "numNodes",
-}
 _counts = st.integers(0, 5) | st.integers(-2, 2) | st.none() | st.sampled_from([10**6, 2**31 - 1, 2**63])
 _templates = st.builds(
     lambda cpu, metadata, spec: {**template(cpu, **spec), "metadata": metadata},
@@ -108,11 +104,36 @@ EXTRAS: dict[str, tuple[JSON, ...]] = {
 }
 
 
-def _recounted(value: Any, count: Callable[[], int | None]) -> Any:  # noqa: ANN401 - any JSON
-    """The same with every number of pods drawn anew, now and then left out."""
-    if isinstance(value, dict):
-        return {key: count() if key in _COUNTED else _recounted(item, count) for key, item in value.items()}
-    return [_recounted(item, count) for item in value] if isinstance(value, list) else value
+def recounted(value: Any, count: Callable[[], int | None]) -> Any:  # noqa: ANN401 - any JSON
+    """The same with another number wherever there is one; of a family's manifest all numbers are numbers of pods."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return count()
+        case dict():
+            return {key: recounted(item, count) for key, item in value.items()}
+        case list():
+            return [recounted(item, count) for item in value]
+        case _:
+            return value
+
+
+@cache
+def small(kind: Kind) -> Workload:
+    """The workload of the kind's family; there is none of the plain pod, which has no template of its own."""
+    family = next(one for one in KINDS if kind_of(one.api_version, one.kind) is kind)
+    workload = judged(family.manifest()).workload
+    assert workload is not None
+    return workload
+
+
+def labels_of(kind: Kind, role: str, name: str = "demo") -> dict[str, str]:
+    """The labels of a pod of that role, which need not be, as the operator makes it for the workload of that name."""
+    workload = small(kind)
+    spec = workload.role(role) or replace(workload.roles[0], name=role)
+    named = replace(workload, metadata=structs.replace(workload.metadata, name=name))
+    return dict(kind.pod_labels(named, spec))
 
 
 @st.composite
@@ -124,5 +145,5 @@ def workloads(draw: st.DrawFn, name: str = "demo") -> JSON:
     # Most numbers stay as they are, or hardly any workload would be one.
     spec = {**manifest["spec"], **extra}
     if draw(st.booleans()):
-        spec = _recounted(spec, lambda: draw(_counts))
+        spec = recounted(spec, lambda: draw(_counts))
     return {**manifest, "spec": spec}

@@ -8,6 +8,7 @@ import pytest
 
 from muster.model.objects import ObjectMeta, Pod
 from muster.observe.unmanaged_pods import UnmanagedPods
+from muster.workloads import MAKERS
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.mpi import MPI_JOB
@@ -110,9 +111,7 @@ def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_
     unmanaged_pods = UnmanagedPods()
     reflectors: list[Any] = unmanaged_pods.reflectors(as_client(Unused()))
     assert {(one._label_selector, one._field_selector) for one in reflectors} == {
-        ("jobset.sigs.k8s.io/jobset-name,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
-        ("ray.io/cluster,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
-        ("training.kubeflow.org/job-name,!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed"),
+        (f"{label},!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed") for label in MAKERS
     }
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pytest
 
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
+from muster.model.objects import Pod
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
-from tests.support.manifests.families import Family, each, judged
-from tests.support.manifests.observed import JSON, amounts, lines, template
+from muster.workloads import GANG_KINDS
+from tests.support.manifests.families import TRAINING, Family, each, judged
+from tests.support.manifests.generators import labels_of, small
+from tests.support.manifests.observed import JSON, amounts, lines, made, pod, template
 
-TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
+if TYPE_CHECKING:
+    from muster.workloads import Kind
+
 TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)
 AS_A_WHOLE = template(resources={"requests": {"cpu": "8"}})
 
@@ -42,6 +50,26 @@ def test_all_pods_of_both_roles_are_the_gang(family: Family) -> None:
     # Of a JAXJob's types there is one; with two it is told so.
     odd = [Reason.MISSPELLED] if family.kind == "JAXJob" else []
     assert (verdict.allowed, [one.reason for one in verdict.warnings]) == (True, odd)
+
+
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_a_pod_with_the_labels_of_its_operator_has_its_role(kind: Kind) -> None:
+    """`role_of` reads what `pod_labels` says that the operator writes, the name of the workload in `pod_label`."""
+    roles = {role.name: labels_of(kind, role.name) for role in small(kind).roles}
+    assert {name: kind.role_of(made(Pod, pod("", labels=labels))) for name, labels in roles.items()} == {
+        name: name for name in roles
+    }
+    assert {labels.get(kind.pod_label) for labels in roles.values()} == {"demo"}
+
+
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_a_webhook_is_named_after_who_makes_its_pods(kind: Kind) -> None:
+    """One for each label; beside those of operators there are three others with such a name."""
+    assert re.fullmatch("[A-Za-z]+", kind.maker), "Kind.maker: letters alone"
+    assert kind.maker.lower() not in ("cleanup", "plain", "queues")
+    same_label = {one.maker for one in GANG_KINDS if one.pod_label == kind.pod_label}
+    same_maker = {one.pod_label for one in GANG_KINDS if one.maker.lower() == kind.maker.lower()}
+    assert (same_label, same_maker) == ({kind.maker}, {kind.pod_label})
 
 
 @each()

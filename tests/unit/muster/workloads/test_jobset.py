@@ -1,4 +1,4 @@
-"""A JobSet as its controller starts it: wave by wave."""
+"""A JobSet: its controller starts it wave by wave."""
 
 from __future__ import annotations
 

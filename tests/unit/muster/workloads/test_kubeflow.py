@@ -12,7 +12,7 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.model import TimeLimit
-from tests.support.manifests.families import Family, each, judged
+from tests.support.manifests.families import TRAINING, Family, each_of, judged
 from tests.support.manifests.observed import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
 
 
@@ -103,7 +103,7 @@ def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> 
         ),
     ],
 )
-@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job")
+@each_of(*TRAINING, "MPIJob")
 def test_a_policy_that_makes_no_gang_is_refused_by_field(family: Family, policy: JSON, line: str) -> None:
     """In every kind that has a schedulingPolicy, the MPI operator's too."""
     manifest = family.manifest()
@@ -112,7 +112,7 @@ def test_a_policy_that_makes_no_gang_is_refused_by_field(family: Family, policy:
     assert only.message == f"spec.runPolicy.schedulingPolicy.{line}"
 
 
-@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job")
+@each_of(*TRAINING, "MPIJob")
 def test_min_resources_of_the_user_are_the_gangs_in_every_kind(family: Family) -> None:
     manifest = family.manifest()
     manifest["spec"]["runPolicy"] = {"schedulingPolicy": {"minResources": {"cpu": 7, "example.com/fpga": "2"}}}
@@ -175,30 +175,20 @@ def test_bounds_that_no_elastic_job_can_have_are_refused_by_field(manifest: JSON
     assert only.message == f"spec.elasticPolicy.{line}"
 
 
-@each(
-    "RayCluster",
-    "RayJob",
-    "RayService",
-    "RayCronJob",
-    "JobSet",
-    "TrainJob",
-    "Job",
-    "kubeflow.org/v2beta1 MPIJob",
-    "JAXJob",
-)
+@each_of(*(kind for kind in TRAINING if kind != "JAXJob"))
 def test_what_a_pod_asks_for_as_a_whole_is_dropped_and_the_user_told(family: Family) -> None:
     """The operator's CRDs do not know the field: a plan counts what will be in the cluster."""
     verdict = judged(family.manifest(second=template(resources={"requests": {"cpu": "8"}})))
     assert verdict.gang is not None
     assert as_text(verdict.gang.roles[1].requests)["cpu"] == "1"
     line = (
-        f"{family.paths[1]}.resources: the CRDs of the Training operator do not know what a pod asks for as a whole, "
-        "so that the apiserver drops it; ask for it in the containers"
+        f"{family.paths[1]}.resources: the CRDs of the Training operator do not have pod-level `resources`, so that "
+        "the apiserver drops them; set the requests of the containers"
     )
     assert lines(verdict.warnings) == (line,)
 
 
-@each("RayCluster", "RayJob", "RayService", "RayCronJob", "JobSet", "TrainJob", "Job", "MPIJob", "JAXJob")
+@each_of("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
 def test_a_job_of_no_pods_is_said_to_start_nothing(family: Family) -> None:
     manifest = family.manifest()
     (specs,) = manifest["spec"].values()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import inspect
 import json
+import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,14 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.kube.store import Store
-from muster.model.objects import Container, decode
+from muster.model.objects import Container, PodTemplate, decode
 from muster.workloads import GANG_KINDS, kind_of
-from tests.support.manifests.generators import workloads
+from tests.support.manifests.families import FAMILIES, judged
+from tests.support.manifests.generators import labels_of, recounted, small, workloads
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     NAMESPACE,
     QUEUE_LABELS,
+    lines,
     made,
     pod,
     ray_cluster,
@@ -36,7 +41,7 @@ from webhook.reviews.pods import review_pod
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from muster.workloads import Kind
+    from muster.workloads import Kind, RoleSpec
     from webhook.reviews.knowledge import Knowledge
 
 # Of a manifest of 1.5 MB.
@@ -89,17 +94,35 @@ def knowledge_of(manifest: JSON, *, whole: bool = False) -> Knowledge:
 def pods_of(manifest: JSON) -> Iterator[JSON]:
     """A new pod of each role that the family has, and one that is of none."""
     owner = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "name": "demo", "controller": True}
-    for role in ("headgroup", "w", "master", "chief", "launcher", "worker", "a", "b", "none"):
-        labels = dict.fromkeys(
-            (
-                "ray.io/group",
-                "training.kubeflow.org/replica-type",
-                "training.kubeflow.org/job-role",
-                "jobset.sigs.k8s.io/replicatedjob-name",
-            ),
-            role,
-        )
+    kind = of_kind(manifest)
+    for role in (*(one.name for one in small(kind).roles), "none"):
+        labels = labels_of(kind, role)
         yield pod("", owner={**owner, "uid": "uid-demo"}, labels=labels, schedulerName="default-scheduler", priority=0)
+
+
+def keys_of(kind: Kind) -> list[str]:
+    """What looks like the key of a label or annotation in the kind's file, written there or imported."""
+    module = sys.modules[kind.read.__module__]
+    texts = [one for one in vars(module).values() if isinstance(one, str)] + re.findall(
+        r'"([^" ]+)"', inspect.getsource(module)
+    )
+    return sorted(one for one in set(texts) if re.fullmatch(r"([a-z0-9-]+\.)+[a-z]+/[\w.-]+", one))
+
+
+def words_of(kind: Kind) -> list[str]:
+    """What may be the value of one of these keys."""
+    source = inspect.getsource(sys.modules[kind.read.__module__])
+    return sorted({"true", *re.findall(r'"([a-z]+(?:-[a-z]+)*)"', source)})
+
+
+def saying(value: Any, said: Mapping[str, str], *, top: bool = True) -> Any:  # noqa: ANN401 - any JSON
+    """The manifest with these labels and annotations, on itself and on every template in it."""
+    if isinstance(value, dict):
+        more = {key: saying(item, said, top=False) for key, item in value.items() if top or key != "metadata"}
+        meta = value.get("metadata", {})
+        both = {name: {**(meta.get(name) or {}), **said} for name in ("labels", "annotations")}
+        return {**more, "metadata": {**meta, **both}} if "spec" in value else more
+    return [saying(item, said, top=False) for item in value] if isinstance(value, list) else value
 
 
 def answers(manifest: JSON, knowledge: Knowledge) -> list[JSON]:
@@ -124,11 +147,11 @@ def seen_workloads(draw: st.DrawFn) -> JSON:
     """A workload as the watch of its kind shows it; now and then its amounts are none."""
     manifest = draw(workloads().filter(lambda one: of_kind(one) in GANG_KINDS))
     manifest = copy.deepcopy(manifest)
-    manifest["metadata"] |= {
-        "uid": "uid-demo",
-        "resourceVersion": "1",
-        "annotations": draw(st.just({}) | st.just(EXCLUSIVE)),
-    }
+    kind = of_kind(manifest)
+    if draw(st.booleans()):
+        said = st.dictionaries(st.sampled_from(sorted(kind.reads | {*keys_of(kind)})), st.sampled_from(words_of(kind)))
+        manifest = saying(manifest, draw(said))
+    manifest["metadata"] |= {"uid": "uid-demo", "resourceVersion": "1"}
     if draw(st.booleans()):
         amounts = st.sampled_from(["1", "1", "1", "-1", "x", 1, -1, "x" * 1000])
         manifest = spoiled(manifest, lambda: draw(amounts))
@@ -194,6 +217,27 @@ def test_what_an_answer_depends_on_is_kept(manifest: JSON, without: JSON) -> Non
     found = answers(manifest, knowledge_of(manifest))
     assert found == answers(manifest, knowledge_of(manifest, whole=True))
     assert found != answers(without, knowledge_of(without))
+
+
+def counted(manifest: JSON) -> list[RoleSpec] | str:
+    """The roles without their templates, or why there are none."""
+    verdict = judged(manifest)
+    if verdict.workload is None:
+        return "".join(lines(verdict.refusals))
+    return [replace(role, template=PodTemplate()) for role in verdict.workload.roles]
+
+
+@pytest.mark.parametrize("kind", GANG_KINDS, ids=lambda kind: f"{kind.kind} {kind.versions[0]}")
+def test_a_kind_names_the_labels_and_annotations_by_which_it_counts(kind: Kind) -> None:
+    """The webhook keeps no others: it would count otherwise than a plan does."""
+    family = next(one for one in FAMILIES if kind_of(one.api_version, one.kind) is kind)
+    # Of Jobs of one pod, of one Job and of one group most ways to count are the same.
+    manifest = recounted(family.manifest(), lambda: 2)
+    without = counted(manifest)
+    needed = {
+        key for key in keys_of(kind) for word in words_of(kind) if counted(saying(manifest, {key: word})) != without
+    }
+    assert needed <= kind.reads, f"add these to `reads` of the Kind: {sorted(needed - kind.reads)}"
 
 
 @given(seen_workloads())

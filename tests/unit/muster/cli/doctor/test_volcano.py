@@ -84,7 +84,7 @@ def test_versions_of_workloads_that_muster_does_not_know_are_named() -> None:
 def test_without_any_operator_only_plain_pods_are_gangs() -> None:
     said = found(kinds, served={"scheduling.volcano.sh/v1beta1": frozenset({"queues", "podgroups"})})
     assert messages(said) == [
-        "no kind of Ray's or Kubeflow's workloads is served: only plain pods and Jobs can be gangs"
+        "the apiserver serves no kind of a supported operator: only plain pods, Jobs and StatefulSets can be gangs"
     ]
 
 
