@@ -230,7 +230,9 @@ ABOUT: Mapping[Reason, About] = {
     Reason.MISSPELLED: About(
         Severity.WARN,
         "A label, an annotation or a replica type that nothing reads, and that resembles one that muster or the "
-        "operator reads; or one in a place where nothing reads it. It has no effect.",
+        "operator reads; or one in a place where nothing reads it. It has no effect. Of a workload that nothing else "
+        "makes a gang, `kubectl apply` prints no warning: `muster plan --strict`, `muster explain` and `muster audit` "
+        "name it.",
         "Write it as the line says. Where it is for another program, ignore the warning.",
     ),
     Reason.VALUE_IGNORED: About(

@@ -124,7 +124,7 @@ def test_the_page_of_the_command_line_shows_what_is_printed(desk: Desk, queue: s
     job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "nightly"}}
     made = desk.create({**job, "spec": {"rayClusterSpec": spec}})
     reader = Shell.on(desk.testbed, {"team-a": desk.namespace, "research": queue})
-    hold, resume = shown(block("docs/cli.md", "$ kubectl muster hold"))
+    hold, resume = shown(block("docs/cli.md", "$ muster hold"))
     printed = [reader.obey(hold.command)]
     desk.create(owned(applied.ray_cluster("nightly-x7k2p").annotate(HOLD, "true").manifest(), made))
     printed += [reader.obey(resume.command)]

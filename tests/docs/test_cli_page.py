@@ -15,9 +15,13 @@ from muster.cli.queue_table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
 from muster.kube.resource import QUEUES
 from muster.model.names import MANAGED_BY
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
+from muster.queueing.shares import Shares, percent
+from muster.queueing.usage import amounts_of
 from muster.workloads import kind_of
 from tests.support.cli.doctor_snapshots import deployment, healthy
-from tests.support.manifests.observed import made, pod_group, pytorch_job, queue, ray_cluster
+from tests.support.manifests.observed import amounts, made, pod_group, pytorch_job, queue, ray_cluster
 from tests.support.pages.blocks import block
 
 if TYPE_CHECKING:
@@ -32,6 +36,20 @@ def _entry(name: str, depth: int, limit: dict[str, str], used: dict[str, str], *
     return {**entry, "gangs": 0, "waiting": 0, **gangs}
 
 
+def _with_shares(tree: list[JSON]) -> list[JSON]:
+    """The entries, each with the part of its share that the queue has."""
+    above: list[str] = []
+    views = []
+    for entry in tree:
+        above[entry["depth"] :] = [entry["name"]]
+        limit = amounts(**entry["limit"])
+        views.append(QueueView(entry["name"], "Open", limit, parent="".join(above[-2:-1])))
+    shares = Shares(QueueTree(views))
+    used = {entry["name"]: dict(amounts_of(amounts(**entry["used"]))) for entry in tree}
+    part = {name: percent(shares.of(name, held)) for name, held in used.items() if shares.competes(name)}
+    return [{**entry, "share": part.get(entry["name"])} for entry in tree]
+
+
 def test_the_tree_of_queues_is_drawn_so() -> None:
     tree = [
         _entry("root", 0, {"cpu": "96"}, {"cpu": "52", _GPU: "8"}),
@@ -40,8 +58,8 @@ def test_the_tree_of_queues_is_drawn_so() -> None:
         _entry("training", 2, {"cpu": "48", _GPU: "8"}, {"cpu": "40", _GPU: "8"}, gangs=2, waiting=4),
         _entry("sandbox", 1, {"cpu": "8"}, {}),
     ]
-    _, *shown = block("docs/cli.md", "$ kubectl muster queues").splitlines()
-    assert queue_lines(tree, ASCII, 80) == shown
+    _, *shown = block("docs/cli.md", "$ muster queues").splitlines()
+    assert queue_lines(_with_shares(tree), ASCII, 88) == shown
 
 
 def test_an_audit_reads_so() -> None:
@@ -63,7 +81,7 @@ def test_an_audit_reads_so() -> None:
         audit.read(kind, json.dumps(manifest).encode())
     out = io.StringIO()
     print_audit(audit.report(), "table", out)
-    _, shown = block("docs/cli.md", "$ kubectl muster audit").split("\n", 1)
+    _, shown = block("docs/cli.md", "$ muster audit").split("\n", 1)
     assert out.getvalue() == shown
 
 
@@ -87,6 +105,6 @@ def test_the_findings_of_the_doctor_read_so() -> None:
     sight = healthy(lease=made(Lease, {}), deployments=(*others, flagged))
     out = io.StringIO()
     print_report(report("v1.36.3", None, diagnose(sight)), "table", out)
-    _, *shown = block("docs/cli.md", "$ kubectl muster doctor\n...").split("...\n")
+    _, *shown = block("docs/cli.md", "$ muster doctor\n...").split("...\n")
     assert len(shown) == 2
     assert [text for text in shown if text not in out.getvalue()] == [], out.getvalue()

@@ -27,7 +27,7 @@ def test_the_plan_in_the_readme_is_what_muster_plan_prints(monkeypatch: pytest.M
 
 def test_the_plan_of_a_misspelled_label_is_what_muster_plan_prints(tmp_path: Path) -> None:
     """docs/cli.md shows it without the summary."""
-    _, shown = block("docs/cli.md", "$ kubectl muster plan -f job.yaml").split("\n", 1)
+    _, shown = block("docs/cli.md", "$ muster plan -f job.yaml").split("\n", 1)
     sample = (CHECKOUT / "docs/examples/raycluster.yaml").read_text().partition("---\n")[2]
     (tmp_path / "job.yaml").write_text(
         sample.replace("name: demo", "name: llm").replace("volcano.sh/queue-name", "volcano.sh/queuename")

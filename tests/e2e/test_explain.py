@@ -112,7 +112,7 @@ def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Mu
 
 def test_the_page_of_the_command_line_shows_what_is_printed(scene: Scene, tmp_path: Path) -> None:
     """Without the events, which differ. The reader's own namespace is `default`."""
-    command, *shown = block("docs/cli.md", "$ kubectl muster explain").splitlines()
+    command, *shown = block("docs/cli.md", "$ muster explain").splitlines()
     queue = "kuberay-test-queue"
     scene.adopt_queue(queue)
     scene.apply(applied.queue(queue, cpu="4", memory="6Gi"))
@@ -261,10 +261,10 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
 
 def test_the_page_shows_who_waits_and_why_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:
     """And prints what docs/page.md shows, but for the port and the secret."""
-    command, *shown = block("docs/page.md", "$ kubectl muster page").splitlines()
+    command, *shown = block("docs/page.md", "$ muster page").splitlines()
     with (tmp_path / "said").open("w") as errors:
         serving = subprocess.Popen(
-            [*MUSTER, *command.removeprefix("$ kubectl muster ").split(), f"--kubeconfig={scene.testbed.kubeconfig}"],
+            [*MUSTER, *command.removeprefix("$ muster ").split(), f"--kubeconfig={scene.testbed.kubeconfig}"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

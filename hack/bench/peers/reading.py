@@ -90,4 +90,4 @@ def _explained(contender: Contender, place: Place, name: str) -> list[str]:
         check=False,
         timeout=120,
     )
-    return [f"$ kubectl muster {' '.join(asked)}", *(done.stdout + done.stderr).splitlines()]
+    return [f"$ muster {' '.join(asked)}", *(done.stdout + done.stderr).splitlines()]

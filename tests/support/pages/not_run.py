@@ -55,6 +55,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster resume KIND/NAME": "the form of a command",
     },
     "docs/commands.md": {"muster COMMAND --help": "the form of a command; tests/unit/muster/cli/test_examples.py"},
+    "docs/denials.md": {"muster plan --strict": "a name; docs/gitops.md has the command"},
     "docs/design-notes.md": {
         "muster doctor --probe": "tests/pairs/test_probe.py",
         "python -m hack.bench.admission": _BENCH,
@@ -103,10 +104,10 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "docs/security.md": {"kubectl -n muster-system delete pods --all": "after a theft of tokens"},
     "docs/using.md": {
-        "kubectl muster explain raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
-        "kubectl muster hold rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
-        "kubectl muster plan -f job.yaml": "for a manifest of the reader's",
-        "kubectl muster resume rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
+        "muster explain raycluster/NAME": "the form of a command; docs/tutorial.md has one, which runs",
+        "muster hold rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
+        "muster plan -f job.yaml": "for a manifest of the reader's",
+        "muster resume rayjob/NAME": "the form of a command; docs/tutorial.md has one for a queue",
     },
 }
 """By page, by command."""
