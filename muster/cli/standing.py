@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muster.cli.subjects import HOW_TO_READ
 from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.model.names import MESSAGE, STATE
@@ -96,7 +97,7 @@ def _by_events(subject: Subject, hidden: list[str]) -> tuple[str, str]:
     for said in reversed(subject.events):
         if said.by_muster and said.reason in _STATES:
             return said.reason, f"{said.note} (its newest event; {may_not})"
-    return "", f"{may_not}, and it has no event of muster"
+    return "", f"{may_not}, and it has no event of muster; {HOW_TO_READ}"
 
 
 def hidden_parts(view: View, intent: Intent | None, picture: Picture) -> list[str]:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
+__all__ = ["HOW_TO_READ", "Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
 
 _OF_MUSTER = "muster.dev/controller"
 # Groups of kinds that Kubernetes' own role `view` has.
 _KUBERNETES_OWN = ("", "apps", "batch")
-_HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+"""What to tell who may not read an object that is not Kubernetes' own."""
 
 
 class _Series(LocalObject, frozen=True):
@@ -172,7 +173,7 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
         if error.not_found:
             raise UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"') from error
         if error.forbidden and resource.group not in _KUBERNETES_OWN:
-            raise UnknownSubjectError(f"{error}; {_HOW_TO_READ}") from error
+            raise UnknownSubjectError(f"{error}; {HOW_TO_READ}") from error
         raise
 
 

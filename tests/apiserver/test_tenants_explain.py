@@ -143,7 +143,8 @@ def test_who_may_not_read_podgroups_hears_the_newest_event_of_muster(tenant: Ten
     narrow = Tenant(desk, bare.service_account_kubeconfig(desk.namespace, "narrow"))
     wait_for("the right", lambda: narrow.run(f"-n{desk.namespace}", "raycluster/hidden").returncode == 0, PATIENCE)
     entry = narrow.explained("raycluster/hidden")
-    assert (entry["state"], entry["message"]) == ("", "you may not read PodGroups, and it has no event of muster")
+    words = "you may not read PodGroups, and it has no event of muster; the chart value readerRole adds this right"
+    assert (entry["state"], entry["message"]) == ("", f"{words} to the roles view, edit and admin of a namespace")
     assert entry["gang"] == {"podGroup": "ray-hidden-pg", "exists": None, "phase": "", "minMember": None}
     event = source.event(about, "WaitingForQuota", WORDS, warning=False, seconds=time.time())
     desk.api.create(EVENTS.path(desk.namespace), event)
