@@ -220,11 +220,16 @@ class Audit:
             self.unknown.append(text)
 
     def cannot_list(self, resource: Resource, error: ApiError) -> None:
-        """Note a missing permission; any other error is raised."""
+        """Remember a missing permission; any other error is raised."""
         if not error.forbidden:
             raise error
         self.unlisted.add(resource)
-        self.note(f"cannot list {resource.full_name}: {error}")
+
+    @property
+    def incomplete(self) -> list[str]:
+        """What could not be checked: all kinds that this user may not list in one line."""
+        names = ", ".join(sorted(one.full_name for one in self.unlisted))
+        return ([f"cannot list with your permissions: {names}"] if names else []) + self.unknown
 
     def unread(self, error: InputError) -> None:
         """Note a malformed object; the webhook ignores such objects, too."""
@@ -244,7 +249,7 @@ class Audit:
             "refused": refused,
             "warned": len(self.entries) - refused,
             **entries,
-            "unknown": self.unknown,
+            "unknown": self.incomplete,
         }
 
 
@@ -271,9 +276,9 @@ def run(arguments: argparse.Namespace) -> int:
     report = audit.report()
     with as_long_as_read():
         print_audit(report, arguments.output, sys.stdout)
-    for text in audit.unknown:
+    for text in report["unknown"]:
         print(f"muster audit: {printable(text)}", file=sys.stderr)
-    if audit.unknown:
+    if report["unknown"]:
         return _CANNOT_LOOK
     return _REFUSED if report["refused"] else 0
 

@@ -16,19 +16,20 @@ __all__ = ["parser", "print_version"]
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
-    parser = argparse.ArgumentParser(prog="muster", description="Gang scheduling of Ray and Kubeflow workloads.")
+    parser = argparse.ArgumentParser(
+        prog="muster",
+        description="Gang scheduling of Ray and Kubeflow workloads.",
+        epilog="`muster COMMAND --help` describes a command, with examples.",
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the commit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _plan(commands)
-    _release(commands)
-    _withdraw(commands)
     _explain(commands)
     _queues(commands)
     add_page(commands, cluster)
     _hold(commands)
     _audit(commands)
     _doctor(commands)
-    _migrate_queues(commands)
     completion = commands.add_parser(
         "completion",
         help="print the completion script of a shell",
@@ -36,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
     )
     completion.add_argument("shell", choices=["bash", "zsh", "fish"], help="shell whose script is printed")
     commands.add_parser("version", help="print the version and the commit")
+    _migrate_queues(commands)
+    _release(commands)
+    _withdraw(commands)
     for name, command in commands.choices.items():
         command.epilog, command.formatter_class = epilog(name), Formatter
     return parser
@@ -83,7 +87,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--dra",
         choices=["deny", "warn"],
         default="warn",
-        help="what to do with ResourceClaims; must match the chart value `dra`",
+        help="what to do with ResourceClaims; must match the chart value `dra`; default: warn",
     )
     parser.add_argument(
         "--strict",
@@ -91,7 +95,9 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="exit with 3 when a workload is not managed, or something looks misspelled",
     )
     parser.add_argument(
-        "--cluster", action="store_true", help="also read queues and the other context from the cluster"
+        "--cluster",
+        action="store_true",
+        help="also read the Queues, PriorityClasses, Namespaces and other objects of the cluster",
     )
     connection(parser)
 
@@ -131,7 +137,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         type=float,
         default=6.0,
         metavar="SECONDS",
-        help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`",
+        help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`; default: 6",
     )
     chosen_schedulers(parser)
     caution(parser)
@@ -229,7 +235,10 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     output(parser)
     scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default")
     parser.add_argument(
-        "--validation", choices=["deny", "warn", "off"], default="deny", help="the future chart value `validation`"
+        "--validation",
+        choices=["deny", "warn", "off"],
+        default="deny",
+        help="the future chart value `validation`; default: deny",
     )
     parser.add_argument(
         "--validation-reason",

@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(
             "two workloads wait, and those behind them go on", "muster hold -n team-a rayjob/nightly pytorchjob/train"
         ),
-        Example("whether I may", "muster hold --dry-run raycluster/demo"),
+        Example("check whether you may", "muster hold --dry-run raycluster/demo"),
     ),
     "resume": (
         Example("the gangs of a queue go on", "muster resume queue/research"),

@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING, Any
 from muster.admitters import Admitter
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.explained import print_explained
-from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, parse_names
+from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
+from muster.cli.standing import hidden_parts, hold_of_maker, hold_on, of_maker, recorded, standing, unread
 from muster.cli.subjects import Subject, find, gang_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.names import GATE, MESSAGE, STATE
+from muster.model.names import GATE
 from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
 from muster.observe.candidates import candidate
-from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.observing import observe
 from muster.observe.phases import lost_in
-from muster.observe.resources import resource_of_source
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from muster.cli.subjects import Said
     from muster.gangs.intent import Intent
     from muster.model.objects import Pod
-    from muster.workloads import Workload
 
 __all__ = ["explain", "explain_group", "run"]
 
@@ -74,6 +72,9 @@ def _supported(names: Sequence[ObjectName], unknown: list[str]) -> list[ObjectNa
     found = []
     for named in names:
         try:
+            if is_queue(named.kind):
+                unknown.append(f"explain is for workloads; for queue {named.name}: muster queues")
+                continue
             if not is_pod_group(named.kind):
                 kinds_of(named.kind)
             found.append(named)
@@ -107,8 +108,8 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
     entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
     if subject.makes_none:
-        entry["message"] = subject.makes_none
-        return entry
+        state, message = of_maker(subject)
+        return entry | {"state": state, "message": message, "onHold": hold_of_maker(subject) or None}
     if subject.kind not in GANG_KINDS and subject.kind.owns_pod_group:
         entry |= {
             "state": str(GangState.NOT_MANAGED),
@@ -121,13 +122,18 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
         intent = view.intent if view.withdrawn else find_intent(workload, picture.defaults, around)
         pod_defaults = picture.cluster.added.of(key.namespace)
+        if not workload.roles:
+            # Plain pods that join no gang: their Job may name a queue all the same.
+            intent = None
         gang = gang_of(workload, intent, picture.cluster.priorities(), pod_defaults) if intent else None
     except InvalidObjectError as error:
-        state, message = _recorded(view) or _unread(subject, picture) or (GangState.INVALID, str(error))
+        state, message = recorded(view) or unread(subject, picture) or (GangState.INVALID, str(error))
         return entry | {"state": str(state), "message": message, "gang": _group(key, view)}
     why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, picture.defaults, around)
-    state, message = _standing(subject, view, workload, why_not, _lost(view, intent, picture, snapshot))
-    entry |= {"state": state, "message": message, "gang": _group(key, view)}
+    hidden = hidden_parts(view, intent, picture)
+    lost = _lost(view, intent, picture, snapshot)
+    state, message = standing(subject, view, workload, why_not, lost=lost, hidden=hidden)
+    entry |= {"state": state, "message": message, "gang": _group(key, view, hidden="PodGroups" in hidden)}
     if intent is not None and gang is not None:
         entry["scheduling"] = {
             "scheduler": intent.scheduler,
@@ -139,13 +145,14 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         entry["roles"] = _roles(subject, gang)
         if state != GangState.NOT_MANAGED:
             entry |= _room(view, gang, _queue(view, intent), picture, snapshot)
+            entry["onHold"] = hold_on(view, snapshot.ledger.tree, _queue(view, intent)) or None
     return entry
 
 
 def explain_group(view: View, events: Sequence[Said], picture: Picture) -> dict[str, Any]:
     """The entry of a PodGroup whose workload is gone, or cannot be read."""
     entry = _blank("PodGroup", view.key, events, picture)
-    state, message = _recorded(view) or ("", "no workload of it is there, or none that you may read")
+    state, message = recorded(view) or ("", "no workload of it is there, or none that you may read")
     return entry | {"state": state, "message": message, "gang": _group(view.key, view)}
 
 
@@ -156,6 +163,7 @@ def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: Picture) 
         "message": "",
         "gang": None,
         "scheduling": None,
+        "onHold": None,
         "position": None,
         "needs": None,
         "holds": None,
@@ -164,10 +172,17 @@ def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: Picture) 
         "roles": [],
         "events": [
             {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
-            for said in events[-_EVENTS:]
+            for said in _latest(events)
         ],
         "unknown": list(picture.missing),
     }
+
+
+def _latest(events: Sequence[Said]) -> list[Said]:
+    """The last events, and the last ones of muster, which those of the pods would push out; the oldest first."""
+    own = [said for said in events if said.by_muster][-_EVENTS:]
+    last = events[-_EVENTS:]
+    return [said for said in events if said in own or said in last]
 
 
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
@@ -178,64 +193,17 @@ def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerS
     return queue_not_found(intent.queue)
 
 
-def _recorded(view: View) -> tuple[str, str] | None:
-    """State and message that the controller has written on the PodGroup."""
-    if view.pod_group is None or not view.ours or not view.pod_group.metadata.annotations.get(STATE):
-        return None
-    said = view.pod_group.metadata.annotations
-    return said[STATE], said.get(MESSAGE, "")
-
-
-def _unread(subject: Subject, picture: Picture) -> tuple[str, str] | None:
-    """What to say of a workload that is made from an object that this user may not read."""
-    origin = subject.kind.origin
-    reference = origin.of(subject.decoded) if origin else None
-    if reference is None or resource_of_source(reference.source).full_name not in picture.unread:
-        return None
-    what = f'{reference.source.kind} "{reference.name}"'
-    return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
-
-
-def _standing(subject: Subject, view: View, workload: Workload, why_not: str, lost: Decision | None) -> tuple[str, str]:
-    """State and message: those that the controller has recorded, else the reason why there are none.
-
-    `why_not` is the reason why muster does not manage the workload, "" when it does; `lost` is the decision for a gang
-    whose queue does not exist, and which therefore gets no PodGroup.
-    """
-    group = view.pod_group
-    living = [pod for pod in subject.pods if pod.living]
-    if recorded := _recorded(view):
-        return recorded
-    if group is not None and not view.ours and (view.members or view.unmanaged_pods):
-        return in_the_way(view)
-    if why_not:
-        return GangState.NOT_MANAGED, why_not
-    if view.left_alone:
-        return left_alone(view)
-    if not workload.active:
-        return at_rest(workload, view.kueue)
-    if not living:
-        return (
-            GangState.ASSEMBLING,
-            "it has no pods yet; if its operator cannot create them, the events of the operator say why",
-        )
-    if lost is not None:
-        return lost.state, lost.message
-    return (
-        GangState.ASSEMBLING,
-        "the controller has not reported a state yet; if this lasts, check that muster-controller is running",
-    )
-
-
 def _queue(view: View, intent: Intent) -> str:
     """The queue of the gang; for an admitted gang the queue of its PodGroup."""
     return view.pod_group.spec.queue if view.pod_group is not None and view.ours else intent.queue
 
 
-def _group(key: GangKey, view: View) -> dict[str, Any]:
+def _group(key: GangKey, view: View, *, hidden: bool = False) -> dict[str, Any] | None:
+    """The PodGroup; `exists` is None where it may be there, and this user may not read it. None without a name."""
     group = view.pod_group
     if group is None:
-        return {"podGroup": key.name, "exists": False, "phase": "", "minMember": None}
+        exists = None if hidden else False
+        return {"podGroup": key.name, "exists": exists, "phase": "", "minMember": None} if key.name else None
     return {"podGroup": key.name, "exists": True, "phase": group.status.phase, "minMember": group.spec.min_member}
 
 

@@ -46,7 +46,7 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
 
 
 def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str]:
-    yield from _facts(entry)
+    yield from _facts(entry, columns)
     if entry["roles"]:
         yield ""
         names = ("replicas", "minMember", "there", "gated", "bound")
@@ -84,22 +84,21 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
             yield from wrapped(f"  unknown: {unknown}", 4, columns)
 
 
-def _facts(entry: Mapping[str, Any]) -> Iterator[str]:
+def _facts(entry: Mapping[str, Any], columns: int) -> Iterator[str]:
     gang, scheduling, position = entry["gang"], entry["scheduling"], entry["position"]
-    if gang is not None:
-        said = f"PodGroup {gang['podGroup']}"
+    # Where muster manages nothing, that there is no PodGroup is no second fault.
+    if gang is not None and (gang["exists"] or entry["state"] != GangState.NOT_MANAGED):
         phase = f", phase {gang['phase']}" if gang["phase"] else ""
-        yield (
-            f"  {'gang':<10} {said}, minMember {gang['minMember']}{phase}"
-            if gang["exists"]
-            else (f"  {'gang':<10} {said} does not exist")
-        )
+        known = {True: f", minMember {gang['minMember']}{phase}", False: " does not exist", None: ": not readable"}
+        yield f"  {'gang':<10} PodGroup {gang['podGroup']}{known[gang['exists']]}"
     if scheduling is not None:
         for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
             where = scheduling["from"].get(field, "default")
             yield f"  {title:<10} {scheduling[field] or '-'}" + (f"  ({where})" if scheduling[field] else "")
         if scheduling["admitter"] != "ledger":
             yield f"  {'admitter':<10} {scheduling['admitter']}"
+    if entry["onHold"] is not None and entry["onHold"] not in entry["message"]:
+        yield from wrapped(f"  {'on hold':<10} {entry['onHold']}", 13, columns)
     if position is not None:
         yield f"  {'position':<10} {position['position']} of {position['waiting']} waiting"
     if entry["needs"] is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, queues_meant
 from muster.cli.output import as_long_as_read, print_data
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -21,8 +21,7 @@ from muster.model.names import GANG, HOLD
 from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
 from muster.model.texts import printable
 from muster.observe.holds import asks_to_wait
-from muster.observe.resources import queues_of, resource_of
-from muster.queueing.sources import QUEUE_SOURCES
+from muster.observe.resources import resource_of
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
-_SHORT = {"volcano": "q", "muster": "gq"}
 
 
 class _Bare(LocalObject, frozen=True):
@@ -81,10 +79,7 @@ def _resources(word: str) -> list[Resource]:
 
     A queue is of either source: whoever names one need not know which of them the installation has.
     """
-    queues = [queues_of(source) for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
-    if word in ("queue", "queues"):
-        queues = [queues_of(source) for source in QUEUE_SOURCES.values()]
-    if queues:
+    if queues := queues_meant(word):
         return queues
     if is_pod_group(word):
         return [POD_GROUPS]
@@ -95,13 +90,6 @@ def _resources(word: str) -> list[Resource]:
         how = f"; name one of the pods of the {kind}" if any(not one.owns_pod_group for one in found) else ""
         raise UnknownSubjectError(f'a {kind} cannot be on hold: muster does not read "{HOLD}" there{how}')
     return [resource_of(kind) for kind in held]
-
-
-def _words_of_queue(name: str) -> set[str]:
-    source = QUEUE_SOURCES[name]
-    words = (source.kind.lower(), source.plural)
-    groups = (source.group, f"{source.version}.{source.group}")
-    return {*(f"{word}.{group}" for word in words for group in groups), _SHORT[name], *words} - {"queue", "queues"}
 
 
 async def _change(
@@ -127,7 +115,9 @@ async def _change(
                 try:
                     entries.append(await _annotate(client, target, hold=hold, dry_run=arguments.dry_run))
                 except ApiError as error:
-                    failures.append(f"{target.called}: {error}")
+                    queue = error.forbidden and not target.resource.namespaced
+                    words = _may_not(target.metadata.name, [target.resource]) if queue else f"{target.called}: {error}"
+                    failures.append(words)
     return entries
 
 
@@ -146,11 +136,20 @@ async def _targets(client: Client, resources: Sequence[Resource], name: str, nam
             continue
         found.append(await _workload_of(client, resource, raw))
     if not found and refused is not None:
+        if not resources[0].namespaced:
+            raise UnknownSubjectError(_may_not(name, resources)) from refused
         raise refused
     if not found:
         where = f' in namespace "{namespace}"' if resources[0].namespaced else ""
         raise UnknownSubjectError(f'no {resources[0].kind} "{name}"{where}')
     return found
+
+
+def _may_not(name: str, queues: Sequence[Resource]) -> str:
+    """That this user may not change a queue, which may be of several kinds; not which of them the cluster has."""
+    kinds = " or of ".join(one.full_name for one in queues)
+    needs = f"which needs get and patch of {kinds}"
+    return f'you may not put queue "{name}" on hold or resume it, {needs}; ask its administrator'
 
 
 async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Target:

@@ -37,6 +37,9 @@ __all__ = ["PlanContext"]
 class PlanContext:
     """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted.
 
+    `of_cluster` says that it has all queues of a cluster, `unserved` which kinds of the input that does not serve, each
+    an `apiVersion` and a `kind`.
+
     ElasticQuotas of the input are those of some namespaces, whose sum says nothing; of a cluster all may be known.
     """
 
@@ -51,6 +54,8 @@ class PlanContext:
     origins: dict[Reference, Any] = field(default_factory=dict)
     schemas: Schemas = field(default_factory=Schemas)
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
+    of_cluster: bool = False
+    unserved: set[tuple[str, str]] = field(default_factory=set)
 
     def learn(self, document: Document) -> bool:
         """Add a document to the context; False for a kind that is not context. Raises InputError."""
@@ -107,6 +112,7 @@ class PlanContext:
         around = self.namespaces.get(namespace, ObjectMeta(name=namespace))
         return Context(
             queue=partial(self.queues.place, namespace=labels_of(around)) if self.queues else None,
+            queue_names=partial(self.queues.names_for, labels_of(around)),
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
             around=Surroundings(namespace=around, unselected=not defaults.namespaces.matches(labels_of(around))),

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.kube.resource import POD_GROUPS
+from muster.observe.resources import queues_of
+from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from muster.kube.resource import Resource
     from muster.workloads import Kind
 
-__all__ = ["ObjectName", "UnknownSubjectError", "is_pod_group", "kinds_of", "parse_names"]
+__all__ = ["ObjectName", "UnknownSubjectError", "is_pod_group", "is_queue", "kinds_of", "parse_names", "queues_meant"]
 
+_SHORT_QUEUE = {"volcano": "q", "muster": "gq"}
 _SHORT = {"Pod": "po", "StatefulSet": "sts"}
 _POD_GROUP = {
     word
@@ -47,6 +51,29 @@ def parse_names(words: Sequence[str]) -> list[ObjectName]:
 def is_pod_group(word: str) -> bool:
     """Whether the word means the kind PodGroup."""
     return word in _POD_GROUP
+
+
+def is_queue(word: str) -> bool:
+    """Whether the word means a queue, of whatever source."""
+    return bool(queues_meant(word))
+
+
+def queues_meant(word: str) -> list[Resource]:
+    """The kinds of queues that a word may mean; none where it means no queue.
+
+    A queue is of either source: whoever names one need not know which of them the installation has.
+    """
+    if word in ("queue", "queues"):
+        return [queues_of(source) for source in QUEUE_SOURCES.values()]
+    return [queues_of(source) for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
+
+
+def _words_of_queue(name: str) -> set[str]:
+    source = QUEUE_SOURCES[name]
+    words = (source.kind.lower(), source.plural)
+    groups = (source.group, f"{source.version}.{source.group}")
+    full = {f"{word}.{group}" for word in words for group in groups}
+    return {*full, _SHORT_QUEUE[name], *words} - {"queue", "queues"}
 
 
 def kinds_of(word: str) -> list[Kind]:

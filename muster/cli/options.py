@@ -74,41 +74,51 @@ def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) ->
     scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
     connection(parser)
     installed(parser)
-    parser.add_argument("--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`")
+    parser.add_argument(
+        "--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`; default: not set"
+    )
 
 
 def installed(parser: argparse.ArgumentParser) -> None:
     """Settings of the installation that only administrators can read from the cluster."""
-    parser.add_argument("--default-queue", default="default", help="must match the chart value `defaultQueue`")
+    parser.add_argument(
+        "--default-queue", default="default", help="must match the chart value `defaultQueue`; default: default"
+    )
     chosen_schedulers(parser)
     parser.add_argument(
         "--queue-source",
         choices=["volcano", "muster"],
         default="volcano",
-        help="must match the chart value `queues.source`",
+        help="must match the chart value `queues.source`; default: volcano",
     )
     parser.add_argument(
         "--admitters",
         type=_admitters,
         default="ledger",
         metavar="LIST",
-        help="must match the chart value `admitters`, such as ledger,kueue",
+        help="must match the chart value `admitters`, such as ledger,kueue; default: ledger",
     )
-    parser.add_argument("--elastic-quotas", action="store_true", help="must match the chart value `elasticQuotas`")
     parser.add_argument(
-        "--gate", choices=["queue", "assemble", "off"], default="queue", help="must match the chart value `gate`"
+        "--elastic-quotas", action="store_true", help="must match the chart value `elasticQuotas`; default: false"
+    )
+    parser.add_argument(
+        "--gate",
+        choices=["queue", "assemble", "off"],
+        default="queue",
+        help="must match the chart value `gate`; default: queue",
     )
     parser.add_argument(
         "--namespace-selector",
         type=selector,
         metavar="SELECTOR",
-        help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test)",
+        help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test); default: all "
+        "namespaces",
     )
 
 
 def chosen_schedulers(
     parser: argparse.ArgumentParser,
-    text: str = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME",
+    text: str = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME; default: volcano",
 ) -> None:
     """The option that names the gang schedulers of the installation."""
     parser.add_argument(

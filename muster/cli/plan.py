@@ -10,6 +10,7 @@ import jsonpatch
 import msgspec
 
 from muster.cli.known import PlanContext
+from muster.cli.lacking import as_of_input, default_queue_unknown, readable, unserved
 from muster.cli.malformed import further, unreadable
 from muster.cli.manifests import Document, InputError, place, read_manifests
 from muster.cli.near_kinds import near_kind
@@ -48,7 +49,8 @@ __all__ = ["plan", "run"]
 _REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
 # The findings that `--strict` counts, beside workloads that muster does not manage.
 _SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
-_WHY_NOT = "not managed: because "
+_UNCHECKED = "no Queue in the input: queue limits are not checked"
+_WHY_NOT = "not managed: "
 # Stands for the five letters that the apiserver appends to a generateName.
 _GENERATED = "xxxxx"
 # The apiserver cuts a longer generateName, so that the name fits into a label.
@@ -191,23 +193,28 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     try:
         decoded = convert(manifest, kind.decoded)
         verdict = judge(kind, decoded, context)
+        if unchecked := default_queue_unknown(verdict, known):
+            context = replace(context, queue=None)
+            verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
         raise unreadable(document.source, manifest, kind.decoded, refused) from error
     more = further(manifest, kind.decoded, refused, verdict.refusals) if verdict.refusals else ()
     verdict = replace(
         verdict,
         refusals=(*verdict.refusals, *more),
-        warnings=(*verdict.warnings, *defaults.validation.warned(known.schemas.dropped(document))),
+        warnings=(*verdict.warnings, *defaults.validation.warned(_of_schemas(document, known))),
     )
+    verdict = as_of_input(verdict, known)
     managed = verdict.intent is not None or not verdict.allowed
     around = replace(context.around, nearer=kind.voices(decoded))
-    why_not = "" if managed else why_not_managed(kind, decoded, verdict.workload, defaults, around)
+    workload = verdict.workload or (None if managed else readable(kind, decoded, known))
+    why_not = "" if managed else why_not_managed(kind, decoded, workload, defaults, around)
     entry: dict[str, Any] = {
         "workload": _named(document, meta["namespace"], meta["name"]),
         "intent": None,
         "podGroup": None,
         "roles": [],
-        "verdict": _verdict(verdict, context, why_not),
+        "verdict": _verdict(verdict, context, why_not, unchecked or _UNCHECKED),
     }
     queue = verdict.intent.queue if verdict.intent else ""
     where = f'namespace "{meta["namespace"]}" ({NAMESPACE_SELECTOR})'
@@ -268,13 +275,17 @@ def _metadata(document: Document) -> tuple[dict[str, Any], list[Finding]]:
     return meta, misnamed
 
 
-def _verdict(verdict: Verdict, context: Context, why_not: str) -> dict[str, Any]:
+def _of_schemas(document: Document, known: PlanContext) -> Iterable[Finding]:
+    return (*unserved(document, known), *known.schemas.dropped(document))
+
+
+def _verdict(verdict: Verdict, context: Context, why_not: str, unchecked: str) -> dict[str, Any]:
     first = verdict.refusals[0] if verdict.refusals else None
     message = "; ".join(refusal.message for refusal in verdict.refusals)
     if why_not:
         message = f"{_WHY_NOT}{why_not}"
     elif verdict.allowed and context.queue is None:
-        message = "no Queue in the input: queue limits are not checked"
+        message = unchecked
     return {
         "allowed": verdict.allowed,
         "managed": not why_not,

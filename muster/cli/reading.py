@@ -78,15 +78,21 @@ async def learn_all(
                 unlisted(resource, error)
 
 
-async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[str, str]]) -> None:
-    """Read the fields of these kinds, each an `apiVersion` and a `kind`, from the apiserver, if it serves them."""
+async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Read the fields of these kinds, each an `apiVersion` and a `kind`, from the apiserver; gives those it lacks."""
+    unserved = set()
     for api_version, kind in sorted(set(kinds)):
         path = f"/openapi/v3/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
         try:
-            schemas.learn_published(api_version, kind, msgspec.json.decode(await client.get_path(path)))
+            published = msgspec.json.decode(await client.get_path(path))
+            if not schemas.learn_published(api_version, kind, published):
+                unserved.add((api_version, kind))
         except ApiError as error:
-            if not (error.not_found or error.forbidden):
+            if error.not_found:
+                unserved.add((api_version, kind))
+            elif not error.forbidden:
                 raise InputError(f"cannot read the fields of {api_version} {kind} in the cluster: {error}") from error
+    return unserved
 
 
 def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
@@ -96,10 +102,10 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
     """
 
     async def read() -> PlanContext:
-        known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source])
+        known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source], of_cluster=True)
         async with connected(arguments) as client:
             await learn_all(client, known, unlisted, unread, elastic_quotas=arguments.elastic_quotas)
-            await learn_fields(client, known.schemas, kinds)
+            known.unserved = await learn_fields(client, known.schemas, kinds)
         return known
 
     def unlisted(resource: Resource, error: ApiError) -> None:

@@ -1,4 +1,4 @@
-"""Fields that the apiserver would drop, because the schema of the kind does not have them.
+"""Fields that the apiserver would drop or refuse, because the schema of the kind does not have them.
 
 The schema comes from a CustomResourceDefinition in the input, or from the apiserver (`/openapi/v3/apis/GROUP/VERSION`,
 which every user may read). kubectl asks the apiserver to validate fields; GitOps controllers and other clients often do
@@ -50,14 +50,22 @@ class Schemas:
                 self._known.setdefault(key, (schema, {}))
         return True
 
-    def learn_published(self, api_version: str, kind: str, openapi: JSON) -> None:
-        """Add the schema that the apiserver publishes for a group and version; schemas of the input take precedence."""
+    def learn_published(self, api_version: str, kind: str, openapi: JSON) -> bool:
+        """Add the schema that the apiserver publishes for a group and version; schemas of the input take precedence.
+
+        False where neither has the kind.
+        """
         group, _, version = api_version.rpartition("/")
         wanted = {"group": group, "version": version, "kind": kind}
         schemas = (openapi.get("components") or {}).get("schemas") or {}
         for schema in schemas.values():
             if wanted in schema.get("x-kubernetes-group-version-kind", ()):
                 self._known.setdefault((api_version, kind), (schema, schemas))
+        return self.has(api_version, kind)
+
+    def has(self, api_version: str, kind: str) -> bool:
+        """Whether the fields of a kind are known."""
+        return (api_version, kind) in self._known
 
     def dropped(self, document: Document) -> Iterator[Finding]:
         """The fields of an object that its schema does not have.
@@ -72,7 +80,8 @@ class Schemas:
         whole = {name: value for name, value in document.manifest.items() if name not in _OF_ALL}
         where = f"{document.api_version} {document.kind}"
         for path, name, beside in _unknown(whole, schema, references, ""):
-            words = f"{where} has no such field, and the apiserver drops it{did_you_mean(name, beside)}"
+            words = f"{where} has no such field: kubectl apply refuses it, and other clients lose it"
+            words += did_you_mean(name, beside)
             yield Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
 
 

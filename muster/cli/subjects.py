@@ -12,6 +12,7 @@ from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, decode
+from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
+__all__ = ["HOW_TO_READ", "Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
 
+_OF_MUSTER = "muster.dev/controller"
 # Groups of kinds that Kubernetes' own role `view` has.
 _KUBERNETES_OWN = ("", "apps", "batch")
-_HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+"""What to tell who may not read an object that is not Kubernetes' own."""
 
 
 class _Series(LocalObject, frozen=True):
@@ -76,6 +79,11 @@ class Said:
     source: str
     first: str = ""
     count: int = 1
+
+    @property
+    def by_muster(self) -> bool:
+        """Whether muster's controller wrote it."""
+        return self.source == _OF_MUSTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
         if error.not_found:
             raise UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"') from error
         if error.forbidden and resource.group not in _KUBERNETES_OWN:
-            raise UnknownSubjectError(f"{error}; {_HOW_TO_READ}") from error
+            raise UnknownSubjectError(f"{error}; {HOW_TO_READ}") from error
         raise
 
 
@@ -218,7 +226,8 @@ async def events_about(client: Client, meta: ObjectMeta, picture: Picture) -> li
     )
     return [
         Said(event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count)
-        for event in sorted(found, key=lambda event: event.time)
+        # Not by their text: some have whole seconds, others microseconds.
+        for event in sorted(found, key=lambda event: seconds_of(event.time) or 0.0)
     ]
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Moment", "TimedPod", "timeline", "untimed"]
 
-_OF_MUSTER = "muster.dev/controller"
 # Events with the same words that are fewer seconds apart are one.
 _SAME = 2.0
 _ENDED = ("PodCompleted", "PodFailed")
@@ -143,7 +142,7 @@ def _of_events(events: Iterable[Said]) -> Iterator[Moment]:
         if at is None or at - before.get(words, float("-inf")) < _SAME:
             continue
         before[words] = at
-        source = "muster" if said.source == _OF_MUSTER else said.source.removesuffix("/controller") or "an event"
+        source = "muster" if said.by_muster else said.source.removesuffix("/controller") or "an event"
         often = f" ({said.count} times since {said.first[:19].replace('T', ' ')})" if said.count > 1 else ""
         yield Moment(at, said.reason, said.note + often, source)
 

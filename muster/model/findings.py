@@ -47,6 +47,7 @@ class Reason(StrEnum):
     IN_NO_KUEUE_QUEUE = "InNoKueueQueue"
     EXCEEDS_KUEUE_QUOTA = "ExceedsKueueQuota"
     TIME_LIMIT_WHILE_WAITING = "TimeLimitWhileWaiting"
+    QUEUE_ON_HOLD = "QueueOnHold"
     QUEUE_NEARLY_FULL = "QueueNearlyFull"
     NO_ROOM_TO_UPGRADE = "NoRoomToUpgrade"
     MIN_AVAILABLE_TOO_LOW = "MinAvailableTooLow"
@@ -200,6 +201,12 @@ ABOUT: Mapping[Reason, About] = {
         "it is over the workload fails, whether it has run or not.",
         "Add the wait to the number, or leave it out.",
     ),
+    Reason.QUEUE_ON_HOLD: About(
+        Severity.WARN,
+        "The queue, or one above it, is on hold (`muster hold`): nothing starts in it, whether there is room or not. "
+        "Only new workloads get this warning.",
+        "Wait until its administrator resumes it, or use another queue.",
+    ),
     Reason.QUEUE_NEARLY_FULL: About(
         Severity.WARN,
         "The queue, or one above it, could hold the gang, but not beside its present pods (Volcano's "
@@ -253,7 +260,8 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.FIELD_DROPPED: About(
         Severity.WARN,
-        "The installed CRD does not have the field, and the apiserver drops it.",
+        "The installed CRD does not have the field, or the cluster does not serve the kind. `kubectl apply` refuses "
+        "the object (strict decoding error); for other clients the apiserver drops the field.",
         "Use the version, or the field, that the line names.",
     ),
     Reason.POD_LEVEL_RESOURCES: About(

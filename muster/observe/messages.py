@@ -179,7 +179,7 @@ def in_the_way(view: View) -> tuple[GangState, str]:
 def left_alone(view: View) -> tuple[GangState, str]:
     """State and sentence for a workload that asks for nothing any more, or of which pods came without muster."""
     if view.gang is None and not view.error:
-        return GangState.NOT_MANAGED, "the workload was taken out of muster's hands"
+        return GangState.NOT_MANAGED, "the workload has opted out of muster"
     return _came_without(view)
 
 

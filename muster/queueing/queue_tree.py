@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of"]
 
+# Among more queues nobody looks for the one that may be meant: a refusal is to cost little.
+_MOST_NAMED = 256
+
 
 class QueueLevel(NamedTuple):
     """A queue, or one above it, and what all gangs there together may hold."""
@@ -305,6 +308,19 @@ class QueueTree:
             if view is not None and view.namespaces is not None and not view.namespaces.matches(namespace):
                 return False
         return True
+
+    def names_for(self, namespace: Mapping[str, str]) -> list[str]:
+        """The queues that take gangs of a namespace with these labels; none where there are too many to look at each.
+
+        A queue that is on hold is among them, a closed one is not.
+        """
+        if len(self._views) > _MOST_NAMED:
+            return []
+        return [
+            one
+            for one, view in self._views.items()
+            if not view.closed and self.leaf(one) and self.open_to(one, namespace)
+        ]
 
     def place(self, name: str, namespace: Mapping[str, str] | None = None) -> Place | None:
         """The queue in its tree, or None when there is none of that name, or none for a namespace with these labels."""

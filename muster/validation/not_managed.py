@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.gangs.intent import foreign_scheduler
-from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.validation.misspelled import misspelled
 
 if TYPE_CHECKING:
@@ -36,7 +36,21 @@ def why_not_managed(
             f"its pods join no gang: give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a "
             "StatefulSet in its pod template"
         )
+    if found := _in_a_template(kind, workload):
+        return found
+    named = namespace.annotations.get(QUEUE_ANNOTATION, "")
+    only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
     return (
         f"it does not ask for gang scheduling: name a queue (label {QUEUE_LABEL}, or "
-        f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"'
+        f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"{only}'
     )
+
+
+def _in_a_template(kind: Kind, workload: Workload | None) -> str:
+    """The label for muster that stands in the template of a pod alone, where it asks for nothing; "" without one."""
+    for role in workload.roles if workload else ():
+        for label in (QUEUE_LABEL, MANAGED):
+            if label in role.template.metadata.labels:
+                path = f"{role.path.removesuffix('spec')}metadata.labels[{label}]"
+                return f"{path}: it is not read there; move it to metadata.labels of the {kind.kind}"
+    return ""

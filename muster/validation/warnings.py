@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding, Reason
+from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import exceeding
+from muster.queueing.verdicts import queue_on_hold
 from muster.resources.amounts import describe, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
@@ -33,7 +35,8 @@ _NAMED = 3
 class Case:
     """A workload that makes a gang, its queue, and what the cluster adds to its pods.
 
-    `held` gives what the pods of a queue hold, as Volcano counts them.
+    `held` gives what the pods of a queue hold, as Volcano counts them; None for one that may be among them already.
+    `gate` is what holds the gang back.
     """
 
     workload: Workload
@@ -42,6 +45,7 @@ class Case:
     place: Place | None = None
     held: Callable[[str], Resources] | None = None
     pod_defaults: PodDefaults = NOTHING_ADDED
+    gate: GateMode = GateMode.QUEUE
 
     @property
     def queue_path(self) -> str:
@@ -51,8 +55,12 @@ class Case:
     @property
     def levels(self) -> tuple[QueueLevel, ...]:
         """The limits of its queue and of those above; none where the queue takes no gangs, which is worse."""
-        open_leaf = self.place and self.place.leaf and not self.place.view.closed
-        return self.place.levels if self.place and open_leaf else ()
+        return self.place.levels if self.place and self.takes_gangs else ()
+
+    @property
+    def takes_gangs(self) -> bool:
+        """Whether its queue takes gangs at all."""
+        return self.place is not None and self.place.leaf and not self.place.view.closed
 
     def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
         """The first limit that a need like this exceeds, and both in words."""
@@ -145,7 +153,7 @@ def _missing(case: Case) -> Iterator[Finding]:
     asking = [role for role in needed if any(role.requests.values())]
     if len(asking) < len(needed):
         nothing = [role for role in needed if not any(role.requests.values())]
-        rest = f"pods of {_names(nothing)} request nothing, so that no queue keeps room for them"
+        rest = f"the pods of {_roles(nothing)} request nothing, so that no queue keeps room for them"
         path = f"{case.path_of(nothing[0])}.containers"
         yield _finding(Reason.REQUESTS_MISSING, path, f"{rest}; give their containers requests")
     for resource in ("cpu", "memory"):
@@ -153,8 +161,8 @@ def _missing(case: Case) -> Iterator[Finding]:
         level = next((one for one in case.levels if resource in one.limit), None)
         if without and level:
             rest = (
-                f"pods of {_names(without)} request no {resource}, of which {level.called(case.intent.queue)} has "
-                f"{level.limit[resource]} to share out; give their containers a request for it"
+                f"the pods of {_roles(without)} request no {resource}, and {level.called(case.intent.queue)} limits "
+                f"{resource} ({level.limit[resource]}); give their containers a request for it"
             )
             yield _finding(Reason.REQUESTS_MISSING, f"{case.path_of(without[0])}.containers", rest)
 
@@ -163,8 +171,9 @@ def _minimum(case: Case) -> Iterator[Finding]:
     """A minAvailable with which the gang starts, and cannot work."""
     workload, available = case.workload, case.workload.policy.min_available
     if available is not None and available < workload.needs:
+        starting = "pod starts" if available == 1 else "pods start"
         rest = (
-            f"{available} pods start the gang, but the job cannot work with fewer than {workload.needs}, "
+            f"{available} {starting} the gang, but the job cannot work with fewer than {workload.needs}, "
             "and those that run hold their room; raise it, or leave it out"
         )
         yield _finding(Reason.MIN_AVAILABLE_TOO_LOW, f"{workload.policy_path}.minAvailable", rest)
@@ -209,11 +218,20 @@ def _growth(case: Case) -> Iterator[Finding]:
 
 
 def _nearly_full(case: Case) -> Iterator[Finding]:
-    """The queue has room for the gang, but not now. Where others make room for it there is nothing to wait for.
+    """The queue has room for the gang, but not now: others use it, or the queue is on hold.
+
+    Where others make room for the gang there is nothing to wait for.
 
     What others use is not said: whoever reaches the webhook may ask.
     """
-    if case.held is None or case.workload.suspended or (case.place and case.place.view.preempts):
+    if case.held is None or case.workload.suspended or case.place is None:
+        return
+    if case.place.on_hold_by and case.takes_gangs and case.gate is not GateMode.OFF:
+        # Whether there is room or not.
+        rest = f"{queue_on_hold(case.intent.queue, case.place.on_hold_by).message}; the gang waits until then"
+        yield _finding(Reason.QUEUE_ON_HOLD, case.queue_path, rest)
+        return
+    if case.place.view.preempts:
         return
     need = {name: amount for name, amount in case.gang.min_resources.items() if amount > ZERO}
     for level in case.levels:
@@ -222,9 +240,9 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
         if short:
             asked = describe({name: need[name] for name in short})
             rest = (
-                f'gang "{case.gang.name}" needs {asked}, and {level.called(case.intent.queue)} has capability '
-                f"{describe({name: level.limit[name] for name in short})}, but less than {asked} free now; it waits "
-                "until there is room, and its event WaitingForQuota says its position"
+                f'gang "{case.gang.name}" needs {asked}; {level.called(case.intent.queue)} has less than that free now '
+                f"(its capability is {describe({name: level.limit[name] for name in short})}); the gang waits until "
+                "there is room, and its event WaitingForQuota says its position"
             )
             yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
             return
@@ -240,6 +258,10 @@ def _bound(case: Case) -> Iterator[Finding]:
             seen.add(group)
             rest = f'its pods come bound to PodGroup "{group}"; muster leaves them to it, and makes none'
             yield _finding(Reason.BOUND_TO_POD_GROUP, path, rest)
+
+
+def _roles(roles: list[Role]) -> str:
+    return f"{'role' if len(roles) == 1 else 'roles'} {_names(roles)}"
 
 
 def _names(roles: list[Role] | list[RoleSpec]) -> str:

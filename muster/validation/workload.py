@@ -24,6 +24,7 @@ from muster.gangs.intent import (
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import ADMITTER, KUEUE_QUEUE, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.amounts import times
@@ -85,6 +86,7 @@ class Context:
     then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
     what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
     the object that a workload is made from, decoded, or None when there is none.
+    `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is misspelled.
     `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
     `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is what ElasticQuotas let the
     namespace use, for gangs whose scheduler heeds them; None where none of them bounds it.
@@ -99,6 +101,7 @@ class Context:
     held: Callable[[str], Resources] | None = None
     cluster_queue: ClusterQueue | None = None
     ceiling: Ceiling | None = None
+    queue_names: Callable[[], Sequence[str]] = tuple
 
     @property
     def admitter(self) -> Admitter:
@@ -163,7 +166,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         *_unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
         *misspelled(kind, decoded),
-        *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults)),
+        *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults, context.gate(intent))),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
 
@@ -218,16 +221,21 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
         if name and not is_object_name(name):
             path = intent.said.get(field_, workload.label_path(label))
             message = (
-                f'{path}: "{name[:80]}" is no name of a {what}; use at most 253 lower-case letters, digits, - and .'
+                f'{path}: "{name[:80]}" is not a valid {what} name; use at most 253 lower-case letters, digits, - and .'
             )
             findings.append(Finding(Reason.INVALID, path, message))
     return tuple(findings)
 
 
-def no_way_in(path: str, name: str, place: Place | None) -> Finding | None:
-    """Why nothing new is taken into the queue that the field `path` names, or None; `place` is the queue as found."""
+def no_way_in(path: str, name: str, place: Place | None, known: Sequence[str] = ()) -> Finding | None:
+    """Why nothing new is taken into the queue that the field `path` names, or None; `place` is the queue as found.
+
+    `known` are queues one of which may be meant. Only those that are open to the namespace may be named.
+    """
     if place is None:
-        message = f'{path}: queue "{name}" does not exist; name an existing queue or create it first'
+        near = nearest(name, known)
+        meant = f' (did you mean "{near}"?)' if near else ""
+        message = f'{path}: queue "{name}" does not exist{meant}; name an existing queue or create it first'
         return Finding(Reason.QUEUE_NOT_FOUND, path, message)
     if place.view.closed:
         message = (
@@ -257,7 +265,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
         return ()
     path = intent.said.get("queue", workload.label_path(QUEUE_LABEL))
     place = context.queue(intent.queue)
-    closed = no_way_in(path, intent.queue, place)
+    closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
     for level in place.levels:

@@ -165,5 +165,8 @@ def test_who_may_change_the_workload_may_put_it_on_hold_and_no_queue(desk: Desk,
     assert held(desk) == "true"
     refused = run(desk, "hold", f"queue/{queue}", kubeconfig=tenant)
     assert refused.returncode == 1
-    assert "forbidden" in refused.stderr
+    assert refused.stderr == (
+        f'muster hold: you may not put queue "{queue}" on hold or resume it, which needs get and patch of '
+        "queues.scheduling.volcano.sh or of gangqueues.muster.dev; ask its administrator\n"
+    )
     assert held(desk, QUEUES, queue) is None

@@ -123,7 +123,8 @@ def _job(lane: str) -> Manifest:
         pytest.param(
             lambda lane: ray_cluster("lost").label(QUEUE_LABEL, f"{lane}-not").manifest(),
             "QueueNotFound",
-            f'{_LABEL}: queue "QUEUE-not" does not exist; name an existing queue or create it first',
+            f'{_LABEL}: queue "QUEUE-not" does not exist (did you mean "QUEUE"?); '
+            "name an existing queue or create it first",
             id="queue missing",
         ),
         pytest.param(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
 
+from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from muster.kube.events import EventSource, Regarding
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.model.names import MESSAGE, QUEUE_LABEL, STATE
+from muster.observe.resources import resource_of
+from muster.workloads import KINDS
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk, open_desk
-from tests.support.cluster.grants import account, bind
+from tests.support.cluster.grants import account, bind, grant, on
 from tests.support.cluster.helm_release import CHART
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
 
+RAY_CLUSTERS = resource_of(KINDS[0])
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 WORDS = 'needs cpu 3 and memory 3Gi; queue "tenants" has cpu 1 free of cpu 4; position 1 of 1 waiting'
@@ -122,6 +128,29 @@ def test_a_viewer_hears_why_his_gang_waits_and_what_he_may_not_know(tenant: Tena
         ]
     text = tenant.run(f"--namespace={desk.namespace}", "raycluster/mine").stdout
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_who_may_not_read_podgroups_hears_the_newest_event_of_muster(tenant: Tenant, bare: Testbed) -> None:
+    """As with the role `edit` and a chart without `readerRole`: nothing is said to be missing that is there."""
+    desk = tenant.desk
+    waiting(desk, "hidden")
+    meta = desk.api.get(desk.path(RAY_CLUSTERS, "hidden"))["metadata"]
+    about = Regarding(RAY_CLUSTERS.api_version, RAY_CLUSTERS.kind, desk.namespace, "hidden", meta["uid"])
+    source = EventSource(REPORTING_CONTROLLER, "test", "Decide")
+    looks = [on(resource, "get", "list") for resource in (PODS, EVENTS, RAY_CLUSTERS)]
+    desk.api.create(f"/api/v1/namespaces/{desk.namespace}/serviceaccounts", {"metadata": {"name": "narrow"}})
+    grant(desk.api, "narrow", looks, account(desk.namespace, "narrow"), namespace=desk.namespace)
+    narrow = Tenant(desk, bare.service_account_kubeconfig(desk.namespace, "narrow"))
+    wait_for("the right", lambda: narrow.run(f"-n{desk.namespace}", "raycluster/hidden").returncode == 0, PATIENCE)
+    entry = narrow.explained("raycluster/hidden")
+    words = "you may not read PodGroups, and it has no event of muster; the chart value readerRole adds this right"
+    assert (entry["state"], entry["message"]) == ("", f"{words} to the roles view, edit and admin of a namespace")
+    assert entry["gang"] == {"podGroup": "ray-hidden-pg", "exists": None, "phase": "", "minMember": None}
+    event = source.event(about, "WaitingForQuota", WORDS, warning=False, seconds=time.time())
+    desk.api.create(EVENTS.path(desk.namespace), event)
+    entry = narrow.explained("raycluster/hidden")
+    words = f"{WORDS} (its newest event; you may not read PodGroups)"
+    assert (entry["state"], entry["message"]) == ("WaitingForQuota", words)
 
 
 def test_a_runtime_that_a_viewer_may_not_read_is_not_said_to_be_missing(tenant: Tenant, calls: Api) -> None:

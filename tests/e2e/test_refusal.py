@@ -38,9 +38,9 @@ def test_who_will_wait_for_room_is_told_so(scene: Scene) -> None:
     scene.await_running("ray-first-pg", 3)
     second = ray_cluster("second").label(QUEUE_LABEL, queue).workers(1)
     line = (
-        f'Warning: metadata.labels[{QUEUE_LABEL}]: gang "ray-second-pg" needs cpu 2, and queue "{queue}" has '
-        "capability cpu 4, but less than cpu 2 free now; it waits until there is room, and its event WaitingForQuota "
-        "says its position"
+        f'Warning: metadata.labels[{QUEUE_LABEL}]: gang "ray-second-pg" needs cpu 2; queue "{queue}" has '
+        "less than that free now (its capability is cpu 4); the gang waits until there is room, and its event "
+        "WaitingForQuota says its position"
     )
     scene.wait("the warning", lambda: line in _dry_run(scene, second).splitlines())
     scene.apply(second)

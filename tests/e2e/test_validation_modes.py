@@ -49,7 +49,7 @@ def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, t
         )
     ]
     assert said(scene, ray_cluster("early").label(QUEUE_LABEL, later)) == [
-        f'{field}: queue "{later}" does not exist; name an existing queue or create it first'
+        f'{field}: queue "{later}" does not exist (did you mean "{queue}"?); name an existing queue or create it first'
     ]
     assert scene.await_event("large", "ExceedsCapability") == (f'needs cpu 3, queue "{queue}" has capability cpu 2')
     assert scene.await_event("early", "QueueNotFound") == f'queue "{later}" does not exist'

@@ -321,9 +321,11 @@ class Knowledge:
         """
         places: dict[str, Place | None] = {}
         held: dict[str, Resources] = {}
+        names: list[str] = []
         priorities = self.priorities()
         if intent is not None:
             place = places[intent.queue] = await self.place(intent.queue, around.namespace)
+            names = [] if place else self._tree.names_for(labels_of(around.namespace))
             levels = place.levels if new and place else ()
             # Whoever reaches the webhook may ask in any namespace's name, and of every size.
             held = {level.queue: self._held(level.queue) for level in levels if self._tree.open_to_all(level.queue)}
@@ -333,6 +335,7 @@ class Knowledge:
                 priorities = {**priorities, name: found.value} if found else priorities
         return Context(
             queue=places.get,
+            queue_names=lambda: names,
             priorities=priorities,
             defaults=self._defaults,
             around=around,

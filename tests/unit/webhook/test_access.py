@@ -54,6 +54,23 @@ async def test_a_forbidden_queue_is_refused_as_a_missing_one(manifest: JSON) -> 
     assert json.dumps(SAID)[1:-1] in missing
 
 
+@pytest.mark.parametrize("others", [[], [KEPT]], ids=["missing", "kept for others"])
+async def test_the_queue_that_may_be_meant_is_named_where_the_namespace_may_use_it(others: list[JSON]) -> None:
+    """A queue that is kept for others is never proposed, nor is one that takes no gangs."""
+    ours = queue("qq-team", annotations={NAMESPACE_SELECTOR: "team=web"})
+    theirs = queue("qq-taem", annotations={NAMESPACE_SELECTOR: "team=ml"})
+    shut = queue("qq-tema", state="Closed")
+    world = knowing(queues=[*others, theirs, shut, ours], namespaces=TEAMS)
+    for name, meant in (
+        ("qq-teams", ' (did you mean "qq-team"?)'),
+        ("qq-taem", ' (did you mean "qq-team"?)'),
+        ("q", ""),
+    ):
+        asked = request(ray_cluster(labels={"volcano.sh/queue-name": name}))
+        message = answered(await review_workload(asked, world, DEFAULTS))["status"]["message"]
+        assert f'queue "{name}" does not exist{meant}; name an existing queue' in message
+
+
 async def test_its_own_namespaces_are_judged_as_everywhere() -> None:
     knowledge = knowing(queues=[KEPT], namespaces=[namespace(labels={"team": "ml"})])
     answer = answered(await review_workload(request(ray_cluster()), knowledge, DEFAULTS))

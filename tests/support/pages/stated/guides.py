@@ -98,7 +98,7 @@ _COMMANDS = (
     Row(_CLI, "ends within «two minutes» of its start", ("muster.cli.doctor.probing:_OVER",)),
     Row(_CLI, "request «1m» cpu and", (r'text:muster/cli/doctor/probing.py /"requests": \{"cpu": "(\w+)"/',)),
     Row(_CLI, "cpu and «1Mi» memory each", (r'text:muster/cli/doctor/probing.py /"requests": .* "memory": "(\w+)"/',)),
-    Row(_CLI, "events of the workload the last «8».", ("muster.cli.explain:_EVENTS",)),
+    Row(_CLI, "events of the workload the last «8», with", ("muster.cli.explain:_EVENTS",)),
     Row(_CLI, "that hold the queue, `explain` shows «10»,", ("muster.cli.explained:_HOLDERS",)),
     Row(_CLI, "every «two seconds» at most", ("muster.cli.page.state:_PAUSE",)),
     Row(

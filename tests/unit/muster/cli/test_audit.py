@@ -14,7 +14,7 @@ from muster.cli.audited import print_audit
 from muster.cli.manifests import Document, InputError
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.kube.resource import QUEUES
+from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.findings import Severity
 from muster.model.strictness import Validation, read_validation
 from muster.observe.resources import resource_of_source
@@ -222,7 +222,16 @@ def test_where_queues_may_not_be_listed_nothing_is_judged_by_them_and_that_is_sa
     assert kind is not None
     audit.read(kind, as_json(ray_cluster(labels=LOST)).encode())
     assert found(audit) == []
-    assert audit.unknown == ["cannot list queues.scheduling.volcano.sh: 403 Forbidden: no"]
+    assert audit.incomplete == ["cannot list with your permissions: queues.scheduling.volcano.sh"]
+
+
+def test_all_kinds_that_may_not_be_listed_are_one_line() -> None:
+    audit = Audit(Defaults())
+    for resource in (QUEUES, PRIORITY_CLASSES):
+        audit.cannot_list(resource, ApiError(403, "Forbidden", "no"))
+    audit.note("more")
+    kinds = "priorityclasses.scheduling.k8s.io, queues.scheduling.volcano.sh"
+    assert audit.report()["unknown"] == [f"cannot list with your permissions: {kinds}", "more"]
 
 
 def test_an_apiserver_that_fails_is_no_matter_of_rights() -> None:
@@ -357,7 +366,7 @@ def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused()
     for one in (audit, missing := Audit(Defaults())):
         one.read(TRAIN_JOB, as_json(train_job()).encode())
     assert found(missing) == [("train", "deny", "TrainingRuntimeNotFound")]
-    assert (found(audit), audit.unknown[1:]) == (
+    assert (found(audit), audit.unknown) == (
         [],
         ["skipping each TrainJob with a ClusterTrainingRuntime: you cannot list these"],
     )

@@ -34,6 +34,14 @@ def test_a_plan_starts_without_what_only_a_cluster_needs() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_what_ends_a_workload_or_muster_stands_last_in_the_help(command: Command) -> None:
+    out = command.run("--help").out
+    names = [words[0] for line in out.splitlines() if line.startswith("    ") and (words := line.split())]
+    listed = [name for name in names if name in ("plan", "explain", "queues", "hold", "doctor", "release", "withdraw")]
+    assert listed == ["plan", "explain", "queues", "hold", "doctor", "release", "withdraw"]
+    assert "muster COMMAND --help" in out
+
+
 def test_the_version_is_an_option_and_a_command(command: Command) -> None:
     said = {words: command.run(words) for words in ("--version", "version")}
     assert said["--version"] == said["version"]

@@ -18,7 +18,7 @@ from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
 from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
 from muster.model.objects import Namespace
-from muster.workloads import KINDS, kind_of
+from muster.workloads import kind_of
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     JSON,
@@ -297,15 +297,6 @@ def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
     group["metadata"]["ownerReferences"] = []
     entry = said(job, [], Picture(filled(groups=[group], queues=[queue(cpu="4")])))
     assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
-
-
-def test_a_parent_without_a_cluster_says_why() -> None:
-    kind = next(one for one in KINDS if one.kind == "RayJob")
-    decoded = made(kind.decoded, {"metadata": {"name": "a", "namespace": "team"}})
-    entry = explain(
-        Subject(kind, decoded, makes_none="there is none"), Picture(filled()), Picture(filled()).ledger_snapshot(NOW)
-    )
-    assert (entry["state"], entry["message"], entry["gang"]) == ("", "there is none", None)
 
 
 @pytest.mark.parametrize(

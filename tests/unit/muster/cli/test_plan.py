@@ -325,18 +325,14 @@ def test_yaml_is_the_same_as_json(command: Command) -> None:
     [
         pytest.param(
             "volcano.sh/queue-name: gone",
-            'labels[volcano.sh/queue-name]: queue "gone" does not exist; name an existing queue or create it first',
+            'labels[volcano.sh/queue-name]: queue "gone" is not among the Queues of the input; '
+            "name one of those, add it to the input, or use --cluster",
             id="queue",
         ),
         pytest.param(
             "volcano.sh/network-topology-mode: near",
             'labels[volcano.sh/network-topology-mode]: "near" is not a mode; use hard or soft',
             id="topology",
-        ),
-        pytest.param(
-            "a: b",
-            'labels[volcano.sh/queue-name]: queue "default" does not exist; name an existing queue or create it first',
-            id="nothing said",
         ),
     ],
 )
@@ -345,10 +341,24 @@ def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, 
     on_template = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", label)
     (entry,) = command.plan(on_template, queue()).entries
     assert entry["verdict"]["refusals"][0]["message"] == f"spec.template.metadata.{line}"
-    if label != "a: b":
-        above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
-        (entry,) = command.plan(above, queue()).entries
-        assert entry["verdict"]["refusals"][0]["message"] == f"metadata.{line}"
+    above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
+    (entry,) = command.plan(above, queue()).entries
+    assert entry["verdict"]["refusals"][0]["message"] == f"metadata.{line}"
+
+
+def test_a_workload_that_names_no_queue_is_not_refused_for_a_default_queue_that_is_not_in_the_input(
+    command: Command,
+) -> None:
+    """It exists on every cluster with Volcano; where it is in the input, it counts."""
+    silent = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", "a: b")
+    said = command.plan(silent, queue())
+    (entry,) = said.entries
+    assert (said.code, entry["verdict"]["message"]) == (
+        0,
+        'the workload names no queue, and the default queue "default" is not in the input: its limits are not checked',
+    )
+    (entry,) = command.plan(silent, queue(), queue(cpu="1", name="default")).entries
+    assert entry["verdict"]["reason"] == "ExceedsCapability"
 
 
 def test_a_job_that_says_managed_false_on_its_template_is_left_alone(command: Command) -> None:
@@ -408,6 +418,8 @@ def test_a_queue_kept_for_other_namespaces_is_refused_as_in_the_cluster_and_name
     refused = command.plan(ray(), kept)
     assert refused.code == 1
     assert 'queue "q" is not open to namespace "default" (muster.dev/namespace-selector)' in refused.err
-    assert refused.entries[0]["verdict"] == command.plan(ray(), queue(name="other")).entries[0]["verdict"]
+    assert refused.entries[0]["verdict"]["message"] == (
+        'metadata.labels[volcano.sh/queue-name]: queue "q" does not exist; name an existing queue or create it first'
+    )
     allowed = command.plan(ray(), kept, team)
     assert (allowed.code, allowed.err) == (0, "")

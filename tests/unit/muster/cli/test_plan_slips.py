@@ -56,8 +56,8 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
     command: Command, version: str, kind: str, why: str
 ) -> None:
     text = document({**ray_cluster(), "apiVersion": version, "kind": kind})
-    assert only(command.plan(text))["message"] == f"not managed: because {why}"
-    assert command.plan(text, output="table").out.splitlines()[1].startswith("  not managed: because ")
+    assert only(command.plan(text))["message"] == f"not managed: {why}"
+    assert command.plan(text, output="table").out.splitlines()[1].startswith("  not managed: ")
     assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
 
 
@@ -103,8 +103,17 @@ def test_a_workload_that_is_not_managed_says_why_and_is_not_green_where_it_is_st
     text = document(ray_cluster(labels=labels))
     verdict = only(command.plan(text))
     assert (verdict["allowed"], verdict["managed"]) == (True, False)
-    assert verdict["message"].startswith(f"not managed: because {why}")
+    assert verdict["message"].startswith(f"not managed: {why}")
     assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
+
+
+def test_a_label_that_stands_in_a_pod_template_alone_is_told_where_it_belongs(command: Command) -> None:
+    manifest = ray_cluster(labels={})
+    manifest["spec"]["headGroupSpec"]["template"]["metadata"] = {"labels": {"volcano.sh/queue-name": "q"}}
+    path = "spec.headGroupSpec.template.metadata.labels[volcano.sh/queue-name]"
+    assert only(command.plan(document(manifest)))["message"] == (
+        f"not managed: {path}: it is not read there; move it to metadata.labels of the RayCluster"
+    )
 
 
 def test_the_table_says_what_is_misspelled_once(command: Command) -> None:
@@ -173,12 +182,12 @@ def test_the_fields_that_a_definition_in_the_input_does_not_know_are_told(
     ]
     assert said[0][::2] == (
         "spec.headGroupSpec",
-        "ray.io/v1 RayCluster has no such field, and the apiserver drops it",
+        "ray.io/v1 RayCluster has no such field: kubectl apply refuses it, and other clients lose it",
     )
     assert [(path, rest) for path, _, rest in said[1:]] == [
         (
             f"spec.workerGroupSpecs[0].{name}",
-            f"ray.io/v1 RayCluster has no such field, and the apiserver drops it{meant}",
+            f"ray.io/v1 RayCluster has no such field: kubectl apply refuses it, and other clients lose it{meant}",
         )
         for name, meant in dropped
     ]
@@ -234,7 +243,7 @@ def test_a_namespace_that_the_installation_does_not_select_is_told(
     assert verdict["managed"] is managed
     if not managed:
         why = 'namespace "team" is not selected by the chart value namespaceSelector'
-        assert verdict["message"] == f"not managed: because {why}"
+        assert verdict["message"] == f"not managed: {why}"
 
 
 def test_a_selector_that_is_none_is_refused(command: Command) -> None:

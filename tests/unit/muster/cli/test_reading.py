@@ -8,10 +8,14 @@ import pytest
 
 from muster.cli import parser
 from muster.cli.known import PlanContext
+from muster.cli.lacking import unserved
+from muster.cli.manifests import Document
 from muster.cli.picture import Picture, look
-from muster.cli.reading import learn_all
+from muster.cli.reading import learn_all, learn_fields
+from muster.cli.schemas import Schemas
 from muster.gangs.intent import Defaults
 from muster.kube.resource import ELASTIC_QUOTAS
+from muster.model.findings import Reason
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import NAMESPACE, elastic_quota
 
@@ -71,6 +75,27 @@ async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> N
     ceiling = picture.cluster.elastic_quotas.limits.ceiling(NAMESPACE)
     assert ceiling is not None
     assert (str(ceiling.own), ceiling.whole) == ('ElasticQuota "elastic"', everywhere)
+
+
+PUBLISHED = {"x-kubernetes-group-version-kind": [{"group": "ray.io", "version": "v1", "kind": "RayCluster"}]}
+
+
+async def test_kinds_that_the_apiserver_does_not_serve_are_told_from_those_that_it_hides() -> None:
+    """The group may be missing, or the kind of it; who may not read the schemas knows neither."""
+    ray = reply({"components": {"schemas": {"cluster": PUBLISHED}}})
+    kubeflow, schemas = "kubeflow.org/v1", Schemas()
+    kinds = [("ray.io/v1", "RayCluster"), ("ray.io/v1", "RayCronJob"), (kubeflow, "PyTorchJob")]
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("GET", only("/openapi/v3/apis/ray.io/v1", ray, failure(404, "NotFound")))
+        assert await learn_fields(client, schemas, kinds) == set(kinds[1:])
+        server.on("GET", FORBIDDEN)
+        assert await learn_fields(client, Schemas(), kinds) == set()
+    (said,) = unserved(
+        Document("a file", {"apiVersion": kubeflow, "kind": "PyTorchJob"}),
+        PlanContext(unserved={(kubeflow, "PyTorchJob")}),
+    )
+    assert said.message.startswith("kind: the cluster does not serve PyTorchJob of kubeflow.org/v1")
+    assert said.reason is Reason.FIELD_DROPPED
 
 
 def options(*more: str) -> argparse.Namespace:

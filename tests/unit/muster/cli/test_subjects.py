@@ -8,8 +8,9 @@ import pytest
 
 from muster.cli.names import ObjectName
 from muster.cli.picture import Picture
-from muster.cli.subjects import find
+from muster.cli.subjects import events_about, find
 from muster.model.names import GANG, GANG_SIZE
+from muster.model.objects import ObjectMeta
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import JSON, template
 
@@ -26,6 +27,18 @@ KINDS = {
 
 def meta(name: str, **rest: object) -> JSON:
     return {"name": name, "namespace": "team", "uid": f"uid-{name}", **rest}
+
+
+async def test_events_are_sorted_by_their_times_and_not_by_their_text() -> None:
+    """As text `36.624595Z` sorts before `36Z`, which was earlier."""
+    written: list[JSON] = [
+        {"metadata": {"name": time}, "eventTime": f"2026-11-25T19:30:{time}Z", "reason": time}
+        for time in ("36.624595", "36")
+    ]
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("LIST", reply(listing(1, *written)))
+        found = await events_about(client, ObjectMeta(name="demo", namespace="team", uid="u"), Picture())
+    assert [one.reason for one in found] == ["36", "36.624595"]
 
 
 @pytest.mark.parametrize("word", KINDS)

@@ -70,7 +70,7 @@ def test_every_entry_is_printed_with_a_line_between(command: Command) -> None:
     said = command.plan(*(manifest for manifest, _ in ENTRIES.values()), output="table")
     assert said.code == 1
     assert said.out.count("\n\n") == len(ENTRIES)
-    assert '  refused (QueueNotFound): spec.queue: queue "gone" does not exist' in said.out
+    assert '  refused (QueueNotFound): spec.queue: queue "gone" is not among the' in said.out
 
 
 def plan_of_every_family(command: Command) -> list[str]:

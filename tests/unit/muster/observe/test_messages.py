@@ -60,4 +60,4 @@ def test_a_workload_that_is_over_says_so() -> None:
 def test_a_workload_that_asks_for_nothing_any_more_says_so() -> None:
     view = observe(KEY, filled(workloads=[ray_cluster(labels={})], groups=[pod_group()]), DEFAULTS)
     assert view.gang is None
-    assert left_alone(view) == (GangState.NOT_MANAGED, "the workload was taken out of muster's hands")
+    assert left_alone(view) == (GangState.NOT_MANAGED, "the workload has opted out of muster")

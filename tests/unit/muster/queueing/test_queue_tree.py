@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muster.model.objects import Queue
+from muster.model.selectors import parse_selector
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import as_text
@@ -33,6 +36,15 @@ def test_only_the_lowest_queues_take_gangs() -> None:
     assert [tree.leaf(name) for name in (ROOT, "org", "a")] == [False, False, True]
     tree.drop("a")
     assert tree.leaf("org")
+
+
+def test_the_queues_of_a_namespace_are_those_that_take_its_gangs() -> None:
+    """Not those of others, nor closed ones, nor those with queues below; and none where there are too many."""
+    kept = replace(view("kept"), namespaces=parse_selector("team=ml"))
+    views = [view(ROOT), view("org"), view("a", "org"), replace(view("shut"), state="Closed"), kept]
+    assert QueueTree(views).names_for({"team": "web"}) == ["a"]
+    assert QueueTree(views).names_for({"team": "ml"}) == ["a", "kept"]
+    assert QueueTree([*views, *(view(f"q{n}") for n in range(256))]).names_for({}) == []
 
 
 def test_a_changed_root_binds_those_below_a_queue_that_is_not_there() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason, Severity
+from muster.model.modes import GateMode
 from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
@@ -162,9 +163,31 @@ def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) ->
 def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
     (line,) = [one.message for one in judged(ray_cluster(), held("5")).warnings]
     assert line == (
-        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 3, and queue "q" has capability cpu 6, '
-        "but less than cpu 3 free now; it waits until there is room, and its event WaitingForQuota says its position"
+        'metadata.labels[volcano.sh/queue-name]: gang "ray-demo-pg" needs cpu 3; queue "q" has less than that '
+        "free now (its capability is cpu 6); the gang waits until there is room, and its event WaitingForQuota says "
+        "its position"
     )
+
+
+@pytest.mark.parametrize(
+    ("context", "by"),
+    [
+        pytest.param(QueueTree([replace(SIX, on_hold=True)]), 'queue "q"', id="with room"),
+        pytest.param(
+            QueueTree([QueueView("q", "Open", {}, parent="team"), QueueView("team", "Open", {}, on_hold=True)]),
+            'queue "team" above "q"',
+            id="the queue above",
+        ),
+    ],
+)
+def test_a_new_gang_is_told_that_its_queue_is_on_hold(context: QueueTree, by: str) -> None:
+    for cpu in ("0", "6"):  # full or not
+        (warning,) = judged(ray_cluster(), replace(held(cpu), queue=context.place)).warnings
+        assert warning.reason is Reason.QUEUE_ON_HOLD
+        assert f"{by} is on hold (its annotation muster.dev/hold)" in warning.message
+    assert told(ray_cluster(), replace(known(), queue=context.place)) == []
+    ungated = replace(held("0"), queue=context.place, defaults=Defaults(gate=GateMode.OFF))
+    assert told(ray_cluster(), ungated) == []
 
 
 def test_what_is_suspended_waits_for_nothing() -> None:
@@ -208,7 +231,7 @@ def test_of_many_roles_a_line_names_three() -> None:
     empty = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
     found = judged(pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)})).warnings
     (warning,) = (one for one in found if one.reason is Reason.REQUESTS_MISSING)
-    assert "pods of r0, r1, r2 and 3 more request nothing" in warning.message
+    assert "the pods of roles r0, r1, r2 and 3 more request nothing" in warning.message
 
 
 def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:
@@ -282,7 +305,7 @@ def test_who_asks_for_no_cpu_is_told_how_much_of_it_its_queue_shares_out() -> No
     job = pytorch_job(policy=QUEUED, replicas={"Worker": {"replicas": 2, "template": pod_template}})
     (line,) = [one.message for one in judged(job, known(QueueView("q", "Open", amounts(cpu="9")))).warnings]
     assert line.endswith(
-        'containers: pods of worker request no cpu, of which queue "q" has 9 to share out; '
+        'containers: the pods of role worker request no cpu, and queue "q" limits cpu (9); '
         "give their containers a request for it"
     )
 

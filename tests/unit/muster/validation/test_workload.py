@@ -211,7 +211,7 @@ def test_a_name_that_no_queue_can_have_is_refused_where_it_stands(known: Context
     assert refusal(pytorch_job(policy={"queue": "Team A"}), known) == (
         Reason.INVALID,
         path,
-        f'{path}: "Team A" is no name of a queue; use at most 253 lower-case letters, digits, - and .',
+        f'{path}: "Team A" is not a valid queue name; use at most 253 lower-case letters, digits, - and .',
     )
 
 
@@ -255,7 +255,7 @@ def test_pods_without_requests_get_a_warning() -> None:
         "spec.headGroupSpec.template.spec.containers",
     )
     assert warning.message == (
-        f"{warning.field}: pods of headgroup request nothing, so that no queue keeps room for them; "
+        f"{warning.field}: the pods of role headgroup request nothing, so that no queue keeps room for them; "
         "give their containers requests"
     )
 

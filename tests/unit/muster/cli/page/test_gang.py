@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.cli.page import gang
+from muster.model.names import HOLD
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import failure, hang, listing, only, reply
@@ -67,6 +68,15 @@ async def test_a_gang_is_told_with_roles_queue_position_and_timeline() -> None:
     assert {"regarding.uid=uid-wait", "regarding.uid=uid-ray-wait-pg"} < {
         query.get("fieldSelector", "") for query in asked
     }
+
+
+async def test_a_running_gang_of_a_queue_on_hold_says_so() -> None:
+    workloads, pods, groups = gangs(["run"], state="Running", message="cpu 3")
+    held = queue("q", annotations={HOLD: "true"}, cpu="4")
+    async with served(filled(workloads=workloads, pods=pods, groups=groups, queues=[queue("root"), held])) as page:
+        told(page)
+        _, text, _ = await page.get(WAITS.replace("wait", "run"))
+    assert 'On hold queue "q" is on hold (its annotation muster.dev/hold)' in seen(text)
 
 
 async def test_every_gang_of_the_tables_has_its_page() -> None:

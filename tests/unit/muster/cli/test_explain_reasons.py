@@ -1,0 +1,211 @@
+"""What `muster explain` says where nothing is recorded, where the user may not read all, and of what is on hold."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muster.cli.explain import explain, run
+from muster.cli.explained import print_explained
+from muster.cli.picture import Picture
+from muster.cli.subjects import Said, Subject
+from muster.cli.timeline import TimedPod
+from muster.model.names import GANG, HOLD, MESSAGE, QUEUE_ANNOTATION, STATE
+from muster.workloads import kind_of
+from tests.support.controller.stores import filled
+from tests.support.manifests.observed import (
+    JSON,
+    made,
+    namespace,
+    pod_group,
+    queue,
+    ray_cluster,
+    ray_owner,
+    ray_pod,
+    template,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOW = 1_800_000_000.0
+GROUPS = "podgroups.scheduling.volcano.sh"
+RUNNING = {STATE: "Running", MESSAGE: "cpu 3"}
+ON_HOLD = "on hold (its annotation muster.dev/hold)"
+
+
+def said(workload: JSON, picture: Picture, *events: Said, pods: Sequence[JSON] = (), none: str = "") -> dict[str, Any]:
+    kind = kind_of(workload["apiVersion"], workload["kind"])
+    assert kind is not None
+    subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events, none)
+    return explain(subject, picture, picture.ledger_snapshot(NOW))
+
+
+def told(entry: dict[str, Any]) -> str:
+    out = io.StringIO()
+    print_explained([entry], out, NOW)
+    return out.getvalue()
+
+
+def of_muster(reason: str, note: str = "needs cpu 3", time: str = "2027-01-15T07:58:00Z") -> Said:
+    return Said(time, "Normal", reason, note, "muster.dev/controller")
+
+
+def of_operator(note: str, type_: str = "Normal") -> Said:
+    return Said("2027-01-15T07:59:00Z", type_, "CreatedWorkerPod", note, "raycluster-controller")
+
+
+def members(*, held: bool) -> list[JSON]:
+    return [ray_pod(f"demo-{role}", role, held=held) for role in ("headgroup", "workers")]
+
+
+def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is_none() -> None:
+    pods = members(held=True)
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS})
+    events = (of_muster("Assembling", "lacks pods"), of_muster("WaitingForQuota"), of_operator("a pod"))
+    entry = said(ray_cluster(), picture, *events, pods=pods)
+    assert (entry["state"], entry["message"]) == (
+        "WaitingForQuota",
+        "needs cpu 3 (its newest event; you may not read PodGroups)",
+    )
+    assert entry["gang"]["exists"] is None
+    assert "  gang       PodGroup ray-demo-pg: not readable\n" in told(entry)
+
+
+def test_without_an_event_the_state_is_unknown_to_who_may_not_read_podgroups() -> None:
+    pods = members(held=True)
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS, "pods"})
+    out = " ".join(told(said(ray_cluster(), picture, of_operator("a pod"), pods=pods)).split())
+    assert " unknown: you may not read PodGroups and pods, and it has no event of muster; the chart value" in out
+    assert "muster-controller" not in out
+
+
+def test_who_may_read_them_hears_that_there_is_no_podgroup() -> None:
+    picture = Picture(filled(workloads=[ray_cluster()], queues=[queue(cpu="4")]))
+    assert "PodGroup ray-demo-pg does not exist" in told(said(ray_cluster(), picture))
+
+
+def test_a_job_that_names_a_queue_and_joins_no_gang_is_not_managed() -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sim2", "namespace": "team", "labels": {"volcano.sh/queue-name": "q"}},
+        "spec": {"template": template("1")},
+    }
+    entry = said(job, Picture(filled(queues=[queue(cpu="4")])))
+    assert (entry["state"], entry["gang"], entry["needs"], entry["scheduling"]) == ("NotManaged", None, None, None)
+    assert entry["message"].startswith(f"its pods join no gang: give them the label {GANG}")
+
+
+def test_where_nothing_is_managed_a_missing_podgroup_is_no_second_fault() -> None:
+    out = told(said(ray_cluster(labels={}), Picture(filled())))
+    assert "NotManaged" in out
+    assert "PodGroup" not in out
+
+
+def test_a_queue_of_the_namespace_is_said_to_count_for_gangs_alone() -> None:
+    plain, annotated = ray_cluster(labels={}), namespace(annotations={QUEUE_ANNOTATION: "team-a"})
+    entry = said(plain, Picture(filled(workloads=[plain], namespaces=[annotated])))
+    assert entry["message"].endswith('; namespace "team" names queue "team-a", which counts only for gangs')
+
+
+def test_a_label_in_a_pod_template_is_said_to_belong_on_the_workload() -> None:
+    labelled = {**template("1"), "metadata": {"labels": {"volcano.sh/queue-name": "q"}}}
+    plain = ray_cluster(workers(template=labelled), labels={})
+    entry = said(plain, Picture(filled(workloads=[plain])))
+    path = "spec.workerGroupSpecs[0].template.metadata.labels[volcano.sh/queue-name]"
+    assert (entry["state"], entry["message"]) == (
+        "NotManaged",
+        f"{path}: it is not read there; move it to metadata.labels of the RayCluster",
+    )
+
+
+def ray_job(*, status: JSON | None = None, annotations: JSON | None = None, **spec: object) -> JSON:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "nightly", "namespace": "team", "annotations": annotations or {}},
+        "spec": {"rayClusterSpec": ray_cluster()["spec"], **spec},
+        "status": status or {},
+    }
+
+
+def cron_job(*, suspend: bool) -> JSON:
+    return {**ray_job(), "kind": "RayCronJob", "spec": {"jobTemplate": ray_job()["spec"], "suspend": suspend}}
+
+
+@pytest.mark.parametrize(
+    ("workload", "state", "message"),
+    [
+        pytest.param(ray_job(), "", "there is none", id="nothing said"),
+        pytest.param(ray_job(suspend=True), "Suspended", "the workload is suspended", id="suspended"),
+        pytest.param(
+            ray_job(status={"jobDeploymentStatus": "Complete"}), "Finished", "the workload has ended", id="ended"
+        ),
+        pytest.param(cron_job(suspend=True), "Suspended", "the schedule is suspended", id="schedule"),
+        pytest.param(cron_job(suspend=False), "", "there is none", id="a schedule that goes on"),
+        pytest.param(
+            ray_job(rayClusterSpec=None),
+            "Invalid",
+            "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+            id="without a cluster",
+        ),
+    ],
+)
+def test_a_parent_without_a_cluster_says_where_it_stands(workload: JSON, state: str, message: str) -> None:
+    entry = said(workload, Picture(filled()), of_operator("fine"), none="there is none")
+    assert (entry["state"], entry["message"], entry["gang"]) == (state, message, None)
+
+
+def test_a_parent_that_its_operator_refuses_says_what_the_operator_said() -> None:
+    entry = said(ray_job(), Picture(filled()), of_operator("no such field", "Warning"), none="there is none")
+    assert entry["message"] == "there is none; its newest event is CreatedWorkerPod: no such field"
+
+
+def test_a_parent_on_hold_says_so() -> None:
+    entry = said(ray_job(suspend=True, annotations={HOLD: "true"}), Picture(filled()), none="there is none")
+    out = " ".join(told(entry).split())
+    assert f'Suspended: the workload is suspended on hold RayJob "nightly" is {ON_HOLD}' in out
+
+
+@pytest.mark.parametrize("by", ["workload", "queue"])
+def test_what_runs_and_is_on_hold_says_so(by: str) -> None:
+    marked = {HOLD: "true"}
+    demo = ray_cluster(annotations=marked if by == "workload" else None)
+    pods = [{**pod, "status": {"phase": "Running"}} for pod in members(held=False)]
+    groups = [pod_group(owner=ray_owner(), admitted="uid-demo", annotations=RUNNING, phase="Running")]
+    queues = [queue(cpu="4", annotations=marked if by == "queue" else None)]
+    entry = said(demo, Picture(filled(workloads=[demo], pods=pods, groups=groups, queues=queues)), pods=pods)
+    assert entry["state"] == "Running"
+    name = 'RayCluster "demo"' if by == "workload" else 'queue "q"'
+    assert f"on hold {name} is {ON_HOLD}" in " ".join(told(entry).split())
+
+
+def test_a_hold_that_the_message_tells_is_not_told_twice() -> None:
+    pods, marked = members(held=True), {HOLD: "true"}
+    words = 'queue "q" is on hold (its annotation muster.dev/hold); to resume it: muster resume queue/q'
+    groups = [pod_group(owner=ray_owner(), annotations={STATE: "OnHold", MESSAGE: words})]
+    queues = [queue(cpu="4", annotations=marked)]
+    entry = said(
+        ray_cluster(), Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=queues)), pods=pods
+    )
+    assert entry["onHold"] == words
+    assert told(entry).count("muster resume") == 1
+
+
+def test_events_of_pods_push_none_of_musters_out() -> None:
+    events = (of_muster("WaitingForQuota"), of_muster("Admitted"), *(of_operator(f"pod {n}") for n in range(9)))
+    entry = said(ray_cluster(), Picture(filled(workloads=[ray_cluster()])), *events)
+    shown = [event["reason"] for event in entry["events"]]
+    assert shown == ["WaitingForQuota", "Admitted", *["CreatedWorkerPod"] * 8]
+    assert entry["events"][2]["note"] == "pod 1"
+
+
+def test_who_asks_explain_for_a_queue_is_sent_to_queues(capsys: pytest.CaptureFixture[str]) -> None:
+    for word in ("queue", "gq", "queues.scheduling.volcano.sh"):
+        assert run(argparse.Namespace(workload=[f"{word}/team-a"], output="table")) == 2
+        assert capsys.readouterr().err == "muster explain: explain is for workloads; for queue team-a: muster queues\n"
