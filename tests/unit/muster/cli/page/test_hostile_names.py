@@ -84,6 +84,7 @@ def gang_page(word: str) -> _Parsed:
     """The page of a gang where every text of the cluster is this one."""
     some, amount = {"name": word, "namespace": word, "queue": word}, {word: word}
     entry = {
+        "onHold": f"{word} {word}",
         "workload": some | {"kind": word},
         "state": word,
         "message": word,
