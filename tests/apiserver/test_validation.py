@@ -206,8 +206,8 @@ def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, call
     calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", used, patch="merge")
     cluster = ray_cluster("second").label(QUEUE_LABEL, lane)
     line = (
-        f'{_QUEUE}: gang "ray-second-pg" needs cpu 1, and queue "{lane}" has capability cpu 4, '
-        "but less than cpu 1 free now"
+        f'{_QUEUE}: gang "ray-second-pg" needs cpu 1; queue "{lane}" has less than that free now '
+        "(its capability is cpu 4)"
     )
     probe = cluster.manifest()
     wait_for("the warning", lambda: line in "".join(desk.warned(probe, dry_run=True)), PATIENCE)
