@@ -51,7 +51,9 @@ def _family_of(module: str) -> Path:
     tool = re.compile(rf"^(?:tool)?\s+{re.escape(module)}(?:/\S*)?$", re.MULTILINE)
     for candidate in sorted(_FAMILIES.iterdir()):
         if tool.search((candidate / "go.mod").read_text()):
-            return family_dir(family_of(candidate.name))
+            wanted = family_dir(family_of(candidate.name))
+            # Another version of Kubernetes has no kwok of its own.
+            return wanted if tool.search((wanted / "go.mod").read_text()) else candidate
     raise TestbedError(f"no go.mod below {_FAMILIES} has a tool of {module}: add one")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hack.testbed.errors import TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER
-from hack.testbed.modules import required
+from hack.testbed.modules import _family_of, required
 from hack.testbed.parts import select
 from hack.testbed.versions import OTHERS, VARIABLE, chosen
 from hack.versions import BEGIN, END, TESTS, outcome, rows, trials, written
@@ -46,6 +46,15 @@ def test_an_older_kubernetes_is_the_one_that_its_modules_name() -> None:
     names = {minor: required(one.family, one.package)[1] for minor, one in OTHERS["kubernetes"].items()}
     assert names == {minor: f"v{one.version}" for minor, one in FORMER.items()}
     assert [int(minor.partition(".")[2]) for minor in FORMER] == [*range(30, int(DEFAULT_KUBERNETES.partition(".")[2]))]
+
+
+def test_a_module_that_another_version_has_none_of_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages of kwok, where the apiserver is another; the CRDs of another KubeRay are its own."""
+    monkeypatch.setenv(VARIABLE, "kubernetes=1.31,kuberay=1.4")
+    families = [
+        _family_of(module).name for module in ("sigs.k8s.io/kwok", "github.com/ray-project/kuberay/ray-operator")
+    ]
+    assert families == ["kubernetes", "kuberay-1.4"]
 
 
 def test_what_came_out_is_said_in_a_line() -> None:
