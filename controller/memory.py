@@ -140,6 +140,7 @@ class Memory:
         open_ = len(view.open)
         waited = said in BEFORE_ADMISSION and view.uid not in (view.marked_for, self.mark.admitted)
         if not waited or not 0 < open_ < len(view.members):
+            self.opened_elsewhere = (0, 0.0)
             return 0.0
         if self.opened_elsewhere[0] != open_:
             self.opened_elsewhere = open_, now

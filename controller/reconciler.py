@@ -257,7 +257,8 @@ class Reconciler:
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         """Keep the gang's PodGroup as it should be, and take the step of its phase."""
-        if standing.phase is Phase.ADMITTED and (wait := memory.being_opened(view, self._clock())) > 0:
+        wait = memory.being_opened(view, self._clock())
+        if standing.phase is Phase.ADMITTED and wait > 0:
             self._queue.add_after(view.key, wait)
             return
         with_group = await self._with_pod_group(view, standing, memory)

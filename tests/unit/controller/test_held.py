@@ -306,6 +306,23 @@ async def test_of_a_gang_of_which_somebody_else_opens_a_part_that_part_is_admitt
     assert waits.annotations(LATE)[ADMITTED] == "uid-late"
 
 
+async def test_a_gang_that_is_opened_once_more_is_waited_for_once_more() -> None:
+    """Its first open pod was replaced by a held one, and nobody went on."""
+    waits = full()
+    await waits.settle()
+    for uid in ("uid-first", "uid-second"):
+        waits.client.pods["late-0"]["metadata"]["uid"] = uid
+        waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
+        waits.watch()
+        await waits.settle()
+        assert waits.client.groups[LATE]["spec"]["minMember"] == 4
+        waits.client.pods["late-0"]["metadata"]["uid"] += "-replaced"
+        waits.client.pods["late-0"]["spec"]["schedulingGates"] = [{"name": GATE}]
+        waits.watch()
+        await waits.settle()
+        waits.now += 60
+
+
 async def test_an_open_member_without_a_mark_is_owed_what_is_open() -> None:
     """Whoever took the mark away, and the PodGroup with it: the rest has to find room."""
     others, group = running("runs", 3)
