@@ -24,8 +24,9 @@ from contextlib import asynccontextmanager, suppress
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from hack.bench.bare import QUEUES_AND_GROUPS, bare
 from hack.bench.usage import cpu_seconds, resident
-from hack.testbed import Testbed, wait_for
+from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.burst import CONCURRENT
 from muster.kube.client import Client
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from hack.testbed.process import Process
 
 _CRDS = (
-    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
-    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
+    *QUEUES_AND_GROUPS,
     ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
     ("github.com/kubeflow/training-operator", "manifests/base/crds/kubeflow.org_pytorchjobs.yaml"),
 )
@@ -346,16 +346,7 @@ def main() -> None:
     parser.add_argument("--gangs", type=int, default=2000, help="how many gangs of five to drain; 0 for none")
     arguments = parser.parse_args()
     with Testbed.start(parts=(), progress=print) as testbed:
-        for module, file in _CRDS:
-            testbed.kubectl("apply", "--server-side", f"--filename={testbed.module_dir(module) / file}")
-        established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        wait_for("the CRDs to be served", lambda: testbed.kubectl(*established), 60)
-        # Nobody else's work in the figures.
-        for part in ("kube-scheduler", "kwok"):
-            testbed.stop_part(part)
-        testbed.kubectl("create", "namespace", _NAMESPACE)
-        account = ("get", "serviceaccount", "default", f"--namespace={_NAMESPACE}")
-        wait_for("its ServiceAccount", lambda: testbed.kubectl(*account, check=False).returncode == 0, 60)
+        bare(testbed, _CRDS, _NAMESPACE)
         values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"}
         values |= dict(value.split("=", 1) for value in arguments.set)
         muster = install(testbed, values=values, webhooks=1, controllers=1)

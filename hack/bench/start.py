@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from hack.bench.usage import cpu_seconds
 from hack.image.build import CHECKOUT, build, source
 from hack.image.container import Container, files, unpacked
 from hack.testbed import Nodes, Testbed, wait_for
@@ -32,7 +33,6 @@ __all__: list[str] = []
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 0.005
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,8 @@ class Start:
 
 def _started(process: Process, began: float) -> Start:
     ready = time.monotonic() - began
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     waited = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
-    return Start(ready, waited, (int(fields[11]) + int(fields[12])) / _TICKS)
+    return Start(ready, waited, cpu_seconds(process.pid))
 
 
 def _start(pod: Pod, testbed: Testbed, core: int) -> Start:

@@ -8,12 +8,13 @@ before the reflector starts, with all pods in the store, at its highest, after a
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hack.bench.usage import resident
 from hack.testbed import Nodes, Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.api import Api
 
-__all__ = ["pod", "resident"]
+__all__ = ["pod"]
 
 _COUNT, _THREADS, _PATIENCE = 5000, 8, 600.0
 _NAMESPACE = "default"
@@ -62,12 +63,8 @@ def pod(number: int) -> dict[str, Any]:
     }
 
 
-def resident(field: str = "VmRSS") -> float:
-    """Memory of this process in MB; `VmHWM` is its highest so far."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError(f"no {field} in /proc/self/status")
+def _resident(field: str = "VmRSS") -> float:
+    return resident(os.getpid(), field)
 
 
 async def _watch(kubeconfig: str, count: int) -> None:
@@ -75,7 +72,7 @@ async def _watch(kubeconfig: str, count: int) -> None:
         body = await client.list_page(PODS, limit=1)
         store: Store[Pod] = Store()
         reflector = Reflector(client, PODS, Pod, store, field_selector="spec.schedulerName=volcano")
-        begin, started = resident(), time.monotonic()
+        begin, started = _resident(), time.monotonic()
         running = asyncio.create_task(reflector.run())
         await reflector.wait_synced(_PATIENCE)
         seconds = time.monotonic() - started
@@ -84,19 +81,19 @@ async def _watch(kubeconfig: str, count: int) -> None:
         print(f"bytes of one pod           {len(body)}")
         print(f"seconds until synced       {seconds:.2f}")
         print(f"MB before                  {begin:.1f}")
-        print(f"MB with the store          {resident():.1f}  (+{resident() - begin:.1f})")
-        print(f"MB at the highest          {resident('VmHWM'):.1f}  (+{resident('VmHWM') - begin:.1f})")
+        print(f"MB with the store          {_resident():.1f}  (+{_resident() - begin:.1f})")
+        print(f"MB at the highest          {_resident('VmHWM'):.1f}  (+{_resident('VmHWM') - begin:.1f})")
         running.cancel()
         await asyncio.wait({running})
         again = Reflector(client, PODS, Pod, store, field_selector="spec.schedulerName=volcano")
         running = asyncio.create_task(again.run())
         await again.wait_synced(_PATIENCE)
-        print(f"MB after a relist          {resident():.1f}  (+{resident() - begin:.1f})")
-        print(f"MB at the highest          {resident('VmHWM'):.1f}  (+{resident('VmHWM') - begin:.1f})", flush=True)
+        print(f"MB after a relist          {_resident():.1f}  (+{_resident() - begin:.1f})")
+        print(f"MB at the highest          {_resident('VmHWM'):.1f}  (+{_resident('VmHWM') - begin:.1f})", flush=True)
         print("watching", flush=True)
         while again.statistics().events < count:  # noqa: ASYNC110 - a bench may look now and then
             await asyncio.sleep(0.1)
-        print(f"MB after an event for each {resident():.1f}  (+{resident() - begin:.1f})")
+        print(f"MB after an event for each {_resident():.1f}  (+{_resident() - begin:.1f})")
         running.cancel()
         await asyncio.wait({running})
 

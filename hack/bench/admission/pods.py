@@ -8,6 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hack.bench.bare import QUEUES_AND_GROUPS, serve
 from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.resource import PODS, QUEUES, Resource
@@ -20,8 +21,7 @@ __all__ = ["NAMESPACES", "cluster", "creations", "prepare", "review", "worker"]
 # Where no webhook is asked, where one in Go, and where muster's.
 NAMESPACES = ("none", "go", "muster")
 _CRDS = (
-    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
-    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
+    *QUEUES_AND_GROUPS,
     ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
 )
 _RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
@@ -34,10 +34,7 @@ _RESOURCES = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", 
 
 def prepare(testbed: Testbed, api: Api) -> None:
     """Install the kinds, a queue and the namespaces."""
-    for module, path in _CRDS:
-        testbed.kubectl("apply", "--server-side", f"--filename={testbed.module_dir(module) / path}")
-    established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    wait_for("the CRDs to be served", lambda: testbed.kubectl(*established), _SECONDS)
+    serve(testbed, _CRDS)
     queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "default"}, "spec": {}}
     api.create(QUEUES.path(), queue)
     for namespace in NAMESPACES:

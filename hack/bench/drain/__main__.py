@@ -21,9 +21,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Self
 
-from hack.bench.drain.costs import Costs, resident
+from hack.bench.bare import QUEUES_AND_GROUPS, bare
+from hack.bench.drain.costs import Costs
 from hack.bench.drain.gangs import NAMESPACE, SIZE, Gangs
 from hack.bench.drain.raw import Raw
+from hack.bench.usage import resident
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
 from muster.kube.client import Client
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHECKOUT = Path(__file__).parents[3]
-_CRDS = ("queues", "podgroups")
 _ENDED = 60
 _SEEN = 0.1  # ms
 _LED = 600.0
@@ -110,7 +111,7 @@ class Run:
             seen, rss = self.gangs.seen, resident(self._muster.controllers[0].pid)
             stages = ("room to last gate", seen.to_last_gate()), ("mark to last gate", seen.between("marked", "last"))
             words = (f"{what} p50 {_at(times, 0.5):.3f}, p99 {_at(times, 0.99):.3f} s" for what, times in stages)
-            print(f"    {'; '.join(words)}; {rss} MB resident", flush=True)
+            print(f"    {'; '.join(words)}; {rss:.0f} MB resident", flush=True)
 
 
 def _at(times: list[float], part: float) -> float:
@@ -158,16 +159,7 @@ async def measure(run: Run, sizes: list[int], rounds: int, part: float, revision
 
 def prepare(testbed: Testbed) -> MusterInstall:
     """Install muster, and nothing beside it that works on pods or nodes."""
-    folder = testbed.module_dir("volcano.sh/volcano") / "config/crd/volcano/bases"
-    for plural in _CRDS:
-        testbed.kubectl("apply", "--server-side", f"--filename={folder}/scheduling.volcano.sh_{plural}.yaml")
-    established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    wait_for("the CRDs to be served", lambda: testbed.kubectl(*established), 60)
-    for part in ("kube-scheduler", "kwok"):
-        testbed.stop_part(part)
-    testbed.kubectl("create", "namespace", NAMESPACE)
-    account = ("get", "serviceaccount", "default", f"--namespace={NAMESPACE}")
-    wait_for("its ServiceAccount", lambda: testbed.kubectl(*account, check=False).returncode == 0, 60)
+    bare(testbed, QUEUES_AND_GROUPS, NAMESPACE)
     muster = install(testbed, values={"webhook.shutdownDelaySeconds": "0"}, webhooks=1, controllers=0)
     muster.wait_ready()
     return muster

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from hack.bench.usage import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,25 +15,11 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
 
-__all__ = ["Costs", "calls", "cpu", "resident"]
+__all__ = ["Costs", "calls"]
 
 _RARE = 0.05  # calls of a gang
-_TICKS = os.sysconf("SC_CLK_TCK")
 _REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-
-
-def cpu(pid: int) -> float:
-    """CPU seconds of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def resident(pid: int) -> int:
-    """Its resident memory in MB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) // 1024
 
 
 def calls(testbed: Testbed) -> Counter[str]:
@@ -60,7 +47,7 @@ class Costs:
         self._calls = calls(testbed)
 
     def _now(self) -> dict[str, float]:
-        return {name: cpu(pid) for name, pid in self._pids.items()}
+        return {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
     def each(self, gangs: int) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """CPU milliseconds by process, and calls by kind, for each of so many gangs."""
