@@ -10,6 +10,7 @@ import pytest
 from muster.cli.page import __main__ as program
 from muster.workloads import SOURCES, WATCHED_KINDS
 from tests.support.chart.network_policies import Call, Peer, let_through
+from tests.support.chart.rendered import assert_restricted
 from tests.support.cluster.rbac import granted
 
 if TYPE_CHECKING:
@@ -88,18 +89,8 @@ def test_what_else_is_read_comes_with_its_value(render: Render, page: Rendered, 
 
 def test_it_runs_as_its_own_account_and_restricted(page: Rendered) -> None:
     spec = pod(page)["spec"]
-    (container,) = spec["containers"]
     assert spec["serviceAccountName"] == "muster-page"
-    assert (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["seccompProfile"]["type"]) == (
-        True,
-        "RuntimeDefault",
-    )
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert container["resources"]["limits"]["memory"]
+    assert_restricted(spec)
 
 
 def test_there_is_never_more_than_one(page: Rendered) -> None:

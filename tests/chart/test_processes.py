@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import muster
+from tests.support.chart.rendered import assert_restricted
 
 if TYPE_CHECKING:
     from tests.support.chart.rendered import Render, Rendered
@@ -54,18 +55,7 @@ def test_a_deployment_selects_its_own_pods(default: Rendered, process: str) -> N
 @pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])
 def test_pods_meet_the_restricted_standard(default: Rendered, process: str) -> None:
     """PodSecurity `restricted`, and a root file system that nobody writes."""
-    spec = default.one("Deployment", process)["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
-    assert (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["seccompProfile"]["type"]) == (
-        True,
-        "RuntimeDefault",
-    )
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert container["resources"]["limits"]["memory"]
+    assert_restricted(default.one("Deployment", process)["spec"]["template"]["spec"])
 
 
 @pytest.mark.parametrize("process", ["muster-webhook", "muster-controller"])

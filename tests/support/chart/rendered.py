@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-__all__ = ["JSON", "Program", "Render", "Rendered"]
+__all__ = ["JSON", "Program", "Render", "Rendered", "assert_restricted"]
 
 JSON = dict[str, Any]
 
@@ -59,3 +59,18 @@ class Rendered:
 if TYPE_CHECKING:
     Program = Callable[..., subprocess.CompletedProcess[str]]
     Render = Callable[..., Rendered]
+
+
+def assert_restricted(spec: JSON) -> None:
+    """Assert that the spec of a pod meets PodSecurity `restricted`, with a root file system that nobody writes."""
+    (container,) = spec["containers"]
+    assert (spec["securityContext"]["runAsNonRoot"], spec["securityContext"]["seccompProfile"]["type"]) == (
+        True,
+        "RuntimeDefault",
+    )
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
