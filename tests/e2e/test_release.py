@@ -40,7 +40,7 @@ def test_while_muster_is_at_work_a_released_gang_starts_as_a_whole(testbed: Test
     release(testbed, scene, "ray-waiting-pg", pods=3)
     scene.wait("it to be admitted", lambda: admitted(scene.pod_group("ray-waiting-pg")))
     assert scene.pod_group("ray-waiting-pg")["spec"]["minMember"] == 3
-    scene.wait("Volcano to look at it", lambda: scene.pod_group("ray-waiting-pg")["status"].get("conditions"))
+    scene.wait("Volcano to look at it", lambda: scene.pod_group("ray-waiting-pg").get("status", {}).get("conditions"))
     assert [phase(pod) for pod in scene.pods("ray-waiting-pg")] == ["Pending"] * 3
     scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})
     scene.wait("it to run", lambda: [phase(pod) for pod in scene.pods("ray-waiting-pg")] == ["Running"] * 3)
