@@ -86,7 +86,7 @@ def amounts(resources: Mapping[str, str]) -> str:
 
 def rounded(amount: str) -> str:
     """A large number without a unit, such as 3536870912, in binary units: 3.3Gi."""
-    if not amount.isdigit() or int(amount) < _LARGE:
+    if not amount.isdecimal() or int(amount) < _LARGE:
         return amount
     power = min((int(amount).bit_length() - 1) // 10, len(_UNITS))
     return f"{int(amount) / 1024**power:.1f}".removesuffix(".0") + _UNITS[power - 1]

@@ -78,7 +78,7 @@ class Progress:
         A watch from the future is no error to the apiserver, it is only silent. Versions are ordered numbers
         (KEP-5504); others are left alone.
         """
-        if current.isdigit() and self.resource_version.isdigit() and int(current) < int(self.resource_version):
+        if current.isdecimal() and self.resource_version.isdecimal() and int(current) < int(self.resource_version):
             self.resource_version = ""
         self.doubtful = False
 
