@@ -68,6 +68,7 @@ check: lint ## Lint, units, the chart and the documents: no root, no network, no
 test: check build-all image docs ## check, then every other test but the long ones; MUSTER_WITHOUT_NODE=1 leaves the real node out
 	@$(BIN)/python -m hack.check test $(PYTEST_ARGS)
 
+test-all: export MUSTER_EXAMPLES := all
 test-all: check build-all build-backends image docs ## As test, with the long ones
 	@$(BIN)/python -m hack.check all $(PYTEST_ARGS)
 

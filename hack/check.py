@@ -1,6 +1,7 @@
 """Runs tests: `python -m hack.check {quick,test,all} [pytest options]`, for `make check`, `make test`, `make test-all`.
 
-`quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
+`quick` is what needs no control plane, on all cores; it draws a quarter of the random examples, or all of them where
+MUSTER_EXAMPLES=all, as `make test-all` has it. `test` is all else but the tests marked `long`, `all` is all else.
 A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
 plane or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in,
 runs one after another. Every line says whose it is; the last ones name every test that failed, for of a long log
@@ -201,6 +202,7 @@ def main() -> None:
         # The first time they are built, which pytest would hide.
         binaries([PARTS[name] for name in _PROGRAMS], print)
         schemas(print)
+        os.environ.setdefault("MUSTER_EXAMPLES", "few")
         sys.exit(not run(quick(more)))
     node, everything = _with_node(os.environ), what == "all"
     without = [] if everything else unbuilt()

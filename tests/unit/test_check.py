@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from hack.testbed.build import binary_path, finish
 from hack.testbed.costs import COSTS, START
 from hack.testbed.parts import PARTS, select
 from hack.testbed.toolchain import find_go
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,6 +217,45 @@ def test_long_tests_alone_are_left_to_test_all() -> None:
     left = [one.options[:3] for one in parts(everything=False)]
     assert left == [["-v", "-m", "not long"]] * len(left)
     assert not [one for one in [*quick(), *parts()] if "-m" in one.options]
+
+
+@pytest.mark.usefixtures("_checkout")
+@pytest.mark.parametrize(("said", "drawn"), [(None, 25), ("few", 25), ("all", 100)])
+def test_what_one_runs_all_day_draws_a_quarter_of_the_examples(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, drawn: int
+) -> None:
+    # So that what the command sets is taken back.
+    monkeypatch.setenv("MUSTER_EXAMPLES", said or "")
+    if said is None:
+        monkeypatch.delenv("MUSTER_EXAMPLES")
+    monkeypatch.setattr("sys.argv", ["check", "quick"])
+    for name in ("binaries", "schemas"):
+        monkeypatch.setattr(f"hack.check.{name}", lambda *_: None)
+    seen: list[int] = []
+
+    def pass_all(_: Sequence[Part]) -> bool:
+        seen.extend([examples(100), examples(1)])
+        return True
+
+    monkeypatch.setattr("hack.check.run", pass_all)
+    with pytest.raises(SystemExit):
+        main()
+    assert seen == [drawn, 1]
+
+
+@pytest.mark.parametrize(("target", "drawn"), [("check", "unsaid"), ("test", "unsaid"), ("test-all", "all")])
+def test_make_says_how_many_examples_are_drawn(tmp_path: Path, target: str, drawn: str) -> None:
+    """With another Python, which does nothing but say what it was asked for."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\n[ "$2 $3" = "hack.check quick" ] && echo "${MUSTER_EXAMPLES-unsaid}"; exit 0\n')
+    python.chmod(0o755)
+    (tmp_path / "site").mkdir()
+    for name in ("pip", "site/bin"):
+        (tmp_path / name).symlink_to(tmp_path if name.endswith("bin") else python)
+    asked = ["make", "--silent", target, f"BIN={tmp_path}", f"VENV={tmp_path}", f"PYTHON={python}"]
+    environment = {name: text for name, text in os.environ.items() if name not in ("MUSTER_EXAMPLES", "MAKEFLAGS")}
+    done = subprocess.run(asked, cwd=_ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if not line.startswith("== ")] == [drawn]
 
 
 @pytest.mark.usefixtures("_checkout")

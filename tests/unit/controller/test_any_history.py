@@ -14,6 +14,7 @@ from muster.model.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
+from tests.support.examples import examples
 from tests.support.manifests.observed import made, queue, ray_cluster, ray_pod, workers
 
 CAPABILITY = 7
@@ -128,7 +129,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @example([(step, "c", 0, False) for step in ("comes", "settle", "goes", "restart", "swept", "comes")])
 @example([("comes", "c", 0, False), ("fails", "a", 0, True), ("comes", "a", 0, False), ("fails", "a", 2, True)])
 @given(steps)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.admitters import KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, needs_of, never_fits
+from tests.support.examples import examples
 from tests.support.manifests.kueue import PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import JSON, made
 
@@ -73,7 +74,7 @@ def test_a_quota_that_is_no_quantity_says_nothing() -> None:
     st.lists(st.integers(1, 6), min_size=1, max_size=4),
     st.lists(st.integers(0, 8), min_size=1, max_size=3),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_never_says_so_of_what_some_choice_of_flavors_holds(asked: list[int], quotas: list[int]) -> None:
     """Against all choices, one by one."""
 

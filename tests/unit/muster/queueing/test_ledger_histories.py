@@ -15,6 +15,7 @@ from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 
@@ -305,7 +306,7 @@ class AnyHistory(History):
         self.nodes_come_and_go(total([self.world.nodes or {}, more]))
 
 
-AnyHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+AnyHistory.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=30, deadline=None)
 TestAnyHistory = AnyHistory.TestCase
 
 

@@ -14,6 +14,7 @@ from muster.queueing.namespace_limits import NamespaceLimit
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, total
 from muster.resources.quantity import ZERO
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
@@ -176,7 +177,7 @@ class AnyHistoryWithQuotas(AnyHistory):
             assert self.ledger.holding_in(namespace) == holding
 
 
-AnyHistoryWithQuotas.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+AnyHistoryWithQuotas.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=30, deadline=None)
 TestAnyHistoryWithQuotas = AnyHistoryWithQuotas.TestCase
 
 
@@ -243,7 +244,7 @@ def ledger_of(world: WorldWithQuotas) -> Ledger:
     return ledger
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(crowds(), st.randoms(use_true_random=False))
 def test_with_quotas_each_start_leaves_the_others_what_the_model_says(world: WorldWithQuotas, random: Random) -> None:
     """Whoever starts first of those that may."""

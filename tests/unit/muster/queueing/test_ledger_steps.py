@@ -14,12 +14,13 @@ import pytest
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
     from muster.resources.amounts import Resources
 
-STEPS, HISTORIES, CASES = 120, 400, 8
+STEPS, HISTORIES, CASES = 120, examples(400), 8
 LEAVES, PARENTS = ("a", "b", "c", "d"), ("p", "p2")
 
 

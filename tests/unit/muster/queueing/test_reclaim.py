@@ -11,6 +11,7 @@ from muster.model.objects import Queue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, minus
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts, made
 from tests.support.queueing.world import Holder
 from tests.unit.muster.queueing.test_ledger_histories import History
@@ -205,5 +206,5 @@ class Reclaiming(History):
         )
 
 
-Reclaiming.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+Reclaiming.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=25, deadline=None)
 TestReclaiming = Reclaiming.TestCase

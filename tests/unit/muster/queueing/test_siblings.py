@@ -14,6 +14,7 @@ from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import Usage, amounts_of
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 
@@ -114,7 +115,7 @@ def made(views: list[QueueView], nodes: Resources, held: list[Holder], waits: li
 
 
 @given(trees(), rooms, holders, waiting())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_gangs_start_in_the_order_of_the_model(
     views: list[QueueView], nodes: Resources, held: list[Holder], waits: list[Candidate]
 ) -> None:
@@ -159,7 +160,7 @@ def test_the_same_objects_give_the_same_order_whenever_each_of_them_came(
 
 
 @given(trees(by_age=st.just(False), limits=False), rooms, holders, waiting(patient=True))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nobody_waits_who_has_less_of_its_share_than_one_that_starts_in_its_place(
     views: list[QueueView], nodes: Resources, held: list[Holder], waits: list[Candidate]
 ) -> None:

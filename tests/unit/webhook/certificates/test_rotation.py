@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, Lives, issue
+from tests.support.examples import examples
 from tests.support.webhook.certificate_store import (
     BOTH,
     GARBAGE,
@@ -211,7 +212,7 @@ _STEPS = st.lists(
 
 
 @given(steps=_STEPS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 async def test_no_replica_ever_serves_what_an_apiserver_does_not_trust(steps: list[str]) -> None:
     """Three replicas in any order, whatever people do to the Secret; an apiserver may be 5 s behind the others."""
     places = Places.as_installed()
