@@ -6,7 +6,8 @@ apiserver, `cluster.verbs.Verbs` has kubectl's verbs on top of it (`cluster.scen
 `faults.apiserver` stands in front of one or in its place.
 
 chart: The chart as helm renders it, and the programs that judge the result.
-- kept: Results that are the same whenever they are made of the same: kept in the checkout from one run to the next.
+- kept: Results that are the same whenever they are made of the same: kept from one run to the next, for every
+  checkout.
 - kinds: charts/muster/files/kinds.yaml: the lists of the templates, as muster's own modules have them.
 - kubeconform: The real kubeconform, strict, with the schemas of every minor version of Kubernetes that the chart is
   for.

@@ -1,15 +1,21 @@
-"""Results that are the same whenever they are made of the same: kept in the checkout from one run to the next."""
+"""Results that are the same whenever they are made of the same: kept from one run to the next, for every checkout."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["CACHE", "digest", "kept"]
+from hack.testbed.paths import cache_root
 
-CACHE = Path(__file__).parents[3] / ".pytest_cache"
-"""What `make clean` removes, and git does not see."""
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["MOST", "digest", "kept"]
+
+MOST = 8
+"""So many folders are kept of each sort of results: those that were used last."""
 
 
 def digest(*made_from: bytes) -> str:
@@ -17,12 +23,23 @@ def digest(*made_from: bytes) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in made_from)).hexdigest()[:32]
 
 
-def kept(what: str, *made_from: bytes, cache: Path = CACHE) -> Path:
-    """Return a folder for results that depend on nothing but `made_from`; those of anything else are removed."""
-    folder = cache / what / digest(*made_from)
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for other in folder.parent.iterdir():
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
+def kept(what: str, *made_from: bytes, cache: Path | None = None) -> Path:
+    """Return a folder for results that depend on nothing but `made_from`, beside the testbed's programs.
+
+    Of other results of this sort those that nobody has used for longest are removed.
+    """
+    sort = (cache or cache_root().parent) / "results" / what
+    folder = sort / digest(*made_from)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    for other in sorted(sort.iterdir(), key=_last_used, reverse=True)[MOST:]:
+        shutil.rmtree(other, ignore_errors=True)
     return folder
+
+
+def _last_used(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    # Another worker has removed it.
+    except FileNotFoundError:
+        return 0
