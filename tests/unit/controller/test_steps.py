@@ -1,7 +1,7 @@
 """The loop never stands still: what an event brings is cut into steps, and none grows with the number of gangs.
 
 A step is what runs before others may have their turn: the handler of the event, one step of the sweep that it leaves
-for later, and the look at one gang. Each is counted in a cluster of 32 gangs and in one of 128.
+for later, and the look at one gang. Each is counted in a cluster of 16 gangs and in one of 64.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.support.manifests.observed import JSON
 
-FEW, MANY = 32, 128
+FEW, MANY = 16, 64
 QUEUES = 8
 # The way through a line of gangs is a little longer where more stand in it.
 GROWTH, CALLS = 1.2, 20
