@@ -5,8 +5,7 @@ MUSTER_EXAMPLES=all, as `make test-all` has it. `test` is all else but the tests
 A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
 plane or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in,
 runs one after another. Every line says whose it is; the last ones name every test that failed, for of a long log
-people see its end. The exit code is 0 when all have passed. What becomes of a test that failed is told in
-`hack.attempts`.
+people see its end. The exit code is 0 when all have passed; no test gets a second attempt.
 
 `make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one test where the programs are
 there, and names at the start and at the end those that are not; `make test-all` builds them all.
@@ -24,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.attempts import Part, remember, unsteady_log
+from hack.part import Part
 from hack.spent import table
 from hack.testbed.build import binaries, binary_path, is_finished
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
@@ -87,7 +86,7 @@ def quick(more: Sequence[str] = ()) -> list[Part]:
     A file's tests stay together, for they share modules and fixtures, but at the end, where one worker helps another.
     """
     workers = ("--numprocesses=logical", "--dist=worksteal", "--quiet")
-    return [Part("check", [*workers, *more], [*map(str, QUICK)], steady=True)]
+    return [Part("check", [*workers, *more], [*map(str, QUICK)])]
 
 
 def parts(
@@ -123,14 +122,9 @@ def parts(
     # One line for each test, where some take a minute.
     chosen = " and ".join(f"not {mark}" for mark in ("long", *without))
     options = ["-v", *([] if everything else ["-m", chosen]), *more]
-    # Of these the first answer counts: no cluster, or numbers alone.
-    steady = {"conformance", "image", "others"}
     # Both need the MPI operator.
     lanes = {"conformance": "operators"}
-    return [
-        Part(name, options, [*map(str, paths[name])], steady=name in steady, lane=lanes.get(name, name))
-        for name in paths
-    ]
+    return [Part(name, options, [*map(str, paths[name])], lane=lanes.get(name, name)) for name in paths]
 
 
 def unbuilt() -> list[str]:
@@ -172,27 +166,18 @@ def run(chosen: Sequence[Part], *, at_once: int = _AT_ONCE) -> bool:
         for _ in pool.map(one_by_one, lanes(chosen)):
             pass
     costs = table(chosen, time.monotonic() - started)
-    for part in chosen:
-        if part.may_try_again():
-            part.try_again()
-    remember(chosen)
     print("\n".join([*costs, *_last_words(chosen)]))
     print(f"== {', '.join(part.outcome() for part in chosen)}, after {time.monotonic() - started:.0f} s", flush=True)
     return all(part.code == 0 for part in chosen)
 
 
 def _last_words(chosen: Sequence[Part]) -> Iterator[str]:
-    """What was left out, what failed, and what failed for a while."""
+    """What was left out, and what failed."""
     if left := sum(part.left for part in chosen):
         yield f"== left to `make test-all`: {left} tests, marked `long` or of programs that are not built"
     for part in chosen:
         for line in part.failed:
             yield f"{part.name:<11}| {line}"
-    unsteady = [(part.name, test) for part in chosen for test in part.unsteady]
-    for name, test in unsteady:
-        yield f"{name:<11}| UNSTEADY, failed beside others and passed by itself: {test}"
-    if unsteady:
-        yield f"== UNSTEADY tests hide a fault: find it; they are also in {unsteady_log()}"
 
 
 def main() -> None:

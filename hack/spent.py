@@ -11,7 +11,7 @@ from hack.testbed.parts import PARTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hack.attempts import Part
+    from hack.part import Part
 
 __all__ = ["table"]
 

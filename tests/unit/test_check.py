@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.attempts import ATTEMPTS, unsteady_log
 from hack.check import LEFT_OUT, SMOKE, Part, lanes, main, parts, quick, run, unbuilt
 from hack.testbed.build import binary_path, finish
 from hack.testbed.costs import COSTS, START
@@ -56,7 +55,7 @@ def _written(name: str, text: str) -> str:
 def test_every_failed_test_is_named_with_its_reason_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     file = _written("some", _SOME)
     passing = Part("good", [], [f"{file}::test_passes"])
-    failing = Part("bad", ["-v", "--durations=3"], [file], steady=True)
+    failing = Part("bad", ["-v", "--durations=3"], [file])
     assert not run([failing, passing])
     *_, failed, error, last = capsys.readouterr().out.splitlines()
     assert failed.startswith("bad        | FAILED ")
@@ -67,101 +66,11 @@ def test_every_failed_test_is_named_with_its_reason_at_the_end(capsys: pytest.Ca
     assert ", good passed in " in last
 
 
-# Each run of a test takes the next letter of its answers: p for a pass, f for a failure, e for an error in its setup.
-_BY_LETTER = """
-from pathlib import Path
-
-import pytest
-
-def letter(name):
-    answers = Path(name + ".answers")
-    first, *others = answers.read_text()
-    answers.write_text("".join(others))
-    return first
-
-@pytest.fixture
-def now(request):
-    found = letter(request.node.name)
-    assert found != "e", "no setup"
-    return found
-"""
-
-
-def _answering(**answers: str) -> Part:
-    """A part with a control plane, were there one, whose tests give these answers one after another."""
-    text = _BY_LETTER
-    for name, letters in answers.items():
-        text += f"\ndef test_{name}(now): assert now == 'p', 'something was slow'\n"
-        Path(f"test_{name}.answers").write_text(letters)
-    return Part("some", [], [_written("some", text)])
-
-
-def _left_of(name: str) -> str:
-    return Path(f"test_{name}.answers").read_text()
-
-
-@pytest.mark.parametrize("first", ["f", "e"], ids=["failure", "error in setup"])
-def test_what_passes_five_times_by_itself_is_unsteady_and_stays_on_record(
-    capsys: pytest.CaptureFixture[str], first: str
-) -> None:
-    assert run([_answering(slow=first + "p" * ATTEMPTS, good="p")])
-    *_, unsteady, where, last = capsys.readouterr().out.splitlines()
-    assert unsteady.endswith("UNSTEADY, failed beside others and passed by itself: test_some.py::test_slow")
-    assert str(unsteady_log()) in where
-    assert last.startswith("== some passed (1 UNSTEADY) in ")
-    assert _left_of("slow") == ""
-    (line,) = unsteady_log().read_text().splitlines()
-    assert line.endswith(" no commit some: test_some.py::test_slow")
-    assert line.startswith("20")
-    assert unsteady_log() == Path("cache").absolute() / "unsteady.log"
-
-
-@pytest.mark.parametrize("answers", ["ff", "fe", "fppppf"])
-def test_one_failure_among_the_five_is_red(capsys: pytest.CaptureFixture[str], answers: str) -> None:
-    """A failure in its setup, too; and the attempts after it are spared."""
-    assert not run([_answering(slow=f"{answers}pp")])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("== some failed (1) in ")
-    assert _left_of("slow") == "pp"
-    assert not unsteady_log().exists()
-
-
-def test_one_that_fails_again_is_not_made_good_by_another_that_passes() -> None:
-    part = _answering(a_slow="fppppp", bad="ff")
-    assert not run([part])
-    assert len(part.failed) == 2
-    assert not part.unsteady
-
-
-@pytest.mark.parametrize(
-    ("part", "may"),
-    [
-        pytest.param(Part("some", [], [], code=1, tests=["a", "b", "c"]), True, id="three failed"),
-        pytest.param(Part("some", [], [], code=1, tests=["a", "b", "c", "d"]), False, id="four failed"),
-        pytest.param(Part("some", [], [], code=1), False, id="nobody knows which"),
-        pytest.param(Part("some", [], [], code=2, tests=["a"]), False, id="a file is not read"),
-        pytest.param(Part("some", [], [], code=-9, tests=["a"]), False, id="pytest was killed"),
-        pytest.param(Part("some", [], [], code=0), False, id="all passed"),
-        pytest.param(Part("some", [], [], code=1, tests=["a"], steady=True), False, id="the first answer counts"),
-    ],
-)
-def test_further_attempts_are_for_a_few_failures(part: Part, *, may: bool) -> None:
-    assert part.may_try_again() is may
-
-
-def test_four_that_fail_are_red_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not run([_answering(one="fp", two="ep", three="fp", four="fp")])
-    out = capsys.readouterr().out
-    assert "attempt" not in out
-    assert out.splitlines()[-1].startswith("== some failed (1) in ")
-    assert _left_of("one") == "p"
-
-
-def test_of_a_steady_part_the_first_answer_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    part = _answering(one="fppppp")
-    part.steady = True
-    assert not run([part])
-    assert "attempt" not in capsys.readouterr().out
-    assert _left_of("one") == "ppppp"
+def test_what_would_pass_the_second_time_is_red_and_runs_once() -> None:
+    counted = "from pathlib import Path\n\ndef test_slow():\n    with Path('runs').open('a') as runs:\n"
+    counted += "        assert runs.write('x') and runs.tell() > 1, 'something was slow'\n"
+    assert not run([Part("some", [], [_written("slow", counted)])])
+    assert Path("runs").read_text() == "x"
 
 
 def test_a_part_without_any_test_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,12 +165,6 @@ def test_make_says_how_many_examples_are_drawn(tmp_path: Path, target: str, draw
     environment = {name: text for name, text in os.environ.items() if name not in ("MUSTER_EXAMPLES", "MAKEFLAGS")}
     done = subprocess.run(asked, cwd=_ROOT, env=environment, capture_output=True, text=True, check=True)
     assert [line for line in done.stdout.splitlines() if not line.startswith("== ")] == [drawn]
-
-
-@pytest.mark.usefixtures("_checkout")
-def test_what_no_control_plane_decides_gets_one_attempt() -> None:
-    steady = {one.name for one in [*quick(), *parts()] if one.steady}
-    assert steady == {"check", "conformance", "image", "others"}
 
 
 @pytest.mark.usefixtures("_checkout")
