@@ -277,7 +277,7 @@ when the apiserver reaches it. What is there is seen where helm asks a cluster; 
 caBundle: {{ b64enc . }}
 {{ end -}}
 service:
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
   name: {{ include "muster.fullname" . }}-webhook
   port: {{ .Values.webhook.service.port }}
   path: {{ .path }}
