@@ -117,6 +117,12 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             id="no account of the page",
         ),
         pytest.param(
+            "webhook.serviceAccount.name=m,controller.serviceAccount.name=m",
+            "webhook.serviceAccount and controller.serviceAccount are both m, and each would create it: choose two "
+            "names, or set create=false for one of them",
+            id="one account, created twice",
+        ),
+        pytest.param(
             "webhook.ports.reviews=8080",
             "webhook.ports: reviews and health are both 8080: choose two ports",
             id="one port for reviews and probes",

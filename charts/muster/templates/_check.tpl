@@ -20,10 +20,18 @@
 {{- if eq (int .Values.controller.replicas) 0 -}}
 {{- fail "controller.replicas is 0: no gang would ever start; run a replica, or two" -}}
 {{- end -}}
+{{- $created := dict -}}
 {{- range $component := ternary (list "webhook" "controller" "page") (list "webhook" "controller") .Values.page.enabled -}}
 {{- $values := get $.Values $component -}}
 {{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) -}}
 {{- fail (printf "%s.serviceAccount.create is false, and %s.serviceAccount.name is empty: name the ServiceAccount that is there, or let the chart create one" $component $component) -}}
+{{- end -}}
+{{- if $values.serviceAccount.create -}}
+{{- $account := include "muster.serviceAccount" (dict "root" $ "component" $component) -}}
+{{- with get $created $account -}}
+{{- fail (printf "%s.serviceAccount and %s.serviceAccount are both %s, and each would create it: choose two names, or set create=false for one of them" . $component $account) -}}
+{{- end -}}
+{{- $_ := set $created $account $component -}}
 {{- end -}}
 {{- $serving := $values.ports.reviews | default $values.ports.page -}}
 {{- if and $serving (eq (int $serving) (int $values.ports.health)) -}}
