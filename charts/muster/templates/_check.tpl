@@ -1,5 +1,9 @@
 {{/* Refuses values that fit the schema, and not each other. */}}
 {{- define "muster.check" -}}
+{{- $name := include "muster.fullname" . -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $name) -}}
+{{- fail (printf "a Service cannot have the name %s-webhook: it begins with a letter, and has no dots; set fullnameOverride, or choose another name for the release" $name) -}}
+{{- end -}}
 {{- with .Values.controller.lease -}}
 {{- if not (and (gt (float64 .durationSeconds) (float64 .renewDeadlineSeconds)) (gt (float64 .renewDeadlineSeconds) (float64 .retryPeriodSeconds))) -}}
 {{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
