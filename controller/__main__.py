@@ -90,7 +90,8 @@ def _duration(text: str) -> float:
 
 def _selector(text: str) -> Selector:
     try:
-        return parse_selector(text) if text else Selector()
+        # The chart writes every excluded namespace into it.
+        return parse_selector(text, bounded=False) if text else Selector()
     except InvalidSelectorError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -153,6 +153,6 @@ def selector(text: str) -> Selector:
     from muster.model.selectors import InvalidSelectorError, parse_selector  # noqa: PLC0415
 
     try:
-        return parse_selector(text)
+        return parse_selector(text, bounded=False)
     except InvalidSelectorError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

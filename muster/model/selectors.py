@@ -59,9 +59,9 @@ NOTHING = Selector((Requirement("nothing", frozenset()),))
 """Selects no object."""
 
 
-def parse_selector(text: str) -> Selector:
-    """The selector that a text means. Raises InvalidSelectorError."""
-    if len(text) > _LONGEST_TEXT:
+def parse_selector(text: str, *, bounded: bool = True) -> Selector:
+    """The selector that a text means, of 4096 characters at most where it is `bounded`. Raises InvalidSelectorError."""
+    if bounded and len(text) > _LONGEST_TEXT:
         raise InvalidSelectorError(f"longer than {_LONGEST_TEXT} characters")
     if not text.strip():
         raise InvalidSelectorError("it is empty")

@@ -114,9 +114,8 @@ def _read_job(job: PlainJob) -> Workload:
         api_version=job.api_version,
         metadata=_with_template(job.metadata, template.metadata),
         pod_group=gang,
-        roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
-        # To be in a gang is to say something.
-        policy=SchedulingPolicy(min_available=size),
+        roles=(_members(pods, size, template),),
+        policy=_policy(size, pods),
         suspended=job.spec.suspend,
         finished=is_true(job.status.conditions, *_FINAL),
         template=template.metadata,
@@ -147,14 +146,24 @@ def _read_set(found: PlainStatefulSet) -> Workload:
         api_version=found.api_version,
         metadata=_with_template(found.metadata, template.metadata),
         pod_group=gang,
-        roles=(RoleSpec(_ROLE, pods, size, template, "spec.template.spec"),),
-        policy=SchedulingPolicy(min_available=size),
+        roles=(_members(pods, size, template),),
+        policy=_policy(size, pods),
         template=template.metadata,
     )
 
 
+def _members(pods: int, size: int, template: PodTemplate) -> RoleSpec:
+    return RoleSpec(_ROLE, pods, min(size, pods), template, "spec.template.spec")
+
+
+def _policy(size: int, pods: int) -> SchedulingPolicy:
+    """To be in a gang is to say something, also where there is no pod of it."""
+    return SchedulingPolicy(min_available=size) if pods else SchedulingPolicy(min_resources={})
+
+
 def _check_size(size: int, pods: int, there: str) -> None:
-    if size > pods:
+    """None at all is how a Job is paused, and a StatefulSet stopped: of those nothing waits."""
+    if size > pods > 0:
         raise InvalidObjectError(
             f"spec.template.metadata.annotations[{GANG_SIZE}]", f"{size} is above the {pods} pods that {there}"
         )

@@ -77,6 +77,28 @@ def test_the_webhook_may_run_on_the_nodes_network_with_ports_of_its_own(render: 
     assert "hostNetwork" not in pods(rendered)["muster-controller"]
 
 
+@pytest.mark.parametrize(
+    ("values", "webhook", "controller"),
+    [
+        pytest.param((), 0, None, id="on a network of their own"),
+        pytest.param(("webhook.hostNetwork=true,controller.hostNetwork=true",), 1, 1, id="on the nodes'"),
+        pytest.param(("webhook.hostNetwork=true,webhook.replicas=1",), 0, None, id="a single webhook keeps serving"),
+    ],
+)
+def test_an_update_ends_where_the_old_pods_have_the_ports_of_every_node(
+    render: Render, values: tuple[str, ...], webhook: int, controller: int | None
+) -> None:
+    """A new pod finds no node then before an old one has ended: so many old ones may end first."""
+    rendered = render(*values)
+    strategies = [
+        rendered.one("Deployment", f"muster-{one}")["spec"].get("strategy") for one in ("webhook", "controller")
+    ]
+    assert strategies == [
+        None if most is None else {"rollingUpdate": {"maxUnavailable": most, "maxSurge": 1}}
+        for most in (webhook, controller)
+    ]
+
+
 @pytest.mark.parametrize("registry", ["registry:5000/mirror", "registry:5000/mirror/"])
 def test_a_registry_of_an_umbrella_chart_goes_before_the_repository(render: Render, registry: str) -> None:
     for spec in pods(render(f"global.imageRegistry={registry},image.repository=muster,image.tag=v1")).values():

@@ -6,12 +6,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 import muster
-from tests.support.chart.rendered import assert_restricted
+from tests.support.chart.rendered import Rendered, assert_restricted
 
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import Render, Rendered
+    from pathlib import Path
+
+    from tests.support.chart.rendered import Program, Render
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 
@@ -127,11 +130,31 @@ def test_every_argument_is_one_that_the_process_takes(
     default: Rendered, component: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parsed by the process's own parser, which stops at anything that it does not know."""
+    assert taken(default.arguments(component), module, monkeypatch).health_port == 8080
+
+
+@pytest.mark.parametrize(
+    ("component", "module"), [("controller", "controller.__main__"), ("page", "muster.cli.page.__main__")]
+)
+def test_many_namespaces_may_be_excluded(
+    helm: Program, chart: Path, component: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than an annotation of a Queue may name: the webhook configurations have no such bound."""
+    names = [f"customer-{number}-production" for number in range(500)]
+    values = "image.repository=r,page.enabled=true,page.existingSecret=s,excludedNamespaces={" + ",".join(names) + "}"
+    done = helm("template", "muster", str(chart), "--set", values)
+    arguments = Rendered([one for one in yaml.safe_load_all(done.stdout) if one]).arguments(component)
+    selector = taken(arguments, module, monkeypatch).namespace_selector
+    assert [selector.matches({"kubernetes.io/metadata.name": name}) for name in (names[-1], "other")] == [False, True]
+
+
+def taken(arguments: list[str], module: str, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+    """What the process's own parser makes of its arguments."""
     program = __import__(module, fromlist=["main"])
     parsed: list[argparse.Namespace] = []
 
     def keep(self: argparse.ArgumentParser, *_: object) -> argparse.Namespace:
-        found, unknown = self.parse_known_args(default.arguments(component))
+        found, unknown = self.parse_known_args(arguments)
         assert unknown == []
         parsed.append(found)
         raise KeyboardInterrupt
@@ -139,7 +162,7 @@ def test_every_argument_is_one_that_the_process_takes(
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", keep)
     with pytest.raises(KeyboardInterrupt):
         program.main()
-    assert parsed[0].health_port == 8080
+    return parsed[0]
 
 
 def test_secrets_for_pulling_the_image(render: Render) -> None:

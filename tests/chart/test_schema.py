@@ -117,6 +117,18 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             id="no account of the page",
         ),
         pytest.param(
+            "fullnameOverride=1st",
+            "a Service cannot have the name 1st-webhook: it begins with a letter, and has no dots; set "
+            "fullnameOverride, or choose another name for the release",
+            id="no name of a Service",
+        ),
+        pytest.param(
+            "webhook.serviceAccount.name=m,controller.serviceAccount.name=m",
+            "webhook.serviceAccount and controller.serviceAccount are both m, and each would create it: choose two "
+            "names, or set create=false for one of them",
+            id="one account, created twice",
+        ),
+        pytest.param(
             "webhook.ports.reviews=8080",
             "webhook.ports: reviews and health are both 8080: choose two ports",
             id="one port for reviews and probes",
@@ -167,6 +179,15 @@ def test_values_that_contradict_each_other_are_refused_in_a_sentence(
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
     assert done.returncode
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("release", ["1st", "my.release"])
+def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, chart: Path, release: str) -> None:
+    """Helm takes it, and the apiserver would stop the installation in the middle."""
+    done = helm("template", release, str(chart), "--set", "image.repository=r")
+    assert done.returncode
+    assert f"a Service cannot have the name {release}-muster-webhook" in done.stderr
+    assert not helm("template", release, str(chart), "--set", "image.repository=r,fullnameOverride=muster").returncode
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Render, Rendered
+    from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 _HOOK = {
     "helm.sh/hook": "pre-delete",
@@ -70,3 +72,13 @@ def test_the_job_goes_where_the_controller_may(render: Render) -> None:
         assert pod[field] == controller[field]
     for field in ("image", "imagePullPolicy", "securityContext"):
         assert pod["containers"][0][field] == controller["containers"][0][field]
+
+
+def test_what_is_rendered_without_hooks_does_not_take_muster_away(helm: Program, chart: Path) -> None:
+    """Kustomize and `kubectl apply` know no hooks of helm's: they would run the Job with all the rest."""
+    page = (Path(__file__).parents[2] / "docs" / "gitops.md").read_text()
+    (command,) = re.findall(r"^helm (template .+?) --values .+ \| kubectl apply -f -$", page, re.MULTILINE)
+    shown = command.replace("oci://REGISTRY/charts/muster", str(chart)).split()
+    whole = [one for one in shown if one != "--no-hooks"]
+    rendered = [helm(*arguments, "--set", "image.repository=own/muster") for arguments in (whole, shown)]
+    assert [(done.returncode, "- withdraw" in done.stdout) for done in rendered] == [(0, True), (0, False)]

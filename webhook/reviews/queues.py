@@ -54,7 +54,7 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
     if parent and (old is None or old.spec.parent != new.spec.parent):
         found += burdened(parent, await knowledge.pod_groups(parent) or ())
     # What was wrong before must stay editable, or it could never be put right in steps.
-    before = {(one.reason, one.field) for one in faults(old, tree)} if old is not None else set()
+    before = {(one.reason, one.field) for one in faults(old, tree, defaults.admitters)} if old is not None else set()
     refusals = validation.refused(one for one in found if (one.reason, one.field) not in before)
     if refusals:
         return deny(refusals)

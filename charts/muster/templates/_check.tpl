@@ -1,5 +1,9 @@
 {{/* Refuses values that fit the schema, and not each other. */}}
 {{- define "muster.check" -}}
+{{- $name := include "muster.fullname" . -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $name) -}}
+{{- fail (printf "a Service cannot have the name %s-webhook: it begins with a letter, and has no dots; set fullnameOverride, or choose another name for the release" $name) -}}
+{{- end -}}
 {{- with .Values.controller.lease -}}
 {{- if not (and (gt (float64 .durationSeconds) (float64 .renewDeadlineSeconds)) (gt (float64 .renewDeadlineSeconds) (float64 .retryPeriodSeconds))) -}}
 {{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
@@ -20,10 +24,18 @@
 {{- if eq (int .Values.controller.replicas) 0 -}}
 {{- fail "controller.replicas is 0: no gang would ever start; run a replica, or two" -}}
 {{- end -}}
+{{- $created := dict -}}
 {{- range $component := ternary (list "webhook" "controller" "page") (list "webhook" "controller") .Values.page.enabled -}}
 {{- $values := get $.Values $component -}}
 {{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) -}}
 {{- fail (printf "%s.serviceAccount.create is false, and %s.serviceAccount.name is empty: name the ServiceAccount that is there, or let the chart create one" $component $component) -}}
+{{- end -}}
+{{- if $values.serviceAccount.create -}}
+{{- $account := include "muster.serviceAccount" (dict "root" $ "component" $component) -}}
+{{- with get $created $account -}}
+{{- fail (printf "%s.serviceAccount and %s.serviceAccount are both %s, and each would create it: choose two names, or set create=false for one of them" . $component $account) -}}
+{{- end -}}
+{{- $_ := set $created $account $component -}}
 {{- end -}}
 {{- $serving := $values.ports.reviews | default $values.ports.page -}}
 {{- if and $serving (eq (int $serving) (int $values.ports.health)) -}}

@@ -66,7 +66,12 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* The image by its tag, to push it: a push cannot choose the digest. */}}
 {{- define "muster.taggedImage" -}}
-{{- printf "%s:%s" (include "muster.repository" .) (.Values.image.tag | default .Chart.AppVersion | toString) -}}
+{{- printf "%s:%s" (include "muster.repository" .) (include "muster.text" (.Values.image.tag | default .Chart.AppVersion)) -}}
+{{- end -}}
+
+{{/* A text that may be a number: of a file of values helm makes 2.0240101e+07 of 20240101. */}}
+{{- define "muster.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) -}}{{- int64 . -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
 
 {{/* A value that may be off; unquoted, that is false in YAML. values.schema.json says what else it may be. */}}
@@ -186,7 +191,7 @@ matchExpressions:
       - kube-system
       - {{ .Release.Namespace | quote }}
       {{- range .Values.excludedNamespaces }}
-      - {{ . | quote }}
+      - {{ include "muster.text" . | quote }}
       {{- end }}
   {{- with .Values.namespaceSelector.matchExpressions }}
   {{- toYaml . | nindent 2 }}
@@ -195,8 +200,9 @@ matchExpressions:
 
 {{/* The same for the controller, as kubectl's -l has it. What is not selected is left alone also where it is asked for. */}}
 {{- define "muster.selectedNamespaces" -}}
-{{- $excluded := concat (list "kube-system" .Release.Namespace) .Values.excludedNamespaces | join ", " -}}
-{{- $parts := list (printf "kubernetes.io/metadata.name notin (%s)" $excluded) -}}
+{{- $excluded := list "kube-system" .Release.Namespace -}}
+{{- range .Values.excludedNamespaces -}}{{- $excluded = append $excluded (include "muster.text" .) -}}{{- end -}}
+{{- $parts := list (printf "kubernetes.io/metadata.name notin (%s)" (join ", " $excluded)) -}}
 {{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
 {{- $parts = append $parts (printf "%s=%s" $key (toString $value)) -}}
 {{- end -}}
@@ -271,7 +277,7 @@ when the apiserver reaches it. What is there is seen where helm asks a cluster; 
 caBundle: {{ b64enc . }}
 {{ end -}}
 service:
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
   name: {{ include "muster.fullname" . }}-webhook
   port: {{ .Values.webhook.service.port }}
   path: {{ .path }}

@@ -17,7 +17,7 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{/* Where the pods run, and with which account. */}}
 {{- define "muster.podSpec" -}}
-serviceAccountName: {{ include "muster.serviceAccount" . }}
+serviceAccountName: {{ include "muster.serviceAccount" . | quote }}
 {{- if .values.hostNetwork }}
 hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
@@ -27,7 +27,7 @@ securityContext: {{- include "muster.podSecurity" . | nindent 2 }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 nodeSelector: {{- include "muster.nodeSelector" .values | nindent 2 }}
 {{- with .values.tolerations }}
@@ -50,7 +50,7 @@ volumes:
   {{- if and .certificates (include "muster.othersCertificates" .root) }}
   - name: certificates
     secret:
-      secretName: {{ include "muster.webhookSecret" .root }}
+      secretName: {{ include "muster.webhookSecret" .root | quote }}
   {{- end }}
   {{- with .values.extraVolumes }}
   {{- toYaml . | nindent 2 }}

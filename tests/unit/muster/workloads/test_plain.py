@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.model.findings import Reason
 from muster.model.objects import Pod
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
@@ -133,12 +134,6 @@ def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
             id="size above completions",
         ),
         pytest.param(
-            plain_job(parallelism=0),
-            f"{ON_TEMPLATE}.annotations[{SIZE}]: 2 is above the 0 pods that there are at once; "
-            "lower it or raise parallelism and completions",
-            id="no pods",
-        ),
-        pytest.param(
             plain_set(meta("5")),
             f"{ON_TEMPLATE}.annotations[{SIZE}]: 5 is above the 4 pods that there are; lower it or raise replicas",
             id="size above replicas",
@@ -180,6 +175,21 @@ def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
 def test_numbers_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
     (only,) = judged(manifest).refusals
     assert only.message == line
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(plain_set(replicas=0), id="a StatefulSet that is scaled to nothing"),
+        pytest.param(plain_set({**meta(), "labels": {GANG: "g"}}, replicas=0), id="in the default queue"),
+        pytest.param(plain_job(parallelism=0), id="a Job that is paused"),
+        pytest.param(plain_job(completions=0), id="a Job with nothing to do"),
+    ],
+)
+def test_what_is_stopped_is_not_refused_for_its_size(manifest: JSON) -> None:
+    verdict = judged(manifest)
+    assert (verdict.refusals, verdict.gang is not None and verdict.gang.min_resources) == ((), {})
+    assert [one.reason for one in verdict.warnings] == [Reason.NO_PODS]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from muster.admitters import Admitter
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.model.findings import Severity
-from muster.model.names import NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.findings import Reason, Severity
+from muster.model.names import HOLD, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.strictness import Validation
 from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
@@ -106,6 +107,16 @@ async def test_what_was_wrong_before_stays_editable() -> None:
     response = await reviewed(new, old=old)
     assert response["allowed"]
     assert response["warnings"] == ['spec.parent: queue "none" does not exist; create it first, or name another']
+
+
+async def test_a_hold_that_does_nothing_is_no_new_fault_of_a_queue_that_had_it() -> None:
+    """Where an administrator has it refused."""
+    validation = Validation(reasons={Reason.VALUE_IGNORED: Severity.DENY})
+    defaults = Defaults(admitters=(Admitter.KUEUE,), validation=validation)
+    held = queue(cpu="4", annotations={HOLD: "true"})
+    assert not (await reviewed(held, defaults=defaults))["allowed"]
+    more = queue(cpu="5", annotations={HOLD: "true"})
+    assert (await reviewed(more, old=held, defaults=defaults))["allowed"]
 
 
 async def test_no_queue_is_put_below_one_that_holds_pod_groups() -> None:
