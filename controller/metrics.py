@@ -140,8 +140,8 @@ class Term(Collector):
             for (queue, state), count in self._by_known_queue().items():
                 gangs.add_metric([queue, state], count)
         if self._work is not None:
-            queue, announcer, kept = self._work
-            numbers = queue.statistics()
+            work, announcer, kept = self._work
+            numbers = work.statistics()
             for family, number in (
                 (depth, numbers.ready),
                 (adds, numbers.added),
