@@ -73,5 +73,7 @@ def _panel(panel: Panel, top: int) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Three digits, without an exponent: 15000 gangs are no 1.5e+04."""
-    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"  # noqa: PLR2004
+    """Three digits, without an exponent and no longer than there is place: 15000 gangs are no 1.5e+04."""
+    if value >= 1000:  # noqa: PLR2004
+        return f"{value:.0f}"
+    return f"{value:.3g}" if value >= 0.1 else f"{value:.2g}"  # noqa: PLR2004

@@ -169,10 +169,11 @@ def test_flat_is_what_does_not_grow_from_the_second_quarter_to_the_last(
 
 
 def test_the_slope_is_the_growth_of_an_hour() -> None:
-    found = trend([(float(second), second / _HOUR) for second in range(7201)], 0.0)
+    found = trend([(float(second), second / _HOUR) for second in range(0, 14401, 10)], 0.0)
     assert found is not None
     assert found.slope == pytest.approx(1.0, rel=0.01)
-    assert found.hours == 1.0
+    assert found.grown == pytest.approx(2.0, rel=0.01)
+    assert found.hours == 2.0
 
 
 def test_a_quarter_without_a_sample_says_nothing() -> None:

@@ -39,7 +39,7 @@ _SEED = 1
 _EVERY = 5.0
 _SEEN = 0.05  # calls of a gang, and ms
 _BOTH = ("controller", "webhook")
-_DRAWN = (*_BOTH, "kube-apiserver", "volcano-scheduler")
+_DRAWN = {**dict.fromkeys(_BOTH, ""), "kube-apiserver": "apiserver", "volcano-scheduler": "Volcano"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Run:
             f"p{100 * part:.0f}": [(one.gangs, percentile(one.seen.to_last_gate, part)) for one in self.results]
             for part in (0.5, 0.99)
         }
-        cores = {name: last.samples.points[f"{name} cores"] for name in _DRAWN}
+        cores = {short or name: last.samples.points[f"{name} cores"] for name, short in _DRAWN.items()}
         memory = {name: last.samples.points[f"{name} MB"] for name in _BOTH}
         when = f"seconds, with {last.gangs} gangs: they are made, wait, and leave"
         return panels(
