@@ -24,6 +24,7 @@ from hack.bench.fleet.sampling import Samples
 from hack.bench.fleet.shape import gangs, teams_of
 from hack.bench.peers.figures import table
 from hack.bench.trends import trend
+from muster.kube.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +101,8 @@ class _Churn:
         self._rate = rate
         self.late = 0.0
         """Seconds for which no gang came, because there were so many."""
+        self.failed = 0
+        """Gangs that could not be made."""
 
     async def run(self, teams: Sequence[str]) -> None:
         """Have gangs come and go until cancelled."""
@@ -115,7 +118,12 @@ class _Churn:
                 calls.create_task(self._make(one))
 
     async def _make(self, one: One) -> None:
-        await self._fleet.make([one])
+        try:
+            await self._fleet.make([one])
+        except* ApiError as errors:
+            self.failed += 1
+            print(f"  {one.name} cannot be made: {errors.exceptions[0]}", flush=True)
+            await self._fleet.give_up(one)
 
     async def _end(self) -> None:
         async with asyncio.TaskGroup() as calls:
@@ -162,17 +170,17 @@ async def _entries(on: Place) -> dict[str, float]:
     return {name: samples.last(name) for name in samples.points if name.partition(" ")[2] not in (*_PROCESS, _LEFT_OUT)}
 
 
-async def _measured(on: Place, arguments: argparse.Namespace, queues: Sequence[QueueOf]) -> tuple[Samples, bool]:
+async def _measured(on: Place, arguments: argparse.Namespace, queues: Sequence[QueueOf], samples: Samples) -> bool:
     async with running(on, queues) as fleet:
         before = await _entries(on)
-        samples = Samples(on.watched(), deep=True)
         churn = _Churn(fleet, arguments.rate)
         with suppress(TimeoutError):
             async with asyncio.timeout(60 * arguments.minutes), asyncio.TaskGroup() as tasks:
                 tasks.create_task(churn.run(teams_of(queues)))
                 tasks.create_task(samples.run(arguments.every, churn.tell))
-        print(f"{fleet.made} gangs came, {fleet.opened} started, {fleet.left} left; {churn.late:.0f} s late")
-        return samples, await _rest(on, fleet, before, arguments.rest)
+        counts = f"{fleet.made} gangs came, {fleet.opened} started, {fleet.left} left"
+        print(f"{counts}; {churn.failed} could not be made; {churn.late:.0f} s late")
+        return await _rest(on, fleet, before, arguments.rest)
 
 
 def main() -> None:
@@ -187,12 +195,17 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="the SVG to write")
     arguments = parser.parse_args()
     queues = checked(parser, arguments.queues, arguments.nodes)
+    all_flat = gone = False
     with place(arguments.nodes) as on:
-        samples, gone = asyncio.run(_measured(on, arguments, queues))
-    rows, all_flat = verdicts(samples.points)
-    print(table(_HEAD, rows))
-    if arguments.plot:
-        arguments.plot.write_text(plot(samples.points))
+        samples = Samples(on.watched(), deep=True)
+        try:
+            gone = asyncio.run(_measured(on, arguments, queues, samples))
+        finally:
+            # Whatever ended it: what was measured until then is worth as much.
+            rows, all_flat = verdicts(samples.points)
+            print(table(_HEAD, rows))
+            if arguments.plot:
+                arguments.plot.write_text(plot(samples.points))
     print("flat" if all_flat and gone else "not flat")
     sys.exit(not (all_flat and gone))
 

@@ -11,11 +11,20 @@ import pytest
 
 from hack.bench.churn import plot, verdicts
 from hack.bench.curves import Panel, curves, panels
-from hack.bench.fleet.shape import LARGEST, QueueOf, Room, gangs, needed_nodes, teams_of, tree
+from hack.bench.fleet.__main__ import Result
+from hack.bench.fleet.__main__ import plot as drawn
+from hack.bench.fleet.gangs import Fleet, Seen
+from hack.bench.fleet.sampling import Samples
+from hack.bench.fleet.shape import LARGEST, One, QueueOf, Room, gangs, needed_nodes, teams_of, tree
 from hack.bench.trends import percentile, trend
+from muster.model.names import GANG, GATE
+from muster.model.objects import ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
+from tests.support.manifests.observed import as_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from muster.kube.store import ChangeKind
 
 _HOUR = 3600.0
 
@@ -223,3 +232,59 @@ def test_a_churn_is_drawn_by_minutes() -> None:
     svg = plot({"controller MB": [(0.0, 90.0), (120.0, 91.0)]})
     assert ">2</text>" in svg
     assert "webhook" not in svg
+
+
+def test_a_line_of_the_table_and_the_figure_have_what_was_measured() -> None:
+    samples = Samples([], deep=False)
+    for name in ("controller", "webhook"):
+        samples.points[f"{name} MB"] = [(0.0, 90.0), (5.0, 110.0), (10.0, 95.0)]
+        samples.points[f"{name} cores"] = [(5.0, 0.25), (10.0, 0.5)]
+    seen = Seen(to_last_gate=[0.1, 0.2, 0.9])
+    cpu, callers = {"controller": 88.4, "webhook": 13.6, "etcd": 50.0}, {"muster-controller": 23.04, "kwok": 33.0}
+    one = Result(500, 7.04, 70.4, seen, cpu, {"PATCH pods": 10.5}, callers, samples)
+    assert one.row() == ["500", "7.0", "70", "0.20", "0.90", "88", "14", "23.0", "0.0", "110", "110"]
+    svg = drawn([one])
+    assert len(re.findall("<polyline", svg)) == 1 + 2 + 2 + 2
+    assert ">0.9<" in svg
+
+
+class Nobody:
+    """A client whose writes do nothing: the test is the watch."""
+
+    async def create(self, *_: object, **__: object) -> bytes:
+        """Nothing comes."""
+        return b""
+
+
+async def test_a_fleet_follows_a_gang_from_its_gates_to_its_end() -> None:
+    one = One(7, "team-000", pods=2, milli=100, seconds=0)
+    fleet = Fleet(as_client(Nobody()), tree(1))
+    await fleet.make([one])
+
+    def show(name: str, change: ChangeKind, phase: str = "Pending", *, held: bool = False) -> None:
+        meta = ObjectMeta(name=name, namespace="fleet", labels={GANG: one.name})
+        gates = (SchedulingGate(GATE),) if held else ()
+        fleet._pods.apply(change, Pod(meta, PodSpec(scheduling_gates=gates), PodStatus(phase=phase)))
+
+    first, second = one.members
+    show(first, "added", held=True)
+    assert fleet.waiting == 0
+    show(second, "added", held=True)
+    assert fleet.waiting == 1
+    fleet.seen = seen = Seen(since=1e-9)
+    show(first, "modified")
+    assert (fleet.opened, seen.to_last_gate) == (0, [])
+    show(second, "modified")
+    assert (fleet.opened, fleet.waiting, len(seen.to_last_gate), seen.early) == (1, 0, 1, 0)
+    show(first, "modified", "Running")
+    assert fleet.ran.empty()
+    show(second, "modified", "Running")
+    assert fleet.ran.get_nowait() == one
+    show(first, "modified", "Succeeded")
+    assert (fleet.left, fleet.ended.empty()) == (0, True)
+    show(second, "modified", "Succeeded")
+    assert (fleet.left, fleet.ended.get_nowait()) == (1, one)
+    show(first, "deleted", "Succeeded")
+    assert len(fleet) == 1
+    show(second, "deleted", "Succeeded")
+    assert (len(fleet), fleet.left) == (0, 1)

@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -90,7 +90,7 @@ class Run:
     place: Place
     fleet: Fleet
     source: Iterator[One]
-    results: list[Result] = field(default_factory=list)
+    results: list[Result]
 
     async def measure(self, number: int) -> None:
         """Make so many gangs, and let all of them go."""
@@ -135,25 +135,26 @@ class Run:
         print(f"  of {waiting} that waited {seen.early} began before their room was seen, and have no time")
         print(f"  CPU ms a gang: {_listed(spent)}\n  calls a gang: {_listed(made)}\n  by who made them: {_listed(by)}")
 
-    def plot(self) -> str:
-        """The figure: rates and times by gangs, and cores and memory by the time of the last number of gangs."""
-        last = self.results[-1]
-        rates = [(one.gangs, one.rate) for one in self.results]
-        times = {
-            f"p{100 * part:.0f}": [(one.gangs, percentile(one.seen.to_last_gate, part)) for one in self.results]
-            for part in (0.5, 0.99)
-        }
-        cores = {short or name: last.samples.points[f"{name} cores"] for name, short in _DRAWN.items()}
-        memory = {name: last.samples.points[f"{name} MB"] for name in _BOTH}
-        when = f"seconds, with {last.gangs} gangs: they are made, wait, and leave"
-        return panels(
-            [
-                Panel("gangs a second that leave", "gangs", {"muster": rates}),
-                Panel("seconds from room to last gate", "gangs", times),
-                Panel("cores", when, cores),
-                Panel("MB resident", when, memory),
-            ]
-        )
+
+def plot(results: Sequence[Result]) -> str:
+    """The figure: rates and times by gangs, and cores and memory by the time of the last number of gangs."""
+    last = results[-1]
+    rates = [(one.gangs, one.rate) for one in results]
+    times = {
+        f"p{100 * part:.0f}": [(one.gangs, percentile(one.seen.to_last_gate, part)) for one in results]
+        for part in (0.5, 0.99)
+    }
+    cores = {short or name: last.samples.points[f"{name} cores"] for name, short in _DRAWN.items()}
+    memory = {name: last.samples.points[f"{name} MB"] for name in _BOTH}
+    when = f"seconds, with {last.gangs} gangs: they are made, wait, and leave"
+    return panels(
+        [
+            Panel("gangs a second that leave", "gangs", {"muster": rates}),
+            Panel("seconds from room to last gate", "gangs", times),
+            Panel("cores", when, cores),
+            Panel("MB resident", when, memory),
+        ]
+    )
 
 
 def _listed(numbers: Mapping[str, float]) -> str:
@@ -193,16 +194,15 @@ async def running(on: Place, queues: Sequence[QueueOf]) -> AsyncIterator[Fleet]:
             await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _measured(on: Place, arguments: argparse.Namespace, queues: Sequence[QueueOf]) -> Run:
+async def _measured(on: Place, arguments: argparse.Namespace, queues: Sequence[QueueOf], results: list[Result]) -> None:
     async with running(on, queues) as fleet:
-        run = Run(on, fleet, gangs(teams_of(queues), _SEED))
+        run = Run(on, fleet, gangs(teams_of(queues), _SEED), results)
         try:
             async with asyncio.timeout(60 * arguments.minutes):
                 for number in arguments.gangs:
                     await run.measure(number)
         except TimeoutError:
             print(f"{arguments.minutes} minutes are over: what is below was measured until then")
-        return run
 
 
 def _numbers(text: str) -> list[int]:
@@ -231,13 +231,17 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="the SVG to write")
     arguments = parser.parse_args()
     queues = checked(parser, arguments.queues, arguments.nodes)
-    with place(arguments.nodes) as on:
-        run = asyncio.run(_measured(on, arguments, queues))
-    if run.results:
-        print(table(_HEAD, [one.row() for one in run.results]))
-        if arguments.plot:
-            arguments.plot.write_text(run.plot())
-    if len(run.results) < len(arguments.gangs):
+    results: list[Result] = []
+    try:
+        with place(arguments.nodes) as on:
+            asyncio.run(_measured(on, arguments, queues, results))
+    finally:
+        # Whatever ended it: what was measured until then is worth as much.
+        if results:
+            print(table(_HEAD, [one.row() for one in results]))
+            if arguments.plot:
+                arguments.plot.write_text(plot(results))
+    if len(results) < len(arguments.gangs):
         raise SystemExit(1)
 
 

@@ -130,6 +130,11 @@ class Fleet:
         """Delete its pods."""
         await many(self._client.delete(PODS, name, NAMESPACE, deadline=_CALL) for name in gang.members)
 
+    async def give_up(self, gang: One) -> None:
+        """Delete the pods of a gang that could not be made, and forget it."""
+        await self.end(gang)
+        self._gangs.pop(gang.name, None)
+
     async def end_all(self) -> None:
         """Delete all pods, also those whose creation was given up, until none is there."""
         asked: set[str] = set()
