@@ -58,6 +58,11 @@ class Evictions:
         self._gangs: dict[GangKey, _Evicted] = {}
         self._unplaced: set[GangKey] = set()
 
+    @property
+    def gangs(self) -> int:
+        """Of how many gangs evictions are known."""
+        return len(self._gangs)
+
     def unplaced(self, key: GangKey, *, waits: bool) -> None:
         """Note whether an admitted gang waits for its first node: the room may have been made for it."""
         (self._unplaced.add if waits else self._unplaced.discard)(key)

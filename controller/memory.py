@@ -236,6 +236,11 @@ class Memories:
     def __init__(self) -> None:
         self._of: dict[GangKey, Memory] = {}
 
+    @property
+    def gangs(self) -> int:
+        """Of how many gangs something is remembered."""
+        return len(self._of)
+
     def of(self, key: GangKey) -> Memory:
         """The memory of a gang; an empty one where there was none."""
         return self._of.setdefault(key, Memory())

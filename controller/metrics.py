@@ -14,7 +14,7 @@ from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MUSTER, STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from prometheus_client import CollectorRegistry, Metric
 
@@ -109,13 +109,13 @@ class Term(Collector):
         self._lease = lease
         self._leads = leads
         self._gangs: Tally[tuple[str, str]] = Tally()
-        self._work: tuple[WorkQueue[GangKey], Announcer] | None = None
+        self._work: tuple[WorkQueue[GangKey], Announcer, Callable[[], Mapping[str, int]]] | None = None
         cluster.pod_groups.subscribe(self._group_changed)
         registry.register(self)
 
-    def begins(self, queue: WorkQueue[GangKey], announcer: Announcer) -> None:
-        """This process leads now, with this queue and these events."""
-        self._work = queue, announcer
+    def begins(self, queue: WorkQueue[GangKey], announcer: Announcer, kept: Callable[[], Mapping[str, int]]) -> None:
+        """This process leads now, with this queue and these events; `kept` counts what each part keeps of gangs."""
+        self._work = queue, announcer, kept
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         for group, number in ((change.old, -1), (change.new, 1)):
@@ -133,14 +133,15 @@ class Term(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        leader, gangs, depth, adds, retries, written, dropped = families = tuple(self._families())
+        leader, gangs, depth, adds, retries, written, dropped, entries = families = tuple(self._families())
         leads = self._leads()
         leader.add_metric([self._lease], int(leads))
         if leads:
             for (queue, state), count in self._by_known_queue().items():
                 gangs.add_metric([queue, state], count)
         if self._work is not None:
-            numbers, announcer = self._work[0].statistics(), self._work[1]
+            work, announcer, kept = self._work
+            numbers = work.statistics()
             for family, number in (
                 (depth, numbers.ready),
                 (adds, numbers.added),
@@ -149,6 +150,8 @@ class Term(Collector):
                 family.add_metric([_QUEUE], number)
             written.add_metric([], announcer.written)
             dropped.add_metric([], announcer.dropped)
+            for part, number in (*kept().items(), ("delayed", numbers.delayed), ("failing", numbers.failing)):
+                entries.add_metric([part], number)
         yield from families
 
     def _by_known_queue(self) -> Tally[tuple[str, str]]:
@@ -170,3 +173,8 @@ class Term(Collector):
         yield CounterMetricFamily("workqueue_retries", "Gangs looked at again after a failure.", labels=["name"])
         yield CounterMetricFamily("muster_events_written", "Events written.")
         yield CounterMetricFamily("muster_events_dropped", "Events given up: too many at once, or refused.")
+        yield GaugeMetricFamily(
+            "muster_kept_entries",
+            "Entries that a part of the leader keeps of gangs; they go with the gangs.",
+            labels=["part"],
+        )

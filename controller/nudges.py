@@ -99,6 +99,11 @@ class Turns:
         self._short: dict[GangKey, _Short] = {}
         self._free = 0.0
 
+    @property
+    def gangs(self) -> int:
+        """How many gangs lack pods."""
+        return len(self._short)
+
     def forget(self, key: GangKey) -> None:
         """The gang has its pods, or wants none."""
         self._short.pop(key, None)
@@ -135,6 +140,11 @@ class Nudges:
         self._clock = clock
         self._wall = wall
         self._turns = Turns()
+
+    @property
+    def gangs(self) -> int:
+        """How many gangs lack pods."""
+        return self._turns.gangs
 
     def forget(self, key: GangKey) -> None:
         """The gang is gone."""

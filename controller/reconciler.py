@@ -188,6 +188,17 @@ class Reconciler:
         """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
         self._admission_queue.bound(nodes)
 
+    def kept(self) -> dict[str, int]:
+        """How many entries each part of this term has, by its name; any thread may ask."""
+        return {
+            "ledger": self._ledger.gangs,
+            "memories": self._memories.gangs,
+            "reports": self._reporter.told,
+            "evictions": self._evictions.gangs,
+            "nudges": self._nudges.gangs,
+            "wakes": self._wakes.gangs,
+        }
+
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         memory = self._memories.of(key)

@@ -100,6 +100,11 @@ class Reporter:
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
 
+    @property
+    def told(self) -> int:
+        """Of how many objects it is known what was said last."""
+        return len(self._said)
+
     async def mark(self, view: View, mark: Mark, state: GangState, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
 

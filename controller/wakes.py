@@ -38,6 +38,11 @@ class Wakes:
         self._wall = wall
         self._turns = Turns()
 
+    @property
+    def gangs(self) -> int:
+        """How many gangs have pods that their scheduler is asked about again."""
+        return self._turns.gangs
+
     def forget(self, key: GangKey) -> None:
         """The gang is gone."""
         self._turns.forget(key)

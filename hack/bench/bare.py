@@ -11,13 +11,20 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["QUEUES_AND_GROUPS", "bare", "serve"]
+__all__ = ["PATIENT", "QUEUES_AND_GROUPS", "bare", "make_namespace", "serve"]
 
 QUEUES_AND_GROUPS = (
     ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
     ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
 )
 """The CRDs without which muster works on nothing, each by its module and its file there."""
+PATIENT = {
+    "image.repository": "muster",
+    "webhook.timeoutSeconds": "30",
+    "controller.lease.durationSeconds": "60",
+    "controller.lease.renewDeadlineSeconds": "45",
+}
+"""Values of the chart for a busy machine: no call is lost, and the leader keeps its lease; nothing that is measured."""
 _SECONDS = 120.0
 
 
@@ -34,6 +41,11 @@ def bare(testbed: Testbed, crds: Iterable[tuple[str, str]], namespace: str) -> N
     serve(testbed, crds)
     for part in ("kube-scheduler", "kwok"):
         testbed.stop_part(part)
-    testbed.kubectl("create", "namespace", namespace)
-    account = ("get", "serviceaccount", "default", f"--namespace={namespace}")
+    make_namespace(testbed, namespace)
+
+
+def make_namespace(testbed: Testbed, name: str) -> None:
+    """Make a namespace, and wait until pods can be created in it."""
+    testbed.kubectl("create", "namespace", name)
+    account = ("get", "serviceaccount", "default", f"--namespace={name}")
     wait_for("its ServiceAccount", lambda: testbed.kubectl(*account, check=False).returncode == 0, _SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "forget_peak", "resident"]
+__all__ = ["cpu_seconds", "descriptors", "forget_peak", "resident"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # proc(5), clear_refs: the highest memory is counted from now on.
@@ -24,6 +24,11 @@ def resident(pid: int, field: str = "VmRSS") -> float:
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024
     raise ProcessLookupError(f"no {field} of process {pid}")
+
+
+def descriptors(pid: int) -> int:
+    """How many files, sockets and pipes a process has open. Raises OSError when it is gone."""
+    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - numbers alone
 
 
 def forget_peak(pid: int) -> None:

@@ -32,12 +32,17 @@ _LONG = 0.005
 class Turns:
     """How many turns took how long: a count for each bucket, without those below it, the sum, and the longest.
 
-    Whoever reads `longest` may set it back to 0.
+    Whoever reads `longest` may set it back to 0. `loop` is the loop whose turns they are, once it is made.
     """
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS) + 1)
         self.seconds = self.longest = 0.0
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def tasks(self) -> int:
+        """How many tasks of the loop are not done; 0 before there is a loop. Any thread may ask."""
+        return len(asyncio.all_tasks(self.loop)) if self.loop is not None else 0
 
     def took(self, seconds: float) -> None:
         """Count a turn; there are thousands a second."""
@@ -74,7 +79,8 @@ def run_measured(
     turns = Turns()
 
     def made() -> asyncio.AbstractEventLoop:
-        return asyncio.SelectorEventLoop(_Selector(turns, clock))
+        turns.loop = asyncio.SelectorEventLoop(_Selector(turns, clock))
+        return turns.loop
 
     with asyncio.Runner(loop_factory=made) as runner:
         runner.run(process(turns))

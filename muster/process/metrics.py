@@ -46,14 +46,14 @@ def unread(reflectors: Sequence[Reflector[Any]]) -> str:
 
 
 class LoopTurns(Collector):
-    """How long the turns of the event loop take, read when Prometheus asks."""
+    """How long the turns of the event loop take, and how many tasks it has, read when Prometheus asks."""
 
     def __init__(self, turns: Turns, registry: CollectorRegistry) -> None:
         self._turns = turns
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """The histogram as it is now."""
+        """The metrics as they are now."""
         family = HistogramMetricFamily(
             "muster_event_loop_turn_seconds",
             "Turns of the event loop: for so long no lease is renewed, no watch read and no review answered.",
@@ -61,6 +61,8 @@ class LoopTurns(Collector):
         buckets = list(zip((*map(str, BUCKETS), "+Inf"), accumulate(self._turns.counts), strict=True))
         family.add_metric([], buckets=buckets, sum_value=self._turns.seconds)
         yield family
+        tasks = "Tasks of the event loop that are not done; they do not grow with the gangs that have been."
+        yield GaugeMetricFamily("muster_event_loop_tasks", tasks, value=self._turns.tasks())
 
 
 class Watches(Collector):

@@ -63,6 +63,11 @@ class Ledger:
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[GangKey, str] = {}
 
+    @property
+    def gangs(self) -> int:
+        """How many gangs hold or wait."""
+        return len(self._queue_of)
+
     # --- queues -----------------------------------------------------------------------------------------------------
 
     @property

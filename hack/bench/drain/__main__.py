@@ -25,6 +25,7 @@ from hack.bench.bare import QUEUES_AND_GROUPS, bare
 from hack.bench.drain.costs import Costs
 from hack.bench.drain.gangs import NAMESPACE, SIZE, Gangs
 from hack.bench.drain.raw import Raw
+from hack.bench.trends import percentile
 from hack.bench.usage import resident
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, install
@@ -110,12 +111,11 @@ class Run:
         if who != "raw":
             seen, rss = self.gangs.seen, resident(self._muster.controllers[0].pid)
             stages = ("room to last gate", seen.to_last_gate()), ("mark to last gate", seen.between("marked", "last"))
-            words = (f"{what} p50 {_at(times, 0.5):.3f}, p99 {_at(times, 0.99):.3f} s" for what, times in stages)
+            words = (
+                f"{what} p50 {percentile(times, 0.5):.3f}, p99 {percentile(times, 0.99):.3f} s"
+                for what, times in stages
+            )
             print(f"    {'; '.join(words)}; {rss:.0f} MB resident", flush=True)
-
-
-def _at(times: list[float], part: float) -> float:
-    return times[min(int(part * len(times)), len(times) - 1)] if times else float("nan")
 
 
 @contextmanager

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Costs", "calls"]
 
+_PARTS = (
+    *("kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"),
+    *("volcano-scheduler", "volcano-controllers", "volcano-webhooks", "kwok"),
+)
 _RARE = 0.05  # calls of a gang
 _REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -29,7 +33,8 @@ def calls(testbed: Testbed) -> Counter[str]:
     for labels, value in _REQUESTS.findall(answer.message):
         of = dict(_LABEL.findall(labels))
         if of["verb"] not in ("WATCH", "CONNECT") and of["resource"] not in ("", "leases"):
-            found[f"{of['verb']} {of['resource']}"] += int(float(value))
+            part = f"/{of['subresource']}" if of["subresource"] else ""
+            found[f"{of['verb']} {of['resource']}{part}"] += int(float(value))
     return found
 
 
@@ -39,7 +44,7 @@ class Costs:
     def __init__(self, testbed: Testbed, muster: MusterInstall) -> None:
         self._testbed = testbed
         parts = testbed.processes()
-        self._pids = {name: parts[name].pid for name in ("kube-apiserver", "etcd", "kube-controller-manager")}
+        self._pids = {name: parts[name].pid for name in _PARTS if name in parts and parts[name].alive()}
         self._pids |= {"webhook": muster.webhooks[0].pid, "bench": os.getpid()}
         if muster.controllers:
             self._pids["controller"] = muster.controllers[0].pid

@@ -36,14 +36,16 @@ def container() -> dict[str, Any]:
 
 
 async def many(calls: Iterable[Awaitable[object]], at_once: int = CONCURRENT) -> None:
-    """All of them, so many at once."""
-    limit = asyncio.Semaphore(at_once)
+    """All of them, begun in this order, so many at once; those that are not under way take no memory."""
+    left = iter(calls)
 
-    async def one(call: Awaitable[object]) -> None:
-        async with limit:
+    async def work() -> None:
+        for call in left:
             await call
 
-    await asyncio.gather(*(one(call) for call in calls))
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(at_once):
+            workers.create_task(work())
 
 
 @dataclass

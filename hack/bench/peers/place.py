@@ -6,6 +6,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hack.bench.bare import PATIENT
 from hack.bench.peers.contenders import CONTENDERS, Manifest, queues
 from hack.bench.peers.figures import Used
 from hack.bench.usage import cpu_seconds, forget_peak, resident
@@ -38,13 +39,6 @@ QUOTAS: Mapping[str, Mapping[str, str]] = {
 }
 """The queues of every contender: one that holds all, one for the drain, one in which a gang waits."""
 _TUNED = {"qps": 2000, "burst": 4000}
-# What a busy machine needs, so that no call is lost and the leader keeps its lease; nothing that is measured.
-_VALUES = {
-    "image.repository": "muster",
-    "webhook.timeoutSeconds": "30",
-    "controller.lease.durationSeconds": "60",
-    "controller.lease.renewDeadlineSeconds": "45",
-}
 # As Go programs run where nobody says otherwise; the testbed saves time with a lazy collector, at the cost of memory.
 _COLLECTOR = {"GOGC": "100"}
 
@@ -190,7 +184,7 @@ def place() -> Iterator[Place]:
             api.apply(NAMESPACES.path(name=namespace), manifest)
             account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
             wait_for("its ServiceAccount", lambda path=account: api("GET", path).ok, _SECONDS)  # type: ignore[misc]
-        muster = install(testbed, values=_VALUES, webhooks=1, controllers=1)
+        muster = install(testbed, values=PATIENT, webhooks=1, controllers=1)
         muster.wait_ready(_SECONDS)
         # Its webhooks are asked about everything until they are confined.
         testbed.stop_part(KUEUE)

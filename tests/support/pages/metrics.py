@@ -35,7 +35,8 @@ _TAIL = """\
 `queue` is empty for gangs of queues that do not exist. `resource` is a resource with its group
 (`podgroups.scheduling.volcano.sh`), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
 `reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
-[reasons.md](reasons.md), and `name` what client-go has there. Beside these there are `process_*` and
+[reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` what
+client-go has there. Beside these there are `process_*` and
 `muster_build_info`, whose labels are the version and the commit.
 """
 _HEADINGS = {"both": "Of both", "controller": "Of the controller", "webhook": "Of the webhook"}

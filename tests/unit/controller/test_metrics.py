@@ -11,15 +11,17 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
 from muster.kube.workqueue import WorkQueue
-from muster.model.names import STATE
+from muster.model.names import GATE, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
-from tests.support.manifests.observed import as_client, made, pod_group, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import as_client, made, pod, pod_group, queue, ray_cluster, ray_pod, template
 
 if TYPE_CHECKING:
     from muster.observe.cluster import Cluster
+
+_KEPT = ("ledger", "delayed", "failing")
 
 
 def gangs(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
@@ -87,7 +89,8 @@ def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: Coll
 async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, registry: CollectorRegistry) -> None:
     metrics, term = Metrics(registry), Term(cluster, "lease", lambda: True, registry)
     work: WorkQueue[GangKey] = WorkQueue(waited=metrics.queue_wait.observe)
-    term.begins(work, Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c", nobody))
+    announcer = Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c", nobody)
+    term.begins(work, announcer, lambda: {"ledger": 7})
     for name in ("a", "b", "b"):
         work.add(GangKey("team", name))
     await work.get()
@@ -98,6 +101,32 @@ async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, regis
 
     assert (value("depth"), value("adds_total"), value("retries_total")) == (1, 2, 1)
     assert value("queue_duration_seconds_count") == 1
+    kept = {part: registry.get_sample_value("muster_kept_entries", {"part": part}) for part in _KEPT}
+    assert kept == {"ledger": 7, "delayed": 1, "failing": 1}
+
+
+async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
+    """Or a leader would grow with all gangs that there have ever been."""
+    labels = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}
+    bound = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "pair"}
+    pair = [
+        pod(name, labels=labels, annotations=bound, schedulingGates=[{"name": GATE}], **template()["spec"])
+        for name in ("a", "b")
+    ]
+    pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1"), *pair]
+    harness = Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")])
+    await harness.settle()
+    kept = harness.reconciler.kept()
+    assert (kept["ledger"], kept["memories"]) == (2, 2)
+    assert kept["reports"] > 0
+    harness.client.pods.clear()
+    harness.drop_workload(ray_cluster())
+    harness.watch()
+    await harness.settle()
+    harness.client.groups.clear()
+    harness.watch()
+    await harness.settle()
+    assert set(harness.reconciler.kept().values()) == {0}
 
 
 async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:

@@ -66,6 +66,25 @@ def test_what_runs_in_one_turn_counts_together() -> None:
     assert buckets(registry)["1.0"] == 1
 
 
+def test_tasks_are_counted_until_they_are_done() -> None:
+    registry = CollectorRegistry()
+
+    def tasks() -> float | None:
+        return registry.get_sample_value("muster_event_loop_tasks")
+
+    async def process(turns: Turns) -> None:
+        LoopTurns(turns, registry)
+        assert tasks() == 1
+        begun = [asyncio.create_task(asyncio.Event().wait()) for _ in range(2)]
+        assert tasks() == 3
+        begun[0].cancel()
+        await asyncio.wait(begun[:1])
+        assert tasks() == 2
+        begun[1].cancel()
+
+    run_measured(process)
+
+
 class Waiting(Clock):
     """An hour passes each time the loop waits: it reads the clock when it begins to work, and when it ends."""
 
