@@ -151,3 +151,16 @@ def test_a_pass_that_is_over_is_gone_at_once() -> None:
         assert over() is None
     finally:
         gc.enable()
+
+
+def test_where_no_siblings_compete_it_does_not_matter_who_starts_first() -> None:
+    """Each start would otherwise be news for all, and a flood of gangs cost a pass for each of them."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
+    for number in range(3):
+        ledger.wait(waits(number, "a", 1))
+    first = ledger.newly_startable("a", NOW)
+    assert first is not None
+    for key in reversed(first):
+        start(ledger, key)
+        assert ledger.newly_startable("a", NOW) is None
