@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import weakref
+from dataclasses import replace
 
 import pytest
 
@@ -164,3 +165,20 @@ def test_where_no_siblings_compete_it_does_not_matter_who_starts_first() -> None
     for key in reversed(first):
         start(ledger, key)
         assert ledger.newly_startable("a", NOW) is None
+
+
+def test_a_pass_holds_on_though_everybody_who_could_be_passed_has_been() -> None:
+    """Those of the siblings are looked for when they are asked about, and their line may be empty by then."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu="10"), parent=""))
+    for name in ("a", "b"):
+        ledger.set_queue(QueueView(name, "Open", amounts(cpu="10")))
+    runs = GangKey("team", "runs")
+    ledger.hold(runs, "a", amounts(cpu="4"))
+    large = waits(1, "a", 8), waits(2, "b", 8)
+    for one in large:
+        ledger.wait(one)
+    assert ledger.passed_by(runs, NOW, growth=True) == [one.key for one in large]
+    for one in large:
+        ledger.wait(replace(one, passed_since=NOW))
+    assert ledger.passed_by(runs, NOW, growth=True) == []
