@@ -45,6 +45,8 @@ _LOOK_AGAIN = 15.0
 # Pods that were given back and came again before the other gang had its own are deleted again after so many seconds,
 # then after twice as many, and so on, but no later than at first.
 _AGAIN = 15.0
+# No wait is doubled more often: after a thousand times it would be more seconds than a float holds.
+_DOUBLINGS = 30
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ class Assembling:
             self._look_again(view.key, given.next - now)
             return
         given.times += 1
-        given.next = now + min(_AGAIN * 2 ** (given.times - 1), max(after, _AGAIN))
+        given.next = now + min(_AGAIN * 2 ** min(given.times - 1, _DOUBLINGS), max(after, _AGAIN))
         first = shortage.yields
         if given.times == 1:
             message = (

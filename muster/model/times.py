@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 __all__ = ["duration_of", "seconds_of", "text_of"]
 
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+# No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
+_DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")
 
 
 def seconds_of(text: str) -> float | None:

@@ -287,7 +287,7 @@ class Repairs:
             self._written, self._times, self._until = digest, 0, now
             return
         self._until = now + min(_FIRST_DELAY * 2.0**self._times, _LONGEST_DELAY)
-        self._times += 1
+        self._times = min(self._times + 1, 10)
 
 
 def _digest(manifest: dict[str, Any]) -> int:

@@ -28,7 +28,8 @@ class Bypassed:
 
     def __init__(self, lines: Iterable[WaitingLine], free: Mapping[str, int]) -> None:
         """`lines` are of those below the queue whom nobody has passed, `free` is what it has of what is taken."""
-        self._lines = list(lines)
+        # The pass holds on when the last of a line starts or is passed.
+        self._lines = [line for line in lines if line]
         self._free = free
         # The first of a line may lack nothing; of the others that was found out.
         self._heads = [(line.first, number, False) for number, line in enumerate(self._lines)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER
+from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import JSON, QUEUE_LABELS, queue, ray_cluster, ray_pod, resource_quota
+from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, queue, ray_cluster, ray_pod, resource_quota
 
 OLD, YOUNG = "ray-demo-pg", "ray-young-pg"
 ASKS = {REQUEUE_AFTER: "1m"}
@@ -130,6 +131,20 @@ async def test_pods_that_come_again_first_are_given_back_again_later_and_later()
         await after(harness, 0)
     assert deleted[::2] == [0, 20, 50, 110, 170, 230, 290]
     assert len([one for one in harness.events_on("RayCluster") if one["reason"] == "Requeued"]) == 1
+
+
+async def test_pods_that_come_again_first_for_days_are_given_back_all_that_time() -> None:
+    """The time until the next deletion is doubled no more often than a number can be."""
+    harness = halves(annotations=ASKS)
+    lost = dict(harness.client.pods)
+    await after(harness, 6, 31, 31)
+    for _ in range(1030):
+        assert len(harness.client.pods) == 2
+        harness.client.pods.update(lost)
+        harness.watch()
+        harness.now += 61
+        harness.queue.add(GangKey(NAMESPACE, YOUNG))
+        await harness.work()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.slices import in_slices
-from muster.model.names import STATE
+from muster.model.names import PATIENCE, REQUEUE_AFTER, STATE
 from muster.model.objects import PriorityClass
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
@@ -155,3 +155,18 @@ async def test_a_step_is_one_gang() -> None:
     entered = [world.queue.statistics().ready for _ in world.takes_office()]
     assert {after - before for before, after in pairwise(entered)} == {0, 1}
     assert entered[-1] == 10
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+async def test_a_duration_that_no_number_holds_stops_no_leader(digits: int) -> None:
+    """Whoever may write an annotation would otherwise keep every leader from its office."""
+    endless = f"{'9' * digits}s"
+    head = ray_pod("demo-head", "headgroup", held=False)
+    world = Harness(
+        queues=[queue(annotations={PATIENCE: endless})],
+        workloads=[ray_cluster(workers(replicas=0), annotations={REQUEUE_AFTER: endless})],
+        pods=[head],
+        groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"), admitted="uid-demo")],
+    )
+    await world.settle()
+    assert world.annotations("ray-demo-pg")[STATE] == "Admitted"

@@ -23,6 +23,9 @@ from muster.model.times import duration_of
         ("30s10m", None),
         ("10 m", None),
         ("٣m", None),
+        pytest.param(f"{'9' * 18}h", (10.0**18 - 1) * 3600, id="eighteen digits"),
+        pytest.param(f"{'9' * 400}s", None, id="more than a float holds"),
+        pytest.param(f"{'9' * 5000}s", None, id="more digits than int reads"),
     ],
 )
 def test_a_duration_is_hours_minutes_and_seconds_in_this_order(text: str, seconds: float | None) -> None:

@@ -355,6 +355,16 @@ def test_repairs_of_the_same_are_at_once_and_then_further_and_further_apart() ->
     assert delays == [0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
 
 
+def test_a_dispute_that_never_ends_is_a_write_each_five_minutes() -> None:
+    """Somebody else's controller writes something else each time; after days of it nothing has become too large."""
+    repairs, now = Repairs(), 100.0
+    for _ in range(1100):
+        repairs.note({"a": 1}, now)
+        now += repairs.wait({"a": 1}, now)
+    repairs.note({"a": 1}, now)
+    assert repairs.wait({"a": 1}, now) == 300
+
+
 def test_something_new_is_written_at_once_and_after_a_calm_the_same_too() -> None:
     repairs = Repairs()
     for _ in range(5):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import weakref
+from dataclasses import replace
 
 import pytest
 
@@ -151,3 +152,33 @@ def test_a_pass_that_is_over_is_gone_at_once() -> None:
         assert over() is None
     finally:
         gc.enable()
+
+
+def test_where_no_siblings_compete_it_does_not_matter_who_starts_first() -> None:
+    """Each start would otherwise be news for all, and a flood of gangs cost a pass for each of them."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
+    for number in range(3):
+        ledger.wait(waits(number, "a", 1))
+    first = ledger.newly_startable("a", NOW)
+    assert first is not None
+    for key in reversed(first):
+        start(ledger, key)
+        assert ledger.newly_startable("a", NOW) is None
+
+
+def test_a_pass_holds_on_though_everybody_who_could_be_passed_has_been() -> None:
+    """Those of the siblings are looked for when they are asked about, and their line may be empty by then."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu="10"), parent=""))
+    for name in ("a", "b"):
+        ledger.set_queue(QueueView(name, "Open", amounts(cpu="10")))
+    runs = GangKey("team", "runs")
+    ledger.hold(runs, "a", amounts(cpu="4"))
+    large = waits(1, "a", 8), waits(2, "b", 8)
+    for one in large:
+        ledger.wait(one)
+    assert ledger.passed_by(runs, NOW, growth=True) == [one.key for one in large]
+    for one in large:
+        ledger.wait(replace(one, passed_since=NOW))
+    assert ledger.passed_by(runs, NOW, growth=True) == []
