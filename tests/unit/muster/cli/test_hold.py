@@ -1,4 +1,4 @@
-"""`muster resume` where a cluster has only some of the kinds."""
+"""`muster hold` and `muster resume` where a cluster has only some of the kinds, and for odd names."""
 
 from __future__ import annotations
 
@@ -51,3 +51,19 @@ def _kubeconfig(server: str) -> str:
     context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
     cluster, user = {"name": "c", "cluster": {"server": server}}, {"name": "u", "user": {"token": "t"}}
     return json.dumps({"current-context": "c", "contexts": [context], "clusters": [cluster], "users": [user]})
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(("pod/p", "-n=.."), "'..'"), (("pod/\udcff",), r"'\udcff'")], ids=["dots", "no UTF-8"]
+)
+@pytest.mark.parametrize("command", ["hold", "explain"])
+async def test_a_name_that_no_object_has_is_no_traceback(
+    tmp_path: Path, command: str, words: tuple[str, ...], name: str
+) -> None:
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("LIST", reply(listing(1)))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        done = await asyncio.to_thread(muster, command, f"--kubeconfig={tmp_path / 'config'}", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"muster {command}: {name} cannot be part of a path\n"
