@@ -84,13 +84,15 @@ class Trial:
             check=False,
         )
         print(done.stdout, flush=True)
-        return f"{_today()} | {outcome(done.stdout)} |"
+        return f"{_today()} | {outcome(done.stdout, done.returncode)} |"
 
 
-def outcome(said: str) -> str:
-    """What a pytest said at its end, in the words of the table."""
+def outcome(said: str, code: int) -> str:
+    """What a pytest said at its end, in the words of the table; one that broke off (`code`) has failed, too."""
     counts = {word: number for number, word in _COUNT.findall(said.strip().rpartition("\n")[2])}
     failed = list(dict.fromkeys(name.partition("[")[0] for name in _FAILED.findall(said)))
+    if code and not failed:
+        return f"the tests failed to run to their end: pytest ended with {code}"
     words = [f"{counts.get('passed', 0)} tests pass"]
     return "; ".join([*words, f"these fail: {', '.join(f'`{name}`' for name in failed)}"] if failed else words)
 

@@ -55,9 +55,10 @@ class _Version(argparse.Action):
 
 def print_version() -> NoReturn:
     """Print the version and the commit, and exit."""
+    from muster.cli.output import say  # noqa: PLC0415
     from muster.process.revision import revision  # noqa: PLC0415
 
-    print(f"{muster.__version__} (commit {revision()})")
+    say(f"{muster.__version__} (commit {revision()})")
     sys.exit(0)
 
 

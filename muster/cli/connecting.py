@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
+from muster.kube.resource import BadNameError
 
 if TYPE_CHECKING:
     import argparse
@@ -27,8 +28,8 @@ class NoClusterError(Exception):
     """No apiserver answers there, or it rejects the credentials; the message is for the user."""
 
 
-NO_ANSWER = (ApiError, ConfigError, NoClusterError)
-"""The errors of a command whose cluster does not answer."""
+NO_ANSWER = (ApiError, BadNameError, ConfigError, NoClusterError)
+"""The errors of a command whose cluster does not answer, or cannot be asked for what was named."""
 
 
 @asynccontextmanager

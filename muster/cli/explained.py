@@ -37,7 +37,8 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
             print(file=out)
         workload = entry["workload"]
         print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
-        state = entry["state"] or ("unknown" if entry["gang"] else "no gang")
+        # An annotation, which whoever may patch the PodGroup writes.
+        state = printable(entry["state"]) or ("unknown" if entry["gang"] else "no gang")
         paint = _PAINTS.get(entry["state"], YELLOW)
         first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
         print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, queues_meant
 from muster.cli.output import as_long_as_read, print_data
+from muster.cli.subjects import made_by
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import POD_GROUPS, Resource
@@ -173,18 +174,18 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
 
 async def _made(client: Client, target: _Target) -> list[_Target]:
     """The workloads on hold that a workload has made, and that those have made."""
-    makers = [resource_of(kind) for kind in WATCHED_KINDS if not kind.owns_gang]
+    makers = {resource_of(kind): kind for kind in WATCHED_KINDS if not kind.owns_gang}
     if target.resource not in makers:
         return []
     made = []
-    for kind in WATCHED_KINDS:
+    # No others: a cluster need not have them, nor this user the right to list them.
+    for kind in made_by(makers[target.resource]):
         resource = resource_of(kind)
-        if kind.group == target.resource.group and resource != target.resource:
-            for one in await list_objects(client, resource, _Bare, namespace=target.metadata.namespace):
-                meta = one.metadata
-                if meta.controller is not None and meta.controller.uid == target.metadata.uid:
-                    below = _Target(resource, meta)
-                    made += [*([below] if asks_to_wait(meta) else []), *await _made(client, below)]
+        for one in await list_objects(client, resource, _Bare, namespace=target.metadata.namespace):
+            meta = one.metadata
+            if meta.controller is not None and meta.controller.uid == target.metadata.uid:
+                below = _Target(resource, meta)
+                made += [*([below] if asks_to_wait(meta) else []), *await _made(client, below)]
     return made
 
 

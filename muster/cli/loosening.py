@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.cli.output import say
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, WORKLOAD
 from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
+from muster.model.texts import printable
 from muster.observe.resources import pod_groups_of
 from muster.schedulers import gang_name
 
@@ -65,14 +67,14 @@ async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler)
         try:
             if group is None:
                 await client.create(resource, substitute(scheduler, namespace, name, members), namespace)
-                print(f"{namespace}/{name}: created the missing PodGroup of its pods")
+                say(f"{namespace}/{name}: created the missing PodGroup of its pods")
             elif not is_whole(group, members):
                 await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, namespace)
-                print(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
+                say(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
         except ApiError as error:
             # A terminating namespace deletes the pods as well.
             if not (error.already_exists or error.namespace_terminating):
-                print(f"muster withdraw: podgroup {namespace}/{name}: {error}", file=sys.stderr)
+                print(f"muster withdraw: podgroup {namespace}/{name}: {printable(str(error))}", file=sys.stderr)
 
     await burst(put_right, sorted(waiting))
 

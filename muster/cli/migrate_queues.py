@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.output import say
 from muster.cli.words import counted
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.model.objects import InvalidObjectError, decode
 from muster.model.selectors import InvalidSelectorError
+from muster.model.texts import printable
 from muster.observe.resources import queues_of
 from muster.queueing.migration import gang_queue_of, queue_of
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(_migrate(arguments))
     except NO_ANSWER as error:
-        print(f"muster migrate-queues: {error}", file=sys.stderr)
+        print(f"muster migrate-queues: {printable(str(error))}", file=sys.stderr)
         return _CANNOT
 
 
@@ -50,9 +51,9 @@ async def _migrate(arguments: argparse.Namespace) -> int:
         for manifest in manifests:
             failures += await _make(client, arguments, manifest)
     for failure in failures:
-        print(f"muster migrate-queues: {failure}", file=sys.stderr)
+        print(f"muster migrate-queues: {printable(failure)}", file=sys.stderr)
     if arguments.dry_run:
-        print("nothing was changed (dry run)")
+        say("nothing was changed (dry run)")
     return _NOT_ALL if failures else 0
 
 
@@ -93,13 +94,12 @@ def _parents_first(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[str, Any]) -> list[str]:
     """Make one queue; gives what went wrong."""
     kind, name = queues_of(QUEUE_SOURCES[arguments.to]), manifest["metadata"]["name"]
-    say = partial(print, f"{kind.kind.lower()} {name}:")
     try:
         await client.create(kind, manifest, dry_run=arguments.dry_run)
     except ApiError as error:
         if error.already_exists:
-            say("exists already, and stays as it is")
+            say(f"{kind.kind.lower()} {name}: exists already, and stays as it is")
             return []
         return [f"{kind.kind} {name}: {error}"]
-    say("would be made" if arguments.dry_run else "made")
+    say(f"{kind.kind.lower()} {name}: {'would be made' if arguments.dry_run else 'made'}")
     return []

@@ -19,6 +19,8 @@ __all__ = ["ObjectName", "UnknownSubjectError", "is_pod_group", "is_queue", "kin
 
 _SHORT_QUEUE = {"volcano": "q", "muster": "gq"}
 _SHORT = {"Pod": "po", "StatefulSet": "sts"}
+# In an address each would lead elsewhere.
+_NO_NAMES = ("", ".", "..")
 _POD_GROUP = {
     word
     for name in ("podgroup", "podgroups")
@@ -43,7 +45,9 @@ def parse_names(words: Sequence[str]) -> list[ObjectName]:
         parts = [word.partition("/") for word in words]
     else:
         parts = [(words[0], "/", word) for word in words[1:]]
-    if not parts or not all(kind and slash and name and "/" not in name for kind, slash, name in parts):
+    if not parts or not all(
+        kind and slash and "/" not in name and name not in _NO_NAMES for kind, slash, name in parts
+    ):
         raise UnknownSubjectError(f'"{" ".join(words)}" is not KIND/NAME or KIND NAME, for example raycluster/demo')
     return list(dict.fromkeys(ObjectName(kind.lower(), name) for kind, _, name in parts))
 

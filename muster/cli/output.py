@@ -13,7 +13,7 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_long_as_read", "print_data"]
+__all__ = ["as_long_as_read", "print_data", "say"]
 
 
 @contextmanager
@@ -25,6 +25,12 @@ def as_long_as_read() -> Iterator[None]:
     except BrokenPipeError:
         # Python flushes its buffer at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str) -> None:
+    """Print a line at once; a command that changes a cluster goes on when nobody reads what it says."""
+    with as_long_as_read():
+        print(text)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

@@ -88,7 +88,7 @@ def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row
         limit, used = entry["limit"], entry["used"]
         name = branch + printable(entry["name"])
         state = GangState.ON_HOLD if entry.get("onHoldBy") else entry["state"] or "-"
-        counts = (str(state), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
+        counts = (printable(str(state)), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
         if not (limit or used):
             yield _Row((name, *counts, "-", "-"))
         for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         picture = asyncio.run(_look(arguments))
     except NO_ANSWER as error:
-        print(f"muster queues: {error}", file=sys.stderr)
+        print(f"muster queues: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
     with as_long_as_read():

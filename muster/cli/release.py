@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.output import as_long_as_read
+from muster.cli.output import say
 from muster.cli.words import counted
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
@@ -24,6 +24,7 @@ from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, label_value
 from muster.model.objects import Pod
+from muster.model.texts import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return _NOT_ALL
         return asyncio.run(_release(arguments))
     except NO_ANSWER as error:
-        print(f"muster release: {error}", file=sys.stderr)
+        print(f"muster release: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
 
 
@@ -124,13 +125,12 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
 
 
 def _tell(outcomes: Outcomes, missing: Sequence[str], *, dry_run: bool) -> int:
-    with as_long_as_read():
-        say_opened(outcomes, dry_run=dry_run)
+    say_opened(outcomes, dry_run=dry_run)
     failed = say_failures(outcomes, "muster release")
     for gang in missing:
         print(f"muster release: {gang}: no pods of a gang with this name", file=sys.stderr)
     if not outcomes and not missing:
-        print("no pods are held by muster")
+        say("no pods are held by muster")
     return _NOT_ALL if failed or missing else 0
 
 
@@ -140,12 +140,12 @@ def say_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
     for gang, outcome in sorted(outcomes.items()):
         if outcome.opened:
             others = f"; still held by other gates: {', '.join(sorted(outcome.others))}" if outcome.others else ""
-            print(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
+            say(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
 
 
 def say_failures(outcomes: Outcomes, command: str) -> bool:
     """Print each failure with its reason, prefixed with the command; returns whether there was one."""
     failures = [(gang, failure) for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
     for gang, failure in failures:
-        print(f"{command}: {gang}: {failure}", file=sys.stderr)
+        print(f"{command}: {gang}: {printable(failure)}", file=sys.stderr)
     return bool(failures)

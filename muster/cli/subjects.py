@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from muster.cli.picture import Picture
     from muster.kube.client import Client
 
-__all__ = ["HOW_TO_READ", "Event", "Said", "Subject", "events_about", "find", "gang_name", "subject_of"]
+__all__ = ["HOW_TO_READ", "Event", "Said", "Subject", "events_about", "find", "gang_name", "made_by", "subject_of"]
 
 _OF_MUSTER = "muster.dev/controller"
 # Groups of kinds that Kubernetes' own role `view` has.
@@ -183,19 +183,19 @@ async def _subjects(client: Client, kind: Kind, name: str, namespace: str, pictu
         return [await subject_of(client, kind, decoded, picture)]
     found = [
         subject
-        for one in _made_by(kind)
+        for one in made_by(kind)
         for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
         for subject in await _subjects(client, one, made.metadata.name, namespace, picture)
     ]
     if found:
         return found
-    names = " or ".join(one.kind for one in _made_by(kind))
+    names = " or ".join(one.kind for one in made_by(kind))
     why = f"it has no {names} now: its operator has not created one yet, or it has ended"
     return [Subject(kind, decoded, events=await events_about(client, decoded.metadata, picture), makes_none=why)]
 
 
-def _made_by(kind: Kind) -> list[Kind]:
+def made_by(kind: Kind) -> list[Kind]:
     """The kinds that a kind without a gang creates: RayCronJobs create RayJobs, the others RayClusters."""
     wanted = "RayJob" if kind.kind == "RayCronJob" else "RayCluster"
     return [one for one in KINDS if one.kind == wanted]

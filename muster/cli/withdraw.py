@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.loosening import loosen
+from muster.cli.output import say
 from muster.cli.release import Outcomes, open_gates, say_failures, say_opened
 from muster.cli.words import counted
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG, GATE
 from muster.model.objects import Pod
+from muster.model.texts import printable
 from muster.schedulers import named
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return _NOT_ALL
         return asyncio.run(_withdraw(arguments))
     except NO_ANSWER as error:
-        print(f"muster withdraw: {error}", file=sys.stderr)
+        print(f"muster withdraw: {printable(str(error))}", file=sys.stderr)
         return _CANNOT
 
 
@@ -63,9 +65,9 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
         # The webhooks add gates, so they go first.
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             await client.delete(resource, name, dry_run=dry_run)
-        print(f"webhook configurations {name}: {deleted}; no new pod is held")
+        say(f"webhook configurations {name}: {deleted}; no new pod is held")
         await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
-        print(f"clusterrolebinding {name}-controller: {deleted}; the controller can change nothing")
+        say(f"clusterrolebinding {name}-controller: {deleted}; the controller can change nothing")
         if dry_run:
             pods = await list_objects(client, PODS, Pod, label_selector=GANG)
             outcomes = await open_gates(client, pods, dry_run=True)
@@ -75,7 +77,7 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             await loosen(client, pods, arguments.schedulers or named("volcano"))
     if say_failures(outcomes, "muster withdraw"):
         return _NOT_ALL
-    print("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
+    say("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0
 
 

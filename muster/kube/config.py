@@ -192,6 +192,10 @@ def _exists(paths: str) -> bool:
 
 def _connection(configuration: Configuration, login: Callable[[bool], Awaitable[str | None]]) -> Connection:
     server = str(configuration.host)
+    try:
+        _ = urlsplit(server).port
+    except ValueError as error:
+        raise ConfigError(f'server "{server}" is no address: {error}') from error
     context = None
     if server.startswith("https"):
         try:

@@ -29,8 +29,13 @@ __all__ = [
     "SECRETS",
     "SELF_REVIEWS",
     "VALIDATING_WEBHOOKS",
+    "BadNameError",
     "Resource",
 ]
+
+
+class BadNameError(ValueError):
+    """A name, or the name of a namespace, that no object has: it would lead elsewhere, or cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Resource:
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Give the URL path of an object, or without `name` of the collection (of all namespaces without `namespace`).
 
-        Raises ValueError when a namespace is missing or too many, or a name cannot be a path segment.
+        Raises ValueError when a namespace is missing or too many, BadNameError for a name that is no path segment.
         """
         if namespace and not self.namespaced:
             raise ValueError(f"{self.full_name} has no namespaces, got {namespace!r}")
@@ -75,8 +80,11 @@ class Resource:
 def _segment(text: str) -> str:
     # quote() leaves dots alone, and a lone "." or ".." would climb to another object.
     if text in {"", ".", ".."}:
-        raise ValueError(f"{text!r} cannot be part of a path")
-    return quote(text, safe="")
+        raise BadNameError(f"{text!r} cannot be part of a path")
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:  # an argument of a command that is no UTF-8
+        raise BadNameError(f"{text!r} cannot be part of a path") from error
 
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -15,9 +15,10 @@ def seconds_of(text: str) -> float | None:
     """The seconds since 1970 of a time as the apiserver writes it, or None where the text is no time."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        # In another zone it may lie before the year 1 or after 9999, where it is no time that anything can show.
+        return moment.astimezone(UTC).timestamp() if moment.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return moment.timestamp() if moment.tzinfo else None
 
 
 def text_of(seconds: float) -> str:

@@ -58,10 +58,22 @@ def test_a_module_that_another_version_has_none_of_is_the_usual_one(monkeypatch:
 
 
 def test_what_came_out_is_said_in_a_line() -> None:
-    assert outcome(_SAID) == (
+    assert outcome(_SAID, 1) == (
         "31 tests pass; these fail: `apiserver/test_policies.py::test_two`, `e2e/test_demo.py::test_three`"
     )
-    assert outcome("===== 12 passed in 3.20s =====\n") == "12 tests pass"
+    assert outcome("===== 12 passed in 3.20s =====\n", 0) == "12 tests pass"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("ERROR: file or directory not found: tests/x.py\n\nno tests ran in 0.01s\n", 4),
+        ("INTERNALERROR> no\n", 3),
+        ("", -9),
+    ],
+)
+def test_tests_that_broke_off_have_not_passed(said: str, code: int) -> None:
+    assert outcome(said, code) == f"the tests failed to run to their end: pytest ended with {code}"
 
 
 def test_a_row_that_was_not_tried_now_stays_as_it_was() -> None:

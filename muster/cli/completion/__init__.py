@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from muster.cli.output import as_long_as_read
+
 if TYPE_CHECKING:
     import argparse
 
@@ -19,5 +21,6 @@ def script(shell: str) -> Path:
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster completion`."""
-    sys.stdout.write(script(arguments.shell).read_text())
+    with as_long_as_read():
+        sys.stdout.write(script(arguments.shell).read_text())
     return 0

@@ -49,6 +49,7 @@ class PageState:
         self._next = asyncio.Event()
         self._unanswered = ""
         self._internal = ""
+        self._making = False
         self.revision = 0
         self.samples = Samples(time.time())
         self.snapshot: LedgerSnapshot
@@ -67,7 +68,8 @@ class PageState:
     @property
     def as_of(self) -> float:
         """The moment for which the board holds, in seconds of the wall clock: now, unless it is behind."""
-        return self.board.now if self.troubles or self._following.changed.is_set() else time.time()
+        behind = self._making or self._following.changed.is_set()
+        return self.board.now if self.troubles or behind else time.time()
 
     @property
     def troubles(self) -> list[str]:
@@ -84,7 +86,12 @@ class PageState:
     async def refresh(self) -> float:
         """Make the board anew; gives the CPU seconds that it took."""
         began = time.process_time()
-        self.snapshot = await self.picture.ledger_snapshot_in_slices(time.time())
+        # Meanwhile others ask, and get the last board.
+        self._making = True
+        try:
+            self.snapshot = await self.picture.ledger_snapshot_in_slices(time.time())
+        finally:
+            self._making = False
         self.board = Board(self.snapshot, whole=self.picture.whole)
         self.samples.note(time.time(), self.board.levels())
         self._moved()

@@ -37,7 +37,7 @@ class PlainDisplay:
         events = self._new(history)
         if events or board != self._board:
             self._board = board
-            print("\n" + "\n".join(map(printable, (*board, *events))), file=self._out, flush=True)
+            print("\n" + "\n".join((*board, *map(printable, events))), file=self._out, flush=True)
 
     def _new(self, history: History) -> list[str]:
         """What has happened since the last call, the oldest first."""
@@ -59,4 +59,4 @@ def board_lines(snapshot: LedgerSnapshot, missing: list[str], out: TextIO, *, wh
     lines = tree_lines(queue_entries(snapshot, whole=whole), out)
     if rows:
         lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
-    return [*lines, *(f"({one})" for one in missing)]
+    return [*lines, *(printable(f"({one})") for one in missing)]

@@ -66,6 +66,7 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
             f'muster does not support the kind "deployment"; it supports {SUPPORTED}, PodGroup',
             id="another kind",
         ),
+        pytest.param(["pod/.."], '"pod/.." is not KIND/NAME or KIND NAME, for example raycluster/demo', id="dots"),
         pytest.param(["a/b", "c"], '"a/b c" is not KIND/NAME or KIND NAME, for example raycluster/demo', id="mixed"),
     ],
 )

@@ -197,6 +197,13 @@ def test_a_hold_that_the_message_tells_is_not_told_twice() -> None:
     assert told(entry).count("muster resume") == 1
 
 
+def test_a_state_that_somebody_else_wrote_moves_no_cursor() -> None:
+    """The annotation of a PodGroup, which its namespace's tenants may patch."""
+    groups = [pod_group(owner=ray_owner(), annotations={STATE: "Running\x1b]0;me\x07\nroot", MESSAGE: "cpu\x1b[2J 3"})]
+    text = told(said(ray_cluster(), Picture(filled(workloads=[ray_cluster()], groups=groups))))
+    assert text.splitlines()[1] == r"  Running\x1b]0;me\x07\nroot: cpu\x1b[2J 3"
+
+
 def test_events_of_pods_push_none_of_musters_out() -> None:
     events = (of_muster("WaitingForQuota"), of_muster("Admitted"), *(of_operator(f"pod {n}") for n in range(9)))
     entry = said(ray_cluster(), Picture(filled(workloads=[ray_cluster()])), *events)

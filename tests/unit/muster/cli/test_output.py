@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.cli.in_process import muster
+from tests.support.faults.apiserver import FaultyApiserver, failure, listing, reply
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PROGRAM = """
 import sys
@@ -26,3 +36,62 @@ def test_who_stops_reading_gets_the_exit_code_and_no_traceback(lines: int) -> No
         assert process.stderr
         process.stdout.close()
         assert (process.stderr.read(), process.wait()) == (b"", 3)
+
+
+@pytest.mark.parametrize("words", [("version",), ("--version",), ("completion", "bash")])
+async def test_what_needs_no_cluster_is_read_as_far_as_somebody_likes(words: tuple[str, ...]) -> None:
+    assert await _unread(*words) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        pytest.param(("migrate-queues", "--to=muster"), ["POST", "POST"], id="migrate-queues"),
+        pytest.param(("withdraw", "--settle=0"), ["DELETE", "DELETE", "DELETE"], id="withdraw"),
+    ],
+)
+async def test_a_command_that_changes_a_cluster_ends_its_work_unread(
+    tmp_path: Path, words: tuple[str, ...], changes: list[str]
+) -> None:
+    queues = [{"metadata": {"name": name}, "spec": {"weight": 1}} for name in ("a", "b")]
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("LIST", reply(listing(1, *(queues if words[0] == "migrate-queues" else []))))
+        apiserver.on("POST", reply({}), failure(409, "AlreadyExists"))
+        apiserver.on("DELETE", reply({}))
+        assert await _unread(*words, _kubeconfig(tmp_path, apiserver.url)) == (0, "")
+        assert [one.kind for one in apiserver.requests if one.kind in {"POST", "DELETE"}] == changes
+
+
+@pytest.mark.parametrize(
+    "words", [("queues",), ("release", "demo"), ("migrate-queues", "--to=muster"), ("withdraw", "--dry-run")]
+)
+async def test_what_an_apiserver_says_moves_no_cursor(tmp_path: Path, words: tuple[str, ...]) -> None:
+    no = failure(400, "BadRequest", "no\x1b[2J\nyes")
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("LIST", no)
+        apiserver.on("DELETE", no)
+        done = await asyncio.to_thread(muster, *words, _kubeconfig(tmp_path, apiserver.url))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"muster {words[0]}: 400 BadRequest: no\\x1b[2J\\nyes\n"
+
+
+def _kubeconfig(folder: Path, server: str) -> str:
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    cluster, user = {"name": "c", "cluster": {"server": server}}, {"name": "u", "user": {"token": "t"}}
+    config = {"current-context": "c", "contexts": [context], "clusters": [cluster], "users": [user]}
+    (folder / "config").write_text(json.dumps(config))
+    return f"--kubeconfig={folder / 'config'}"
+
+
+async def _unread(*words: str) -> tuple[int | None, str]:
+    """Exit code and errors of the command whose output nobody reads, and which keeps nothing of it back."""
+    read, write = os.pipe()
+    os.close(read)
+    told = {**os.environ, "PYTHONUNBUFFERED": "1", "MUSTER_CONNECT_TIMEOUT": "60"}
+    argv = (sys.executable, "-m", "muster.cli", *words)
+    process = await asyncio.create_subprocess_exec(*argv, stdout=write, stderr=subprocess.PIPE, env=told)
+    os.close(write)
+    _, said = await process.communicate()
+    return process.returncode, said.decode()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import sys
@@ -105,6 +106,12 @@ async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None
     path.write_text(text)
     with pytest.raises(ConfigError, match=str(path)):
         await load_connection(str(path))
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:99999", "https://[::1", "https://apiserver:https"])
+async def test_a_server_that_is_no_address_is_named(tmp_path: Path, server: str) -> None:
+    with pytest.raises(ConfigError, match=f'^server "{re.escape(server)}" is no address: '):
+        await load_connection(kubeconfig(tmp_path, {"token": "secret"}, server=server))
 
 
 async def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
-"""Durations as people write them."""
+"""Times as objects have them, and durations as people write them."""
 
 from __future__ import annotations
 
 import pytest
 
-from muster.model.times import duration_of
+from muster.model.times import duration_of, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,20 @@ from muster.model.times import duration_of
 )
 def test_a_duration_is_hours_minutes_and_seconds_in_this_order(text: str, seconds: float | None) -> None:
     assert duration_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:30Z", 30.0),
+        ("1970-01-01T01:00:30.5+01:00", 30.5),
+        ("0001-01-01T00:00:00Z", -62135596800.0),
+        ("1970-01-01T00:00:30", None),
+        ("soon", None),
+        # In UTC these are no years that can be written.
+        ("0001-01-01T00:00:00+14:00", None),
+        ("9999-12-31T23:59:59-14:00", None),
+    ],
+)
+def test_a_time_is_seconds_since_1970_in_utc(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds

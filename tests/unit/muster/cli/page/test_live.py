@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from muster.cli.following import beside
 from muster.cli.page import live
+from muster.cli.picture import Picture
 from muster.workloads import kind_of
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled, workload_store
@@ -19,12 +21,19 @@ from tests.support.manifests.observed import made, ray_cluster
 if TYPE_CHECKING:
     import pytest
 
+    from muster.cli.page.state import PageState
+    from muster.cli.picture import LedgerSnapshot
     from muster.observe.cluster import Cluster
 
 
 def cluster() -> Cluster:
     workloads, pods, groups = gangs(["wait"])
     return filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="1")])
+
+
+async def renewed(state: PageState) -> None:
+    """One more board."""
+    await state.refresh()
 
 
 async def heard(answer: aiohttp.ClientResponse) -> list[str]:
@@ -64,6 +73,28 @@ async def test_a_change_in_the_cluster_becomes_a_revision(monkeypatch: pytest.Mo
         assert await heard(answer) == ["event: changed", "data: 2"]
         _, text, _ = await page.get()
     assert "ray-more-pg" in text
+
+
+async def test_while_a_board_is_made_the_last_one_is_shown_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 5,000 gangs that takes seconds, and pages are asked for meanwhile."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+    async with served(cluster()) as page:
+        state, last = page.state, page.state.board.now
+        whole = Picture.ledger_snapshot_in_slices
+
+        async def slowly(picture: Picture, now: float) -> LedgerSnapshot:
+            begun.set()
+            await ended.wait()
+            return await whole(picture, now)
+
+        monkeypatch.setattr(Picture, "ledger_snapshot_in_slices", slowly)
+        assert state.as_of > last
+        async with beside(renewed(state)):
+            await begun.wait()
+            assert state.as_of == last
+            ended.set()
+            await eventually(lambda: state.board.now > last)
+        assert state.as_of > state.board.now
 
 
 async def test_what_goes_wrong_inside_is_told_and_the_page_stays(monkeypatch: pytest.MonkeyPatch) -> None:

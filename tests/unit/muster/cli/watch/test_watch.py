@@ -18,6 +18,7 @@ from muster.cli.watch.plain import PlainDisplay
 from muster.cli.watch.screen import Screen
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
+from muster.model.texts import printable
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests.gangs import gangs, limited
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 HOSTILE = "waits [bold red]for\x1b[2J ever[/]"
+
+
+class Terminal(io.StringIO):
+    """Text that a terminal with colours gets."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return True
+
+    def fileno(self) -> int:
+        """Raises OSError: nobody knows how wide it is."""
+        raise OSError
 
 
 def cluster(many: int = 1) -> Cluster:
@@ -142,6 +157,18 @@ async def test_plain_text_is_printed_when_something_has_changed(shown: Shown) ->
     plain.show(shown.state, shown.history)
     more = out.getvalue().removeprefix(first).splitlines()
     assert more[-1] == "(team/ray-wait-00-pg: WaitingForQuota -> Admitted)"
+
+
+async def test_a_terminal_without_rich_gets_the_tree_in_colours(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    shown.history.logged("", HOSTILE)
+    PlainDisplay(out).show(shown.state, shown.history)
+    assert "\x1b[32m" in out.getvalue()
+    assert "\\x1b[32m" not in out.getvalue()
+    assert out.getvalue().endswith(f"\n({printable(HOSTILE)})\n")
+    assert "\x1b[2J" not in out.getvalue()
 
 
 def test_without_rich_a_terminal_gets_plain_text(

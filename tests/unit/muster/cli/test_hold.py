@@ -1,0 +1,69 @@
+"""`muster hold` and `muster resume` where a cluster has only some of the kinds, and for odd names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.model.names import HOLD
+from tests.support.cli.in_process import muster
+from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aiohttp import web
+
+    from tests.support.faults.apiserver import Answer
+
+
+@pytest.mark.parametrize("others", [failure(404), failure(403, "Forbidden")], ids=["not served", "not allowed"])
+async def test_resume_lists_only_what_the_workload_can_have_made(tmp_path: Path, others: Answer) -> None:
+    """An older KubeRay has no RayCronJob, and the role that KubeRay gives for RayJobs names no RayServices."""
+
+    def on_hold(name: str, **more: object) -> dict[str, object]:
+        one = manifest(name, 1)
+        return {**one, "metadata": {**dict(one["metadata"]), "annotations": {HOLD: "true"}, **more}}  # type: ignore[call-overload]
+
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "nightly", "uid": "nightly", "controller": True}
+    clusters = listing(1, on_hold("demo", ownerReferences=[owner]))
+
+    async def lists(request: web.Request) -> web.StreamResponse:
+        answer = reply(clusters) if request.path.endswith("/rayclusters") else others
+        return await answer(request)
+
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}), reply(on_hold("nightly")))
+        apiserver.on("LIST", lists)
+        apiserver.on("PATCH", reply({}))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        done = await asyncio.to_thread(muster, "resume", f"--kubeconfig={tmp_path / 'config'}", "rayjob/nightly")
+        patched = [request.path for request in apiserver.seen("PATCH")]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "rayjob.ray.io/nightly: resumed\nraycluster.ray.io/demo: resumed\n"
+    assert [path.rpartition("/")[2] for path in patched] == ["nightly", "demo"]
+
+
+def _kubeconfig(server: str) -> str:
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    cluster, user = {"name": "c", "cluster": {"server": server}}, {"name": "u", "user": {"token": "t"}}
+    return json.dumps({"current-context": "c", "contexts": [context], "clusters": [cluster], "users": [user]})
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(("pod/p", "-n=.."), "'..'"), (("pod/\udcff",), r"'\udcff'")], ids=["dots", "no UTF-8"]
+)
+@pytest.mark.parametrize("command", ["hold", "explain"])
+async def test_a_name_that_no_object_has_is_no_traceback(
+    tmp_path: Path, command: str, words: tuple[str, ...], name: str
+) -> None:
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("LIST", reply(listing(1)))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        done = await asyncio.to_thread(muster, command, f"--kubeconfig={tmp_path / 'config'}", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"muster {command}: {name} cannot be part of a path\n"
