@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> Non
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
     parser.add_argument(
         "--connect-timeout",
-        type=float,
+        type=_seconds,
         default=os.environ.get(CONNECT_TIMEOUT, seconds),
         metavar="SECONDS",
         help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else {seconds:g}",
@@ -127,6 +128,17 @@ def chosen_schedulers(
         metavar="LIST",
         help=text,
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    # Whatever is no number is not above 0 either.
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
 
 
 def _admitters(text: str) -> tuple[Admitter, ...]:

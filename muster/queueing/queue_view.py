@@ -132,14 +132,15 @@ def read_queue(queue: Queue) -> QueueView:
     def one_of(key: str, *known: str) -> str:
         text = annotations.get(key, "")
         if text and text not in known:
-            problems.append(Problem(f"metadata.annotations[{key}]", f'"{text}" is not known; use {" or ".join(known)}'))
+            wrong = f'"{text[:80]}" is not known; use {" or ".join(known)}'
+            problems.append(Problem(f"metadata.annotations[{key}]", wrong))
         return text
 
     def duration(key: str, default: float) -> float:
         text = annotations.get(key, "")
         seconds = duration_of(text)
         if text and seconds is None:
-            wrong = f'"{text}" is not a duration such as 30s, 10m or 1h30m'
+            wrong = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m'
             problems.append(Problem(f"metadata.annotations[{key}]", wrong))
         return default if seconds is None else seconds
 

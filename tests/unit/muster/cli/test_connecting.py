@@ -70,6 +70,17 @@ def test_the_deadline_comes_from_the_environment(
     assert f" within {within} s;" in done.err
 
 
+@pytest.mark.parametrize("told", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("by", ["the option", "the environment"])
+def test_a_deadline_is_a_number_above_0(command: Command, monkeypatch: pytest.MonkeyPatch, told: str, by: str) -> None:
+    monkeypatch.setenv(CONNECT_TIMEOUT, told if by == "the environment" else "1")
+    done = command.run("queues", *([f"--connect-timeout={told}"] if by == "the option" else []))
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        f"muster queues: error: argument --connect-timeout: '{told}' is not a number of seconds above 0",
+    )
+
+
 @pytest.mark.parametrize("name", ["audit", "doctor", "release", "withdraw"])
 def test_what_is_for_need_waits_longer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """For the apiserver is slow then; the environment still says otherwise."""

@@ -138,6 +138,8 @@ def test_a_queue_says_how_its_gangs_wait() -> None:
     ("key", "text", "problem"),
     [
         pytest.param("patience", "soon", '"soon" is not a duration such as 30s, 10m or 1h30m', id="no duration"),
+        pytest.param("patience", "x" * 9000, f'"{"x" * 80}" is not a duration such as 30s, 10m or 1h30m', id="a book"),
+        pytest.param("queueing", "x" * 9000, f'"{"x" * 80}" is not known; use strict', id="a book of an order"),
         pytest.param("patience", "-5m", '"-5m" is not a duration such as 30s, 10m or 1h30m', id="a negative one"),
         pytest.param("patience", "٣m", '"٣m" is not a duration such as 30s, 10m or 1h30m', id="other digits"),
         pytest.param("queueing", "fifo", '"fifo" is not known; use strict', id="unknown order"),
