@@ -170,8 +170,7 @@ async def _serve(
         listener.connections,
         extra={"event": "webhook.stopping"},
     )
-    await asyncio.sleep(arguments.shutdown_delay)
-    await listener.drain(_DRAIN_SECONDS)
+    await listener.drain(_DRAIN_SECONDS, after=arguments.shutdown_delay)
     logger.info("stopped", extra={"event": "webhook.stopped"})
 
 

@@ -43,6 +43,8 @@ _SILENT_SECONDS, _UNPROVEN_SECONDS, _IDLE_SECONDS, _ROOM_SECONDS = 0.1, 1.0, 0.1
 _UNPROVEN = 0.75
 # While the machine has no more file descriptors or memory.
 _ACCEPT_RETRY_SECONDS = 0.5
+# How long a connection is kept that comes when the server is about to end.
+_LEAVING_SECONDS = 1.0
 # How long idle clients may ask once more while the server ends, and how often it looks whether all have.
 _TELLING_SECONDS, _LOOK_SECONDS = 1.0, 0.02
 # What is cut off may still clean up; twice as long at most.
@@ -90,6 +92,7 @@ class Listener:
         self._handshakes: dict[_Connection, asyncio.Task[None]] = {}
         self._socket: socket.socket | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._leaving = False
 
     @property
     def connections(self) -> int:
@@ -117,12 +120,19 @@ class Listener:
         name = self._socket.getsockname()
         return name[0], name[1]
 
-    async def drain(self, seconds: float) -> None:
+    async def drain(self, seconds: float, *, after: float = 0.0) -> None:
         """Take no more connections, answer what is under way, tell every client to close, and end within `seconds`.
 
-        Idle clients are granted a moment to be told by the answer to their next request: one that asks on a connection
-        just as that is closed would fail. What is under way after `seconds` is cut off.
+        It begins `after` so many seconds, until when connections are taken, and each ends with its next answer. For a
+        client that asks on an idle connection just as that is closed fails, and the more the busier the machine is: few
+        are to be left by then, and those are granted another moment to be told. What is under way after `seconds` is
+        cut off.
         """
+        self._leaving = True
+        for connection in self._connections:
+            connection.retire()
+        if after:
+            await asyncio.sleep(after)
         self._intake.closing = True
         listening, self._socket = self._socket, None
         if listening is None:
@@ -187,7 +197,7 @@ class Listener:
         connection = _Connection(
             self,
             self._server,
-            whole=self._patience.whole * random.uniform(_EARLIEST, 1),  # noqa: S311 - not a secret
+            whole=_LEAVING_SECONDS if self._leaving else self._kept(),
             loop=asyncio.get_running_loop(),
             keepalive_timeout=self._patience.idle,
             access_log=None,
@@ -200,6 +210,9 @@ class Listener:
         shaking = self._handshakes[connection] = asyncio.create_task(self._handshake(connection, accepted))
         # Called also for a task that is cancelled before it has begun.
         shaking.add_done_callback(lambda _: self._shaken(connection, accepted))
+
+    def _kept(self) -> float:
+        return self._patience.whole * random.uniform(_EARLIEST, 1)  # noqa: S311 - not a secret
 
     async def _handshake(self, connection: _Connection, accepted: socket.socket) -> None:
         try:
@@ -325,6 +338,10 @@ class _Connection(web.RequestHandler):
     def outlived(self) -> bool:
         """Whether it has been there for long enough."""
         return self._loop.time() >= self._until
+
+    def retire(self) -> None:
+        """Have it end with its next answer."""
+        self._until = self._loop.time()
 
     def abort(self) -> None:
         """Close it without waiting for anything."""

@@ -252,6 +252,28 @@ async def test_a_connection_is_not_kept_for_ever() -> None:
             assert [(await young.ask())[1].get("Connection") for _ in range(2)] == [None, None]
 
 
+async def test_before_the_end_each_connection_ends_with_its_next_answer_and_new_ones_do_not_stay() -> None:
+    """An idle connection that is asked on just as the end closes it would fail a call: few are to be left then."""
+    clock = LoopClock()
+    async with house() as served, served.peer() as idle:
+        assert allowed(await idle.ask())
+        ending = asyncio.create_task(served.listener.drain(SOON, after=SOON))
+        await asyncio.sleep(0)
+        assert served.listener.serving
+        answer = await idle.ask()
+        assert allowed(answer)
+        assert answer[1]["Connection"] == "close"
+        assert await idle.closed()
+        async with served.peer() as late:
+            status, headers, _ = await late.ask()
+            assert (status, headers.get("Connection")) == (200, None)
+            clock.forward(1)
+            status, headers, _ = await late.ask()
+            assert (status, headers["Connection"]) == (200, "close")
+        assert not ending.done()
+        ending.cancel()
+
+
 async def test_a_body_that_does_not_come_is_408_and_closed() -> None:
     async with house(limits=Limits(decision_seconds=QUICK)) as served, served.peer() as peer:
         await peer.send(head(len(BODY)) + BODY[:100])
