@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["review_workload"]
 
+# What is wrong because of the size of the gang.
+_OF_QUEUES = (Reason.EXCEEDS_CAPABILITY, Reason.NO_ROOM_TO_UPGRADE)
 _OF_QUOTAS = (Reason.EXCEEDS_RESOURCE_QUOTA, Reason.EXCEEDS_ELASTIC_QUOTA)
 
 
@@ -119,14 +121,16 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
     """
     if any(fault.reason is Reason.INVALID for fault in old.refusals):
         return True
-    if refusal.reason is Reason.EXCEEDS_CAPABILITY and old.gang and new.gang and old.intent and new.intent:
+    had = any(fault.reason is refusal.reason for fault in old.refusals)
+    if refusal.reason in _OF_QUEUES and old.gang and new.gang and old.intent and new.intent:
         same_queue = old.intent.queue == new.intent.queue
-        return same_queue and all(
-            amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items()
+        return (
+            had
+            and same_queue
+            and all(amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items())
         )
     if refusal.reason in _OF_QUOTAS and old.gang and new.gang:
         before, now = old.gang.charged, new.gang.charged
-        had = any(fault.reason is refusal.reason for fault in old.refusals)
         return had and all(amount <= before.get(name, ZERO) for name, amount in now.items())
     return refusal in old.refusals
 

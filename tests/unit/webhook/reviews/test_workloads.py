@@ -9,7 +9,7 @@ import pytest
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.resource import ELASTIC_QUOTAS
-from muster.model.findings import Severity
+from muster.model.findings import Reason, Severity
 from muster.model.strictness import Validation
 from muster.schedulers import named
 from tests.support.manifests.observed import (
@@ -285,3 +285,26 @@ async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
     knowledge = knowing(queues=[queue()], elastic=[elastic_quota({"cpu": "2"})], defaults=defaults)
     asked = request(now, old=before, operation="UPDATE")
     assert answered(await review_workload(asked, knowledge, defaults))["allowed"] is allowed
+
+
+@pytest.mark.parametrize(
+    ("replicas", "where", "allowed"),
+    [
+        pytest.param(2, "test", True, id="smaller"),
+        pytest.param(4, "test", False, id="larger"),
+        pytest.param(2, "other", False, id="in another queue"),
+    ],
+)
+async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, where: str, allowed: bool) -> None:  # noqa: FBT001
+    """Where the chart's value refuses what has none."""
+
+    def service(count: int, name: str = "test") -> JSON:
+        cluster = ray_cluster(workers(replicas=count), labels={"volcano.sh/queue-name": name})
+        return {**cluster, "kind": "RayService", "spec": {"rayClusterConfig": cluster["spec"]}}
+
+    defaults = Defaults(validation=Validation(reasons={Reason.NO_ROOM_TO_UPGRADE: Severity.DENY}))
+    knowledge = knowing(queues=[queue("test", cpu="5"), queue("other", cpu="5")], defaults=defaults)
+    asked = request(service(replicas, where), old=service(3), operation="UPDATE")
+    answer = answered(await review_workload(asked, knowledge, defaults))
+    assert answer["allowed"] is allowed
+    assert allowed or answer["status"]["reason"] == "NoRoomToUpgrade"
