@@ -174,6 +174,31 @@ async def test_a_lost_connection_is_told_and_the_page_stays_and_a_pause_is_one(b
     assert "ray-bert-large-pg" in await to_thread(browser.text)
 
 
+async def test_what_comes_after_a_pause_changes_nothing(browser: Window) -> None:
+    """The page had been asked for again when somebody pressed `Pause`."""
+    slow = """
+        window.real = window.fetch;
+        window.fetch = async (...asked) => {
+            const text = await (await window.real(...asked)).text();
+            await new Promise((comes) => { window.comes = comes; });
+            return { ok: true, text: async () => text };
+        };"""
+    async with served(scene()) as page:
+        answered(page)
+        await to_thread(browser.open, page.url())
+        await to_thread(browser.wait, lambda: browser.text("#live").startswith("Live"))
+        await to_thread(browser.run, slow)
+        await _says(page, "bert-large", "QueueClosed")
+        await to_thread(browser.wait, lambda: browser.run("return typeof window.comes") == "function")
+        await to_thread(browser.run, "document.getElementById('pause').click()")
+        # What follows from it has happened when the next turn comes.
+        await to_thread(browser.run, "comes(); return new Promise((turn) => { setTimeout(turn, 0); });")
+        assert await to_thread(browser.text, "#live") == "Paused."
+        assert "QueueClosed" not in await to_thread(browser.text)
+        await to_thread(browser.run, "window.fetch = window.real; document.getElementById('pause').click()")
+        await to_thread(browser.wait, lambda: "QueueClosed" in browser.text())
+
+
 async def test_without_scripts_it_is_complete(browser: Window) -> None:
     """Every page opens by its link, the form filters, `Refresh` shows news, and nothing is offered that needs one."""
 

@@ -46,6 +46,8 @@
     try {
       const answer = await fetch(location.href, { cache: "no-store" });
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      // Somebody has pressed Pause meanwhile.
+      if (paused) return;
       if (answer.ok) {
         replace(fresh);
         revision = fresh.documentElement.dataset.revision;
@@ -57,7 +59,7 @@
       lost();
     } finally {
       busy = false;
-      if (again) refresh();
+      if (again && !paused) refresh();
     }
   }
 
