@@ -81,11 +81,11 @@ _AT_ONCE = 6
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
-    """Return the one pytest that needs no control plane, with a worker for each core.
+    """Return the one pytest that needs no control plane: a worker for each core, and one for while others wait.
 
     A file's tests stay together, for they share modules and fixtures, but at the end, where one worker helps another.
     """
-    workers = ("--numprocesses=logical", "--dist=worksteal", "--quiet")
+    workers = (f"--numprocesses={(os.cpu_count() or 1) + 1}", "--dist=worksteal", "--quiet")
     return [Part("check", [*workers, *more], [*map(str, QUICK)])]
 
 

@@ -21,6 +21,7 @@ import yaml
 from hack.testbed import Testbed, TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.muster import install
+from hack.testbed.operators import ray_sample
 from hack.testbed.waiting import wait_for
 from muster.model.gang_states import GangState
 from muster.model.names import GROUP_NAME, STATE
@@ -32,8 +33,6 @@ from muster.schedulers import PRODUCTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
-_KUBERAY = "github.com/ray-project/kuberay/ray-operator"
 _PATIENCE = 90.0
 
 
@@ -126,8 +125,7 @@ class Story:
         self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
 
     def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        path = self.testbed.module_dir(_KUBERAY) / _SAMPLE
-        queue, cluster = yaml.safe_load_all(path.read_text())
+        queue, cluster = ray_sample()
         if self.product != "volcano":
             queue = gang_queue_of(convert(queue, Queue))
         return queue, cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -13,11 +13,12 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.rotation import mounted_certificate
 from hack.testbed.service import host_service
+from hack.testbed.versions import chosen
 
 if TYPE_CHECKING:
     from hack.testbed.site import Site
 
-__all__ = ["kuberay", "prepare_training", "ray_dashboards", "training", "training_mpi", "training_serves"]
+__all__ = ["kuberay", "prepare_training", "ray_dashboards", "ray_sample", "training", "training_mpi", "training_serves"]
 
 _RAY_DASHBOARD_PORT = 8265
 
@@ -37,6 +38,27 @@ def ray_dashboards(service_range: str) -> tuple[str, int]:
     return str(ipaddress.ip_network(service_range)[-1]), _RAY_DASHBOARD_PORT
 
 
+_SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
+# What KubeRay's guide has, where its sample has it not yet (1.3).
+_QUEUE = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "kuberay-test-queue"},
+    "spec": {"weight": 1, "capability": {"cpu": "4", "memory": "6Gi"}},
+}
+
+
+def ray_sample() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the Queue and the RayCluster of KubeRay's sample for Volcano."""
+    path = module_dir("github.com/ray-project/kuberay/ray-operator") / _SAMPLE
+    *queues, cluster = yaml.safe_load_all(path.read_text())
+    return (*queues, _QUEUE)[0], cluster
+
+
+# Versions of KubeRay that have no options for their client's pace.
+_UNPACED = ("1.3", "1.4")
+
+
 def kuberay(site: Site) -> Launch:
     """KubeRay's operator."""
     health = f"127.0.0.1:{site.port_of('kuberay-health')}"
@@ -46,8 +68,7 @@ def kuberay(site: Site) -> Launch:
             "--enable-leader-election=false",
             f"--metrics-addr=127.0.0.1:{site.port_of('kuberay-metrics')}",
             f"--health-probe-bind-address={health}",
-            "--qps=1000",
-            "--burst=2000",
+            *(() if chosen("kuberay") in _UNPACED else ("--qps=1000", "--burst=2000")),
         ),
         health=f"http://{health}/readyz",
         environment={

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed.versions import chosen
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import QUEUE_LABEL
 from muster.observe.resources import resource_of
@@ -46,9 +47,12 @@ def dashboards(testbed: Testbed) -> Iterator[RayDashboards]:
 @pytest.fixture
 def cron_jobs(testbed: Testbed) -> Iterator[None]:
     """KubeRay with RayCronJobs, an alpha feature."""
-    testbed.restart_part("kuberay", extra_args=["--feature-gates=RayCronJob=true"])
-    yield
-    testbed.restart_part("kuberay")
+    try:
+        testbed.restart_part("kuberay", extra_args=["--feature-gates=RayCronJob=true"])
+        yield
+    # Also where it does not know the feature, and has ended.
+    finally:
+        testbed.restart_part("kuberay")
 
 
 def _cluster(workers: int = 2) -> Manifest:
@@ -80,7 +84,8 @@ def _ray_service(name: str, queue: str, workers: int = 2) -> Manifest:
         "spec": {
             "serveConfigV2": "applications: [{name: main, import_path: main.app}]",
             "rayClusterConfig": _cluster(workers),
-            "rayClusterDeletionDelaySeconds": 0,
+            # Older versions always wait, for a minute.
+            **({} if chosen("kuberay") in ("1.3", "1.4") else {"rayClusterDeletionDelaySeconds": 0}),
         },
     }
 

@@ -9,7 +9,7 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER
 from hack.testbed.modules import _family_of, required
 from hack.testbed.parts import select
 from hack.testbed.versions import OTHERS, VARIABLE, chosen
-from hack.versions import BEGIN, END, TESTS, outcome, rows, trials, written
+from hack.versions import BEGIN, END, LATER, PAGE, TESTS, outcome, rows, trials, written
 
 _SAID = """
 tests/apiserver/test_chart.py::test_one PASSED
@@ -90,3 +90,11 @@ def test_a_row_that_was_not_tried_now_stays_as_it_was() -> None:
 
 def test_every_project_has_its_tests() -> None:
     assert TESTS.keys() == OTHERS.keys()
+
+
+def test_what_came_later_has_tests_that_exist() -> None:
+    """A test under another name would run, and fail."""
+    for project, tests in LATER.items():
+        for file, _, name in (test.partition("::") for test in tests):
+            assert file in TESTS[project]
+            assert f"def {name}(" in (PAGE.parents[1] / file).read_text()
