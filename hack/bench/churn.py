@@ -14,11 +14,10 @@ import asyncio
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.bench.curves import Panel, panels
-from hack.bench.fleet.__main__ import checked, running
+from hack.bench.fleet.__main__ import parsed, running
 from hack.bench.fleet.place import Place, place
 from hack.bench.fleet.sampling import Samples
 from hack.bench.fleet.shape import gangs, teams_of
@@ -190,11 +189,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1.0, help="gangs a second")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two samples")
     parser.add_argument("--rest", type=float, default=900.0, help="seconds until all entries of gangs are to be gone")
-    parser.add_argument("--nodes", type=int, default=1000, help="kwok's nodes of 16 cpu")
-    parser.add_argument("--queues", type=int, default=100, help="teams; departments and organisations come on top")
-    parser.add_argument("--plot", type=Path, help="the SVG to write")
-    arguments = parser.parse_args()
-    queues = checked(parser, arguments.queues, arguments.nodes)
+    arguments, queues = parsed(parser)
     all_flat = gone = False
     with place(arguments.nodes) as on:
         samples = Samples(on.watched(), deep=True)

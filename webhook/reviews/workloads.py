@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from muster.gangs.intent import Defaults, Intent, Surroundings
+    from muster.resources.amounts import Resources
     from webhook.reviews.admission_review import AdmissionRequest
     from webhook.reviews.knowledge import Knowledge
 
@@ -123,16 +124,18 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
         return True
     had = any(fault.reason is refusal.reason for fault in old.refusals)
     if refusal.reason in _OF_QUEUES and old.gang and new.gang and old.intent and new.intent:
+        # What exceeds a capability and is no larger did so before; an upgrade may have been in place.
+        known = had or refusal.reason is Reason.EXCEEDS_CAPABILITY
         same_queue = old.intent.queue == new.intent.queue
-        return (
-            had
-            and same_queue
-            and all(amount <= old.gang.min_resources.get(name, ZERO) for name, amount in new.gang.min_resources.items())
-        )
+        return known and same_queue and _no_more(new.gang.min_resources, old.gang.min_resources)
     if refusal.reason in _OF_QUOTAS and old.gang and new.gang:
-        before, now = old.gang.charged, new.gang.charged
-        return had and all(amount <= before.get(name, ZERO) for name, amount in now.items())
+        return had and _no_more(new.gang.charged, old.gang.charged)
     return refusal in old.refusals
+
+
+def _no_more(now: Resources, before: Resources) -> bool:
+    """Also where `before` does not name a resource, which `amounts.within` takes for no limit."""
+    return all(amount <= before.get(name, ZERO) for name, amount in now.items())
 
 
 async def _verdict(

@@ -209,14 +209,18 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
-def checked(parser: argparse.ArgumentParser, queues: int, nodes: int) -> list[QueueOf]:
-    """The queues, where the nodes hold what they let start; else the parser's error."""
-    if queues < 1:
+def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[QueueOf]]:
+    """The arguments, with those of the place and the plot, and the queues; what the nodes do not hold is an error."""
+    parser.add_argument("--nodes", type=int, default=1000, help="kwok's nodes of 16 cpu")
+    parser.add_argument("--queues", type=int, default=100, help="teams; departments and organisations come on top")
+    parser.add_argument("--plot", type=Path, help="the SVG to write")
+    arguments = parser.parse_args()
+    if arguments.queues < 1:
         parser.error("--queues: gangs need at least one")
-    made = tree(queues)
-    if (needed := needed_nodes(made, CORES)) > nodes:
-        parser.error(f"--nodes: {queues} queues need {needed}, so that no gang waits for a node")
-    return made
+    made = tree(arguments.queues)
+    if (needed := needed_nodes(made, CORES)) > arguments.nodes:
+        parser.error(f"--nodes: {arguments.queues} queues need {needed}, so that no gang waits for a node")
+    return arguments, made
 
 
 def main() -> None:
@@ -225,12 +229,8 @@ def main() -> None:
         prog="hack.bench.fleet", description="Thousands of gangs in queues of three levels."
     )
     parser.add_argument("--gangs", type=_numbers, default="500,2000,15000", help="numbers of gangs, with commas")
-    parser.add_argument("--nodes", type=int, default=1000, help="kwok's nodes of 16 cpu")
-    parser.add_argument("--queues", type=int, default=100, help="teams; departments and organisations come on top")
     parser.add_argument("--minutes", type=float, default=180.0, help="after which it ends, with what it has by then")
-    parser.add_argument("--plot", type=Path, help="the SVG to write")
-    arguments = parser.parse_args()
-    queues = checked(parser, arguments.queues, arguments.nodes)
+    arguments, queues = parsed(parser)
     results: list[Result] = []
     try:
         with place(arguments.nodes) as on:

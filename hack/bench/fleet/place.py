@@ -23,7 +23,7 @@ CORES = 16
 """Of each node."""
 _READY = 600.0
 _FLOW_SCHEMAS = Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False)
-# Who is counted apart: the namespace and the name of its ServiceAccount, and the priority level that it has anyway.
+# Accounts whose calls are counted apart: namespace and name of the ServiceAccount, and its usual priority level.
 _COUNTED = {
     "muster-controller": ("muster-system", "muster-controller", "workload-low"),
     "muster-webhook": ("muster-system", "muster-webhook", "workload-low"),
