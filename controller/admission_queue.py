@@ -13,7 +13,7 @@ from muster.observe.candidates import candidate, queue_held
 from muster.observe.ledger_entry import auxiliary_keys, enter_ledger
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
-from muster.observe.pod_groups import scheduler_of
+from muster.observe.pod_groups import claim_of, scheduler_of
 from muster.observe.queues import view_of
 from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
@@ -21,7 +21,7 @@ from muster.queueing.ledger import Decision, Ledger, queue_not_found
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from muster.model.objects import Queue
+    from muster.model.objects import PodGroup, Queue
     from muster.observe.context import EntryContext
     from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
@@ -81,6 +81,16 @@ class AdmissionQueue:
         self._growing.enter(view.key, standing.growth)
         self.lost.note(view.key, queue_held(view) if standing.lost else None)
         return standing
+
+    def keep(self, key: GangKey, group: PodGroup | None) -> None:
+        """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
+        for one in (key, *auxiliary_keys(key)):
+            self.ledger.forget(one)
+        claim = claim_of(group.spec) if group is not None else {}
+        if group is not None and claim:
+            self.ledger.hold(key, group.spec.queue or "default", claim)
+        self._growing.enter(key, None)
+        self.lost.note(key, None)
 
     def stand(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""

@@ -14,6 +14,7 @@ from controller.admission_queue import AdmissionQueue
 from controller.assembling import SILENCE, Assembling
 from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
+from controller.entering import Entering
 from controller.evictions import Evictions
 from controller.gates import Gates
 from controller.kueue import Kueue
@@ -121,7 +122,8 @@ class Reconciler:
             clock=clock,
             wall=wall,
         )
-        self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._enter, queue.add)
+        self._entering = Entering(cluster, self._admission_queue, self._memories, self._enter)
+        self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._entering.enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
         cluster.elastic_quotas.subscribe(self._namespace_limited)
 
@@ -255,7 +257,7 @@ class Reconciler:
         lost = view.key in self._admission_queue.lost
         standing = self._admission_queue.stand(view, self._context(view.key))
         if lost and not standing.lost:
-            self._admission_queue.lost.found(queue_held(view), self._enter)
+            self._admission_queue.lost.found(queue_held(view), self._entering.enter)
         return standing
 
     def _enter(self, key: GangKey) -> None:
