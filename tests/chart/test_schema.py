@@ -64,6 +64,11 @@ if TYPE_CHECKING:
             "at '/webhook/probes/readiness': additional properties 'terminationGracePeriodSeconds'",
             id="of a probe that ends nobody",
         ),
+        pytest.param(
+            "webhook.podDisruptionBudget.maxUnavailable=200%",
+            "at '/webhook/podDisruptionBudget/maxUnavailable': '200%' does not match pattern",
+            id="of more than all replicas",
+        ),
     ],
 )
 def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -> None:
