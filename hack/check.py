@@ -57,11 +57,12 @@ SMOKE = {
     "kueue": (["kueue"], DEFAULT_KUBERNETES),
 }
 """By the mark of its smoke test, what a testbed is asked for: add-ons, and a version of Kubernetes."""
-# Tests of whole clusters that add operators, break things or want muster away; all others are in a part of their own.
-_WITH_OPERATORS = (
-    *("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py", "test_brownfield.py", "test_operator_flag.py"),
-    *("test_untouched.py", "test_uninstall.py", "test_chaos.py", "test_volcano_webhooks.py", "test_queue_*.py"),
-    "test_validation_modes.py",
+# Tests of whole clusters that add operators.
+_WITH_OPERATORS = ("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py")
+# Tests of whole clusters that want muster away at first, or break things.
+_BARE = (
+    *("test_brownfield.py", "test_operator_flag.py", "test_untouched.py", "test_uninstall.py", "test_chaos.py"),
+    *("test_volcano_webhooks.py", "test_queue_*.py", "test_validation_modes.py"),
 )
 # Tests of whole clusters that end processes or wait for clocks: they take time, and little of the cores.
 _OF_TIME = (
@@ -100,31 +101,34 @@ def parts(
     left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
     clusters = {*_CLUSTERS.glob("test_*.py")}
-    with_operators = {path for path in clusters if any(map(path.match, _WITH_OPERATORS))}
+    with_operators = {path for path in clusters if path.name in _WITH_OPERATORS}
+    bare = {path for path in clusters if any(map(path.match, _BARE))}
     of_time = {path for path in clusters if path.name in _OF_TIME}
     of_kinds = {path for path in clusters - with_operators if any(map(path.match, _OF_KINDS))}
     apiserver = {*_APISERVER.glob("test_*.py")}
     of_processes = {path for path in apiserver if path.name in _OF_PROCESSES}
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
-        "operators": [_TESTBED, *sorted(with_operators)],
         "node": sorted(folders & {_NODE}),
-        "time": sorted(of_time),
         "apiserver": sorted(apiserver - of_processes),
-        "clusters": sorted(clusters - with_operators - of_time - of_kinds),
-        "kinds": sorted(of_kinds),
+        "time": sorted(of_time),
+        "bare": sorted(bare),
+        "clusters": sorted(clusters - with_operators - bare - of_time - of_kinds),
+        "operators": [_TESTBED, *sorted(with_operators)],
         "processes": sorted(of_processes),
+        "kinds": sorted(of_kinds),
         "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
-        "image": [_IMAGE],
         "others": sorted(folders - own),
+        "image": [_IMAGE],
     }
     # One line for each test, where some take a minute.
     chosen = " and ".join(f"not {mark}" for mark in ("long", *without))
     options = ["-v", *([] if everything else ["-m", chosen]), *more]
     # Both need the MPI operator.
     lanes = {"conformance": "operators"}
-    return [Part(name, options, [*map(str, paths[name])], lane=lanes.get(name, name)) for name in paths]
+    # A pytest without paths would run every test there is.
+    return [Part(name, options, [*map(str, paths[name])], lane=lanes.get(name, name)) for name in paths if paths[name]]
 
 
 def unbuilt() -> list[str]:

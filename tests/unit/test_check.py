@@ -177,6 +177,8 @@ def test_the_port_of_the_mpi_operator_is_wanted_once_at_a_time() -> None:
 
 @pytest.mark.usefixtures("_checkout")
 def test_the_real_node_alone_can_be_left_out() -> None:
+    """By no pytest without paths, which would run every test there is."""
+    assert all(part.paths for part in parts(node=False))
     left = {file for part in parts(node=False) for file in _files(part)}
     assert {file for part in parts() for file in _files(part)} - left == set((_ROOT / "tests/node").glob("test_*.py"))
 
