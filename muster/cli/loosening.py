@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from muster.kube.client import Client
+    from muster.kube.resource import Resource
     from muster.schedulers import GangScheduler
 
 __all__ = ["is_whole", "loosen", "substitute"]
@@ -64,19 +65,31 @@ async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler)
     async def put_right(key: tuple[str, str]) -> None:
         namespace, name = key
         group, members = groups.get(key), waiting[key]
+        if group is not None and is_whole(group, members):
+            return
         try:
-            if group is None:
+            if group is not None and await _loosened(client, resource, scheduler, group):
+                say(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
+            else:
                 await client.create(resource, substitute(scheduler, namespace, name, members), namespace)
                 say(f"{namespace}/{name}: created the missing PodGroup of its pods")
-            elif not is_whole(group, members):
-                await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, namespace)
-                say(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
         except ApiError as error:
-            # A terminating namespace deletes the pods as well.
-            if not (error.already_exists or error.namespace_terminating):
+            # A namespace that terminates deletes the pods as well, or has: then it is not found.
+            if not (error.already_exists or error.namespace_terminating or error.not_found):
                 print(f"muster withdraw: podgroup {namespace}/{name}: {printable(str(error))}", file=sys.stderr)
 
     await burst(put_right, sorted(waiting))
+
+
+async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler, group: PodGroup) -> bool:
+    """Let the PodGroup's pods start without the missing ones; False where it has been deleted meanwhile."""
+    try:
+        await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, group.metadata.namespace)
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    return True
 
 
 def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:

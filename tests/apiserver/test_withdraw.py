@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.testbed import wait_for
 from muster.cli.loosening import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
@@ -19,11 +20,12 @@ from muster.kube.resource import (
     VALIDATING_WEBHOOKS,
 )
 from muster.model.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
-from muster.model.objects import Pod
+from muster.model.objects import Pod, PodGroup
 from muster.schedulers import SCHEDULERS
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
+from tests.support.cluster.desk import PATIENCE
 
 if TYPE_CHECKING:
     import subprocess
@@ -144,6 +146,38 @@ async def test_a_namespace_that_ends_meanwhile_is_no_failure(desk: Desk, capsys:
     assert capsys.readouterr() == ("", "")
 
 
+async def test_a_namespace_that_is_gone_by_then_is_none_either(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """As long as anybody deletes namespaces, one may have been there for the list of pods alone."""
+    bound(desk, "late", "worker", "late-0")
+    async with await Client.connect(kubeconfig=str(desk.testbed.kubeconfig), user_agent="test") as client:
+        pods = await list_objects(client, PODS, Pod, namespace=desk.namespace)
+        desk.api.delete(NAMESPACES.path(name=desk.namespace))
+        wait_for("its end", lambda: not desk.api("GET", NAMESPACES.path(name=desk.namespace)).ok, PATIENCE)
+        await loosen(client, pods, SCHEDULERS)
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_a_podgroup_that_is_deleted_meanwhile_is_made_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its pods would wait for ever for one that is not there."""
+    bound(desk, "half", "worker", "half-0")
+    group(desk, "half", worker=2)
+    volcano = {"volcano": SCHEDULERS["volcano"]}
+    async with await Client.connect(kubeconfig=str(desk.testbed.kubeconfig), user_agent="test") as client:
+        pods = await list_objects(client, PODS, Pod, namespace=desk.namespace)
+        listed = await list_objects(client, POD_GROUPS, PodGroup, namespace=desk.namespace)
+        desk.delete(POD_GROUPS, "half")
+
+        async def before(*_: object) -> list[PodGroup]:
+            return listed
+
+        monkeypatch.setattr("muster.cli.loosening.list_objects", before)
+        await loosen(client, pods, volcano)
+    assert capsys.readouterr() == (f"{desk.namespace}/half: created the missing PodGroup of its pods\n", "")
+    assert spec(desk, "half")["minMember"] == 1
+
+
 def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:
     """One that has lost a member included: the others have nodes, and nothing is to be let through."""
     bound(desk, "running", "worker", "running-0")
@@ -166,9 +200,10 @@ def test_a_pod_that_stays_held_is_named_once(desk: Desk, stubborn: str) -> None:
     done = withdraw(desk, "--settle=1")
     assert done.returncode == 1
     assert gates(desk) == {"one-0": [], stubborn: [GATE]}
-    (line,) = done.stderr.splitlines()
+    line = done.stderr
     assert line.startswith(f"muster withdraw: {desk.namespace}/one: pod {stubborn}: 422")
     assert "not this one" in line
+    assert line.count("\n") == 1, line
 
 
 def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk) -> None:

@@ -124,7 +124,7 @@ def open_desk(testbed: Testbed, api: Api, name: str) -> Iterator[Desk]:
     namespace = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
     make_namespace(api, namespace)
     yield Desk(testbed, namespace, api)
-    api.delete(NAMESPACES.path(name=namespace))
+    api.delete(NAMESPACES.path(name=namespace), missing_ok=True)
 
 
 def make_namespace(api: Api, name: str, **labels: str) -> None:
