@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conformance.case import Case, Operator
     from tests.conformance.observed import Observed
 
-__all__ = ["Row", "line", "render", "row"]
+__all__ = ["Row", "beginning", "line", "render", "row"]
 
 _RULES = {rule.number: rule for rule in ALL_RULES}
 _HEAD = """\
@@ -31,7 +31,7 @@ name, minMember, minResources, queue, priorityClassName, networkTopology. Each d
 below, which the test computes; one that no rule predicts fails it. That muster is right about what pods ask for is
 tested too: on the pods that the operators make.
 
-`pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` also writes this page anew.
+`pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` also rewrites this page.
 
 ## Rules
 
@@ -77,13 +77,18 @@ def row(case: Case, prediction: Prediction, observed: Observed) -> Row:
     return Row(case, prediction, facts, observed)
 
 
-def render(rows: Sequence[Row]) -> str:
-    """The whole page."""
-    parts = [_HEAD]
-    parts += [
+def beginning() -> str:
+    """The page up to its first operator: what it is about, and the rules."""
+    rules = [
         f"| {rule.number} | {', '.join(one.name for one in rule.operators)} | {rule.says} | {rule.better} |\n"
         for rule in ALL_RULES
     ]
+    return "".join([_HEAD, *rules])
+
+
+def render(rows: Sequence[Row]) -> str:
+    """The whole page."""
+    parts = [beginning()]
     for operator in dict.fromkeys(row.case.operator for row in rows):
         every = [row for row in rows if row.case.operator == operator]
         own = [row for row in every if not row.case.generated]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hack.testbed.errors import TestbedError
-from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER
+from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER, KUBERNETES
 from hack.testbed.modules import _family_of, required
 from hack.testbed.parts import select
 from hack.testbed.versions import OTHERS, VARIABLE, chosen
@@ -41,11 +41,13 @@ def test_nothing_is_asked_for_where_nobody_asks(monkeypatch: pytest.MonkeyPatch)
     assert [chosen(project) for project in OTHERS] == [""] * len(OTHERS)
 
 
-def test_an_older_kubernetes_is_the_one_that_its_modules_name() -> None:
-    """Every minor version from the first that the chart takes to the one before the tests' own."""
+def test_another_kubernetes_is_the_one_that_its_modules_name() -> None:
+    """Every minor version from the first that the chart takes to the one after the tests' own."""
     names = {minor: required(one.family, one.package)[1] for minor, one in OTHERS["kubernetes"].items()}
-    assert names == {minor: f"v{one.version}" for minor, one in FORMER.items()}
-    assert [int(minor.partition(".")[2]) for minor in FORMER] == [*range(30, int(DEFAULT_KUBERNETES.partition(".")[2]))]
+    assert names == {minor: f"v{KUBERNETES[minor].version}" for minor in OTHERS["kubernetes"]}
+    own = int(DEFAULT_KUBERNETES.partition(".")[2])
+    assert [int(minor.partition(".")[2]) for minor in names] == [*range(30, own), own + 1]
+    assert [*FORMER] == [*OTHERS["kubernetes"]][:-1]
 
 
 def test_a_module_that_another_version_has_none_of_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +101,7 @@ def test_a_version_is_not_tried_with_what_came_after_it() -> None:
         [job_sets, resize],
         [job_sets, resize],
         [resize],
+        [],
         [],
         [],
         [],
