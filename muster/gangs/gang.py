@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from muster.model.names import LONGEST_NAME, label_value
 from muster.model.objects import InvalidObjectError
-from muster.resources.amounts import Resources, parse_resources, times, total
+from muster.resources.amounts import Resources, largest, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import charge
@@ -49,6 +50,11 @@ class Role:
     grows: bool = False
     made_first: int = 0
     priority_class: str = ""
+
+    @property
+    def whole(self) -> dict[str, Quantity]:
+        """What all of its pods request together."""
+        return times(self.requests, self.replicas)
 
     @property
     def awaited(self) -> int:
@@ -102,6 +108,21 @@ class Gang:
         """What the pods of its minimum request together, and those that come with it."""
         counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
         return total(times(requests, count) for requests, count in counts if count)
+
+    @property
+    def waves(self) -> tuple[Role, ...]:
+        """Its roles that come in a later wave, of which each starts as a whole or not at all."""
+        return tuple(role for role in self.roles if role.together)
+
+    @property
+    def most(self) -> Resources:
+        """The most of each resource that the gang, or a later wave of it, needs at once."""
+        return reduce(largest, (role.whole for role in self.waves), self.min_resources)
+
+    @property
+    def most_charged(self) -> Resources:
+        """The most that quotas are charged at least for the gang, or for a later wave of it (`quotas.PODS`)."""
+        return reduce(largest, (charge(role.whole, role.replicas) for role in self.waves), self.charged)
 
     @property
     def exceeds(self) -> bool:

@@ -117,20 +117,20 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.EXCEEDS_CAPABILITY: About(
         Severity.DENY,
-        "The minimum of the gang is more than its queue, or one above it, can ever hold.",
+        "The minimum of the gang, or a later wave of it, is more than its queue, or one above it, can ever hold.",
         "Lower the replicas or the requests, use a larger queue, or ask its administrator to raise its capability.",
     ),
     Reason.EXCEEDS_RESOURCE_QUOTA: About(
         Severity.DENY,
-        "A ResourceQuota of the namespace is too small for the minimum of the gang: waiting pods count against the "
-        "quota too, and the last of them would never be created.",
+        "A ResourceQuota of the namespace is too small for the minimum of the gang, or for a later wave of it: waiting "
+        "pods count against the quota too, and the last of them would never be created.",
         "Lower the replicas or the requests of the pods, or ask an administrator to raise the quota first.",
     ),
     Reason.EXCEEDS_ELASTIC_QUOTA: About(
         Severity.DENY,
-        "The minimum of the gang is more than the `max` of its namespace's ElasticQuota, or more than the `min` of the "
-        "ElasticQuotas of all namespaces together, which is all that scheduler-plugins ever lends. Only with the chart "
-        "value `elasticQuotas`, for gangs of the scheduler coscheduling.",
+        "The minimum of the gang, or a later wave of it, is more than the `max` of its namespace's ElasticQuota, or "
+        "more than the `min` of the ElasticQuotas of all namespaces together, which is all that scheduler-plugins ever "
+        "lends. Only with the chart value `elasticQuotas`, for gangs of the scheduler coscheduling.",
         "Lower the replicas or the requests of the pods, or ask an administrator to raise the quotas. Where GitOps "
         "applies ElasticQuotas after their users, set this reason to `warn`.",
     ),

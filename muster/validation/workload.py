@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
-from muster.gangs.gang import Gang, gang_of
+from muster.gangs.gang import Gang, Role, gang_of
 from muster.gangs.intent import (
     Defaults,
     Intent,
@@ -30,7 +30,7 @@ from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.amounts import times
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.pod_requests import pod_requests
-from muster.resources.resource_quotas import limits
+from muster.resources.resource_quotas import charge, limits
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
@@ -175,7 +175,7 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
     """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
-        *_quota_findings(gang, context),
+        *_quota_findings(gang, intent, context),
         *_elastic_quota_findings(gang, intent, context),
         *_priority_findings(workload, intent, context),
         *_scheduler_findings(workload, gang, intent),
@@ -268,29 +268,46 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
-    for level in place.levels:
-        over = exceeding(gang.min_resources, level.limit)
-        if over is not None:
-            message = (
-                f'{path}: gang "{gang.name}" needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; '
-                "lower the replicas or use a larger queue"
-            )
-            return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
+    waves = _waves(gang, context.gate(intent), GateMode.QUEUE)
+    for who, need in (_called(gang), gang.min_resources), *((who, role.whole) for who, role in waves):
+        for level in place.levels:
+            over = exceeding(need, level.limit)
+            if over is not None:
+                message = (
+                    f"{path}: {who} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "
+                    "lower the replicas or use a larger queue"
+                )
+                return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
     return ()
 
 
-def _quota_findings(gang: Gang | None, context: Context) -> Iterator[Finding]:
-    """What the namespace's quotas never hold: the last pods of such a gang are never made."""
-    need = gang.charged if gang is not None and context.pod_defaults.quotas else {}
+def _called(gang: Gang) -> str:
+    return f'gang "{gang.name}"'
+
+
+def _waves(gang: Gang, gate: GateMode, *modes: GateMode) -> Iterator[tuple[str, Role]]:
+    """The later waves of a gang with the words for them, where a gate of these modes has each start as a whole."""
+    for role in gang.waves if gate in modes else ():
+        yield f'role "{role.name}" of {_called(gang)}, which starts as a whole,', role
+
+
+def _quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
+    """What the namespace's quotas never hold: the last pods of such a gang, or of a later wave, are never made."""
+    if gang is None or not context.pod_defaults.quotas:
+        return
+    waves = _waves(gang, context.gate(intent), GateMode.QUEUE, GateMode.ASSEMBLE)
+    needs = [(_called(gang), gang.charged), *((who, charge(role.whole, role.replicas)) for who, role in waves)]
     for quota in context.pod_defaults.quotas:
         try:
-            over = exceeding(need, limits(quota)) if quota.counts_all else None
+            hard = limits(quota) if quota.counts_all else {}
         except InvalidObjectError:
             # It was said when it was learnt; the apiserver takes none.
             continue
-        if over is not None and gang is not None:
+        found = ((who, exceeding(need, hard)) for who, need in needs)
+        who, over = next((one for one in found if one[1]), ("", None))
+        if over:
             message = (
-                f'spec: gang "{gang.name}" needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
+                f'spec: {who} needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
                 "lower the replicas or have the quota raised"
             )
             yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
@@ -300,9 +317,12 @@ def _elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context)
     """What the scheduler never gives the namespace, by the ElasticQuotas that it heeds."""
     if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
         return
-    if never := context.ceiling.never(gang.requested):
-        message = f'spec: gang "{gang.name}" {never}; lower the replicas or have the quota raised'
-        yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)
+    waves = _waves(gang, context.gate(intent), GateMode.QUEUE)
+    for who, need in (_called(gang), gang.requested), *((who, role.whole) for who, role in waves):
+        if never := context.ceiling.never(need):
+            message = f"spec: {who} {never}; lower the replicas or have the quota raised"
+            yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)
+            return
 
 
 def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:

@@ -127,9 +127,9 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
         # What exceeds a capability and is no larger did so before; an upgrade may have been in place.
         known = had or refusal.reason is Reason.EXCEEDS_CAPABILITY
         same_queue = old.intent.queue == new.intent.queue
-        return known and same_queue and _no_more(new.gang.min_resources, old.gang.min_resources)
+        return known and same_queue and _no_more(new.gang.most, old.gang.most)
     if refusal.reason in _OF_QUOTAS and old.gang and new.gang:
-        return had and _no_more(new.gang.charged, old.gang.charged)
+        return had and _no_more(new.gang.most_charged, old.gang.most_charged)
     return refusal in old.refusals
 
 

@@ -257,6 +257,31 @@ async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, 
     assert (await updated(before, now, knowledge))["allowed"] is allowed
 
 
+def _in_waves(pods: int) -> JSON:
+    """A JobSet of one pod, and of as many as said when that is ready."""
+    spec = {"template": template(), "parallelism": pods, "completions": pods}
+    after = {"dependsOn": [{"name": "first", "status": "Ready"}]}
+    jobs = [
+        {"name": "first", "template": {"spec": {"template": template()}}},
+        {"name": "then", "template": {"spec": spec}, **after},
+    ]
+    kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    return {**ray_cluster(), **kind, "spec": {"replicatedJobs": jobs}}
+
+
+@pytest.mark.parametrize("quotas", [[], [resource_quota({"pods": "3"})]], ids=["queue", "quota"])
+@pytest.mark.parametrize(
+    ("pods", "allowed"), [pytest.param(4, True, id="smaller"), pytest.param(6, False, id="larger")]
+)
+async def test_a_later_wave_that_was_too_large_may_become_smaller(
+    pods: int,
+    allowed: bool,  # noqa: FBT001
+    quotas: list[JSON],
+) -> None:
+    knowledge = knowing(queues=[queue(cpu="99" if quotas else "3", memory="99Gi")], quotas=quotas)
+    assert (await updated(_in_waves(5), _in_waves(pods), knowledge))["allowed"] is allowed
+
+
 async def test_a_gang_that_elastic_quotas_never_hold_is_refused_where_its_scheduler_heeds_them() -> None:
     coscheduling = Defaults(schedulers=named("coscheduling"), elastic_quotas=True)
     for defaults, allowed in ((coscheduling, False), (DEFAULTS, True)):
