@@ -177,6 +177,23 @@ def roles_of(
     return tuple(sorted(roles, key=lambda role: (not role.leads, role.name)))
 
 
+def check_mpi(specs: Mapping[str, ReplicaSpec], path: str) -> None:
+    """Raise InvalidObjectError for an MPIJob that its operator leaves alone with nothing but an event.
+
+    Both operators want one launcher, and the names of its types to the letter (mpi_validation.go of the Training
+    operator 1.9.3, validation.go of the MPI operator).
+    """
+    if "Launcher" not in specs:
+        raise InvalidObjectError(f"{path}.Launcher", "missing; an MPIJob has one launcher")
+    for type_, spec in specs.items():
+        if type_ not in _REPLICA_TYPES["MPIJob"]:
+            raise InvalidObjectError(f"{path}.{type_}", "unknown; an MPIJob has a Launcher and Workers")
+        if type_ == "Launcher" and spec.replicas not in (None, 1):
+            raise InvalidObjectError(
+                f"{path}.Launcher.replicas", f"{spec.replicas} is not 1; an MPIJob has one launcher"
+            )
+
+
 def _unknown_types(kind: str, specs: Iterable[str], path: str) -> Iterator[Finding]:
     """Replica types that a kind does not have: its operator refuses the job, or makes no pods of theirs."""
     known = _REPLICA_TYPES[kind]
@@ -292,7 +309,7 @@ def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
     return scaled
 
 
-# Those that the Training operator 1.9.3 takes, in whatever letters, and of MPIJobs both operators.
+# Those that the Training operator 1.9.3 takes, in whatever letters but for MPIJobs, and of these both operators.
 _REPLICA_TYPES: Mapping[str, tuple[str, ...]] = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -312,6 +329,8 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         # Only here, the operator makes no worker of a missing number.
         missing = (lambda name: int(name == "launcher")) if kind == "MPIJob" else (lambda _: 1)
         roles = roles_of(specs, path, missing=missing)
+        if kind == "MPIJob":
+            check_mpi(specs, path)
         policy = policy_of(job)
         return Workload(
             kind=made,

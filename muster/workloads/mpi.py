@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
-from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, roles_of
+from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
@@ -55,21 +55,14 @@ def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
     specs = job.spec.mpi_replica_specs
     job.spec.check("spec")
     roles = roles_of(specs, path, missing=lambda name: int(name == _LAUNCHER))
-    if "Launcher" not in specs:
-        raise InvalidObjectError(f"{path}.Launcher", "missing; an MPIJob has one launcher")
-    for type_, spec in specs.items():
-        if type_ not in ("Launcher", "Worker"):
-            raise InvalidObjectError(f"{path}.{type_}", "unknown; an MPIJob has a Launcher and Workers")
-        if type_ == "Launcher" and spec.replicas not in (None, 1):
-            raise InvalidObjectError(
-                f"{path}.Launcher.replicas", f"{spec.replicas} is not 1; an MPIJob has one launcher"
-            )
-        if type_ == "Worker" and not spec.replicas:
-            found = "missing" if spec.replicas is None else "0 is below 1"
-            raise InvalidObjectError(
-                f"{path}.Worker.replicas",
-                f"{found}; the MPI operator makes nothing of such a job: name a number of workers, or leave out Worker",
-            )
+    check_mpi(specs, path)
+    workers = specs.get("Worker")
+    if workers is not None and not workers.replicas:
+        found = "missing" if workers.replicas is None else "0 is below 1"
+        raise InvalidObjectError(
+            f"{path}.Worker.replicas",
+            f"{found}; the MPI operator makes nothing of such a job: name a number of workers, or leave out Worker",
+        )
     return roles
 
 

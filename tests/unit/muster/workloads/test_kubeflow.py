@@ -212,6 +212,31 @@ def test_an_mpi_job_of_the_training_operator_has_no_workers_unless_told(workers:
     assert gang.min_member == member
 
 
+@pytest.mark.parametrize(
+    ("types", "line"),
+    [
+        pytest.param(
+            {"Worker": {"replicas": 2}}, "spec.mpiReplicaSpecs.Launcher: missing; an MPIJob has one launcher", id="none"
+        ),
+        pytest.param(
+            {"Launcher": {"replicas": 2}, "Worker": {"replicas": 2}},
+            "spec.mpiReplicaSpecs.Launcher.replicas: 2 is not 1; an MPIJob has one launcher",
+            id="two",
+        ),
+        pytest.param(
+            {"Launcher": {"replicas": 1}, "worker": {"replicas": 2}},
+            "spec.mpiReplicaSpecs.worker: unknown; an MPIJob has a Launcher and Workers",
+            id="a type in other letters",
+        ),
+    ],
+)
+def test_an_mpi_job_that_the_training_operator_leaves_alone_is_refused(types: JSON, line: str) -> None:
+    """It has no webhook for this kind, and says what is wrong in an event: the gang would wait for ever."""
+    manifest = mpi_v1(1)
+    manifest["spec"]["mpiReplicaSpecs"] = {name: {**spec, "template": template()} for name, spec in types.items()}
+    assert lines(judged(manifest).refusals) == (line,)
+
+
 def test_what_the_operator_adds_to_an_mpi_launcher_counts() -> None:
     gang = judged(mpi_v1(1)).gang
     assert gang is not None
