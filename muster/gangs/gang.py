@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from muster.resources.pod_defaults import PodDefaults
     from muster.resources.quantity import Quantity
     from muster.workloads import RoleSpec, Workload
+    from muster.workloads.model import Unit
 
 __all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
 
@@ -36,7 +37,7 @@ class Role:
     Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of them. Pods
     of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
     makes `made_first` pods before the others, which follow when the first have nodes. `priority_class` is the class
-    that its template names, "" where it names none.
+    that its template names, "" where it names none. Beyond the minimum its pods start `unit` by unit, where it has any.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Role:
     grows: bool = False
     made_first: int = 0
     priority_class: str = ""
+    unit: Unit | None = None
 
     @property
     def whole(self) -> dict[str, Quantity]:
@@ -239,6 +241,6 @@ def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list
         left -= more
         requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
-        role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first)
+        role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first, unit=spec.unit)
         roles.append(replace(role, priority_class=spec.template.spec.priority_class_name))
     return roles

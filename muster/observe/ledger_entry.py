@@ -296,7 +296,9 @@ def _opening(view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resou
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         plan = plan_pause(view.members, grant.roles, grant.claim, may_hold, outgrown=grant.outgrown)
         return replace(plan, after_minimum=True)
-    roles = tuple(replace(role, together=False) for role in grant.roles) if gate is GateMode.OFF else grant.roles
+    roles = grant.roles
+    if gate is GateMode.OFF:
+        roles = tuple(replace(role, together=False, unit=None) for role in roles)
     return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
 
 

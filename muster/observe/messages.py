@@ -143,7 +143,7 @@ def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) 
             after = opening.after_minimum
             words += f"; {more} come when its minimum has nodes" if after else f"; no room yet for {more}"
     lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
-    return f"{words}; its next wave starts together and lacks pods: {lacking}" if lacking else words
+    return f"{words}; what starts together lacks pods: {lacking}" if lacking else words
 
 
 def aside(view: View) -> str:

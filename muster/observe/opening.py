@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from muster.resources.amounts import Resources, largest, times, total
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from muster.gangs.gang import Role
     from muster.observe.view import Member
+    from muster.workloads.model import Unit
 
 __all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
 
@@ -26,9 +27,10 @@ class Opening:
     """The members to open now in this order, what the gang then holds, and the members that must wait for room.
 
     `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
-    either. `lacking` has of roles that start together, and of which not all pods are there yet, how many are lacking;
-    these wait for them and not for room. `next_claim` is what the gang would hold with the first role that starts
-    together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has nodes.
+    either. `lacking` has of roles and units that start together, and of which not all pods are there yet, how many are
+    lacking; these wait for them and not for room. `next_claim` is what the gang would hold with the first role that
+    starts together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has
+    nodes.
     """
 
     members: tuple[Member, ...]
@@ -42,12 +44,29 @@ class Opening:
 
 
 def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:
-    """The members that fill the minimum of every role, opened ones first."""
+    """The members that fill the minimum of every role, opened ones first, and then unit by unit."""
     chosen = []
     for role in roles:
-        of_role = sorted([member for member in members if member.role == role.name], key=_OPEN_FIRST)
-        chosen += of_role[: role.minimum]
+        of_role = [member for member in members if member.role == role.name]
+        chosen += sorted(of_role, key=_by_units(of_role, role.unit) if role.unit else _OPEN_FIRST)[: role.minimum]
     return chosen
+
+
+def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple[Any, ...]]:
+    """Open members first, then those of units that have begun, then whole units, by name."""
+    there = Counter(_unit_of(member, unit) for member in members)
+    begun = {_unit_of(member, unit) for member in members if not member.held}
+
+    def order(member: Member) -> tuple[Any, ...]:
+        name = _unit_of(member, unit)
+        return member.held, name not in begun, there[name] < unit.pods, name, member.pod.metadata.name
+
+    return order
+
+
+def _unit_of(member: Member, unit: Unit | None) -> str:
+    """The unit to which the member belongs; "" for one that belongs to none."""
+    return member.pod.metadata.labels.get(unit.label, "") if unit else ""
 
 
 def plan_opening(
@@ -64,9 +83,9 @@ def plan_opening(
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
     replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
     are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
-    grow: one by one, or all of a role that starts together. They leave alone what the minimum still lacks: the head
-    that died comes again, and is opened then. Where pods of a role are made when the first of them have nodes, the room
-    of the others is held from the moment in which those are opened, and is theirs when they come.
+    grow: one by one, unit by unit, or all of a role that starts together. They leave alone what the minimum still
+    lacks: the head that died comes again, and is opened then. Where pods of a role are made when the first of them have
+    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come.
     """
     open_already = [member for member in members if not member.held]
     if len(open_already) == len(members):
@@ -86,18 +105,26 @@ def plan_opening(
     chosen = {member.pod.metadata.uid for member in first}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
     in_waves = {role.name for role in roles if role.together}
-    batches: dict[str, list[Member]] = {}
+    units = {role.name: role.unit for role in roles if role.unit}
+    parts = {(one.role, _unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
+    batches: dict[str, tuple[int, list[Member]]] = {}
     ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
     for uid, member in ordered.items():
-        if uid not in chosen:
-            batches.setdefault(f"role {member.role}" if member.role in whole else uid, []).append(member)
-    lacking = {}
+        if uid in chosen:
+            continue
+        key, least = uid, 1
+        if member.role in whole:
+            key, least = f"role {member.role}", whole[member.role].awaited
+        elif (name := _unit_of(member, unit := units.get(member.role))) and unit and (member.role, name) not in parts:
+            key, least = f"unit {member.role} {name}", unit.pods
+        batches.setdefault(key, (least, []))[1].append(member)
+    lacking: dict[str, int] = {}
     next_claim: Resources = {}
     growth = False
-    for batch in batches.values():
+    for least, batch in batches.values():
         role = batch[0].role
-        if role in whole and len(batch) < whole[role].awaited:
-            lacking[role] = whole[role].awaited - len(batch)
+        if len(batch) < least:
+            lacking[role] = lacking.get(role, 0) + least - len(batch)
             continue
         later = _to_come(batch, [whole[role]], ()) if role in whole else ()
         together = total((entitled, *(member.requests for member in batch), *later))

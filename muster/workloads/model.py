@@ -31,6 +31,7 @@ __all__ = [
     "SchedulingPolicy",
     "Source",
     "TimeLimit",
+    "Unit",
     "Voice",
     "Workload",
     "time_limits_of",
@@ -65,6 +66,14 @@ class Growth:
 
     most: int
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """So many pods of a role that are of use only together, and the label by whose value they are known."""
+
+    pods: int
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,8 @@ class RoleSpec:
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
     """How many pods are made before the others, which follow when these have nodes; 0 where all are made at once."""
+    unit: Unit | None = None
+    """The units in which its pods start beyond the minimum; None where each is of use by itself."""
 
     def of_wave(self, *, now: bool) -> RoleSpec:
         """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""

@@ -17,7 +17,7 @@ from muster.model.objects import (
     ResourceRequirements,
 )
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +28,9 @@ _HEAD = "headgroup"
 _CLUSTER_LABEL = "ray.io/cluster"
 _GROUP_LABEL = "ray.io/group"
 _NODE_TYPE_LABEL = "ray.io/node-type"
+# On the hosts of a replica, where there are several (its feature RayMultiHostIndexing, by default from 1.6 on). KubeRay
+# deletes a replica that lacks one of them.
+_REPLICA_LABEL = "ray.io/worker-group-replica-name"
 _REDIS_CLEANUP = "redis-cleanup"
 # The operator's default when maxReplicas is not given: no bound.
 _UNBOUNDED = 2**31 - 1
@@ -169,6 +172,7 @@ def _workers(group: _WorkerGroup, path: str, *, grows: bool) -> RoleSpec:
         f"{path}.template.spec",
         grows=grows,
         growth=_growth(group, path) if grows else None,
+        unit=Unit(group.num_of_hosts, _REPLICA_LABEL) if group.num_of_hosts > 1 else None,
     )
 
 

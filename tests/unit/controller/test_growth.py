@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muster.model.names import MESSAGE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod, template, workers
 
@@ -97,3 +98,31 @@ async def test_a_larger_queue_lets_as_many_grow_as_it_has_room_for() -> None:
     harness.set_queue(queue(cpu=str(len(ELASTIC) + 4)))
     await harness.settle()
     assert harness.grown() == ELASTIC[:4]
+
+
+def _host(name: str, replica: str) -> JSON:
+    pod = ray_pod(name)
+    pod["metadata"]["labels"]["ray.io/worker-group-replica-name"] = replica
+    return pod
+
+
+async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
+    """Their hosts come in any order of names; a half of one holds nodes, and cannot work."""
+    group = workers(replicas=3, minReplicas=1, maxReplicas=3, numOfHosts=2)
+    hosts = [_host(f"w-{number}", "ab"[number % 2]) for number in range(4)]
+    cluster = ray_cluster(group, enableInTreeAutoscaling=True)
+    harness = Harness(workloads=[cluster], pods=[ray_pod("head", "headgroup"), *hosts], queues=[queue(cpu="4500m")])
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-2"]
+    harness.set_queue(queue(cpu="9"))
+    await harness.settle()
+    assert harness.open_pods() == ["head", "w-0", "w-1", "w-2", "w-3"]
+    harness.client.pods |= {"w-4": _host("w-4", "c")}
+    harness.watch()
+    await harness.settle()
+    assert "w-4" not in harness.open_pods(), "its other host is not there yet"
+    assert "what starts together lacks pods: 1 of workers" in harness.annotations("ray-demo-pg")[MESSAGE]
+    harness.client.pods |= {"w-5": _host("w-5", "c")}
+    harness.watch()
+    await harness.settle()
+    assert {"w-4", "w-5"} <= set(harness.open_pods())

@@ -164,7 +164,7 @@ async def test_a_later_wave_of_which_a_pod_is_lacking_says_so() -> None:
     del harness.client.pods["set-1"]
     harness.watch()
     await harness.settle()
-    assert harness.annotations("set")[MESSAGE].endswith("; its next wave starts together and lacks pods: 1 of then")
+    assert harness.annotations("set")[MESSAGE].endswith("; what starts together lacks pods: 1 of then")
 
 
 @pytest.mark.parametrize(("gate", "opened"), [("off", ["set-0"]), ("assemble", []), ("queue", [])])

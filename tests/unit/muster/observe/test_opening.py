@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,13 @@ from muster.model.objects import Pod
 from muster.observe.opening import minimum_of, plan_opening, plan_pause
 from muster.observe.view import Member
 from muster.resources.amounts import Resources, total, within
+from muster.workloads.model import Unit
 from tests.support.manifests.observed import amounts, made, ray_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from muster.observe.opening import Opening
 
 ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
 
@@ -218,3 +226,62 @@ def test_the_claim_grows_beyond_what_is_due_only_with_permission(members: list[M
     least = plan_opening(members, ROLES, amounts(cpu=str(base)), never).claim
     plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, allowed))
     assert plan.claim == least or within(plan.claim, allowed)
+
+
+SLICE = Unit(2, "ray.io/worker-group-replica-name")
+SLICES = (ROLES[0], Role("workers", 6, 2, amounts(cpu="1"), leads=False, grows=True, unit=SLICE))
+HEAD_RUNS = member("head", "headgroup", held=False)
+
+
+def host(name: str, *, of: str = "", held: bool = True) -> Member:
+    """A host of that replica, by default of the one that its name begins with."""
+    pod = ray_pod(name, held=held)
+    pod["metadata"]["labels"][SLICE.label] = of or name[0]
+    return Member(made(Pod, pod), "workers", amounts(cpu="1"), held)
+
+
+@pytest.mark.parametrize("plan", [plan_opening, plan_pause])
+def test_the_minimum_is_filled_with_a_whole_replica(plan: Callable[..., Opening]) -> None:
+    """Half of each would hold nodes, and none could work."""
+    hosts = [host("1", of="b"), host("2", of="a"), host("3", of="b"), host("4", of="a")]
+    assert names(plan([HEAD, *hosts], SLICES, amounts(cpu="3"), never).members) == ["head", "2", "4"]
+
+
+def test_a_replica_that_has_begun_and_whole_ones_go_first() -> None:
+    whole = minimum_of([HEAD, host("a-1"), host("b-1"), host("b-2")], SLICES)
+    assert names(whole) == ["head", "b-1", "b-2"], "not all hosts of the other one are there"
+    begun = minimum_of([HEAD, host("a-1"), host("a-2"), host("b-1", held=False), host("b-2")], SLICES)
+    assert names(begun) == ["head", "b-1", "b-2"]
+
+
+def test_beyond_the_minimum_a_replica_is_opened_as_a_whole() -> None:
+    running = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False)]
+    grown = [*running, host("b-1"), host("b-2"), host("c-1"), host("c-2")]
+
+    def room(cpu: str) -> Callable[[Resources], bool]:
+        return lambda claim: within(claim, amounts(cpu=cpu))
+
+    assert names(plan_opening(grown, SLICES, amounts(cpu="3"), room("4")).members) == []
+    part = plan_opening(grown, SLICES, amounts(cpu="3"), room("6"))
+    assert (names(part.members), names(part.surplus), part.claim) == (["b-1", "b-2"], ["c-1", "c-2"], amounts(cpu="5"))
+    assert part.growth
+    assert names(plan_opening(grown, SLICES, amounts(cpu="3"), room("7")).surplus) == []
+
+
+def test_a_replica_waits_for_its_last_host() -> None:
+    running = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False)]
+    plan = plan_opening([*running, host("b-1")], SLICES, amounts(cpu="9"), never)
+    assert (names(plan.members), plan.surplus, dict(plan.lacking)) == ([], (), {"workers": 1})
+
+
+def test_a_host_that_comes_again_joins_its_replica() -> None:
+    running = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False), host("b-1", held=False)]
+    plan = plan_opening([*running, host("b-2")], SLICES, amounts(cpu="5"), never)
+    assert names(plan.members) == ["b-2"]
+
+
+def test_hosts_that_say_of_no_replica_come_one_by_one() -> None:
+    """A KubeRay that does not mark them."""
+    running = [HEAD_RUNS, member("a", held=False), member("b", held=False)]
+    plan = plan_opening([*running, member("c")], SLICES, amounts(cpu="4"), never)
+    assert names(plan.members) == ["c"]

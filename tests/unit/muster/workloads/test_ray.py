@@ -334,3 +334,10 @@ def test_the_time_limit_of_a_schedule_stands_in_its_template() -> None:
 def test_the_autoscaler_is_a_container_of_the_head_by_its_name() -> None:
     head = read(ray_cluster(enableInTreeAutoscaling=True)).roles[0].template.spec
     assert [one.name for one in head.containers][-1] == "autoscaler"
+
+
+@pytest.mark.parametrize(("hosts", "pods"), [(1, None), (4, 4)])
+def test_the_hosts_of_a_replica_are_of_use_only_together(hosts: int, pods: int | None) -> None:
+    role = read(ray_cluster(workers(numOfHosts=hosts))).role("workers")
+    assert role is not None
+    assert (role.unit.pods if role.unit else None) == pods
