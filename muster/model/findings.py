@@ -290,8 +290,9 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.GROWS_BEYOND_CAPABILITY: About(
         Severity.WARN,
-        "An autoscaler may create more pods than the queue can ever hold; pods beyond that wait, gated.",
-        "Lower `maxReplicas`, or raise the capability.",
+        "An autoscaler may create more pods than the queue can ever hold; pods beyond that wait, gated. Or a job of a "
+        "JobSet or TrainJob comes when others are ready, and the queue can hold it alone, but not beside these.",
+        "Lower `maxReplicas` or the replicas, or raise the capability.",
     ),
     Reason.ELASTIC_WAITS_FOR_ALL: About(
         Severity.WARN,

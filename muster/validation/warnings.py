@@ -17,7 +17,7 @@ from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
@@ -29,6 +29,8 @@ __all__ = ["Case", "surprises", "uncounted_claims"]
 
 # How many roles a line names.
 _NAMED = 3
+# Of how many roles that come later, at most, it is found what they need beside others: of those beside the most.
+_LOOKED_AT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ def _room(case: Case) -> Iterator[Finding]:
         )
         yield _finding(Reason.NO_ROOM_TO_UPGRADE, case.workload.upgrade_doubles, rest)
     yield from _growth(case)
+    yield from _later(case)
     yield from _nearly_full(case)
 
 
@@ -215,6 +218,29 @@ def _growth(case: Case) -> Iterator[Finding]:
             f"capability {limit}; pods beyond that wait, whatever the autoscaler asks for"
         )
         yield _finding(Reason.GROWS_BEYOND_CAPABILITY, first.path, rest)
+
+
+def _later(case: Case) -> Iterator[Finding]:
+    """The first role that comes when others are ready, and never fits beside these."""
+    later = [spec for spec in case.workload.roles if spec.together and spec.beside]
+    if case.gate is not GateMode.QUEUE or not case.levels:
+        return
+    if len(later) > _LOOKED_AT:
+        later = sorted(later, key=lambda spec: spec.beside.bit_count())[-_LOOKED_AT:]
+    for spec in later:
+        beside = [role.name for place, role in enumerate(case.workload.roles) if spec.beside >> place & 1]
+        own, names = case.gang.role(spec.name), {spec.name, *beside}
+        over = case.above(total(role.whole for role in case.gang.roles if role.name in names))
+        # What is too large by itself is refused for that, or told of it.
+        if over and own and not case.above(own.whole):
+            level, need, limit = over
+            rest = (
+                f'"{spec.name}" comes when {_named(beside)} {"is" if len(beside) == 1 else "are"} ready; '
+                f"together they need {need}, and {level.called(case.intent.queue)} has capability {limit}; "
+                "its pods wait until the others have ended, however long that takes"
+            )
+            yield _finding(Reason.GROWS_BEYOND_CAPABILITY, spec.path, rest)
+            return
 
 
 def _nearly_full(case: Case) -> Iterator[Finding]:
@@ -265,5 +291,9 @@ def _roles(roles: list[Role]) -> str:
 
 
 def _names(roles: list[Role] | list[RoleSpec]) -> str:
-    named = ", ".join(role.name for role in roles[:_NAMED])
-    return f"{named} and {len(roles) - _NAMED} more" if len(roles) > _NAMED else named
+    return _named([role.name for role in roles])
+
+
+def _named(names: Sequence[str]) -> str:
+    named = ", ".join(names[:_NAMED])
+    return f"{named} and {len(names) - _NAMED} more" if len(names) > _NAMED else named

@@ -7,6 +7,8 @@ first until that has a node: the first ones are the gang, and the room of the ot
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
@@ -183,6 +185,7 @@ def _waves(
 ) -> tuple[RoleSpec, ...]:
     in_order = spec.startup_policy.startup_policy_order == "InOrder"
     before: dict[str, ReplicatedJob] = {}
+    running: dict[str, int] = {}
     started = False
     roles = []
     for index, replicated in enumerate(spec.replicated_jobs):
@@ -191,6 +194,8 @@ def _waves(
         # Nobody waits for a job without pods.
         waits = any(not _reached(before.get(one.name), one.status) for one in job.depends_on)
         first = not waits and not (in_order and started)
+        beside = _beside(job, before, running, in_order=in_order)
+        running[job.name] = beside | 1 << index
         role = RoleSpec(
             name=job.name,
             replicas=job.pods,
@@ -198,11 +203,21 @@ def _waves(
             template=job.template.spec.template,
             path=f"{path}.replicatedJobs[{index}].template.spec.template.spec",
             made_first=job.replicas if job.pods > job.replicas and _exclusive(job, annotations) else 0,
+            beside=beside,
         )
         roles.append(role.of_wave(now=first))
         before[job.name] = job
         started = started or job.pods > 0
     return tuple(roles)
+
+
+def _beside(
+    job: ReplicatedJob, before: Mapping[str, ReplicatedJob], running: Mapping[str, int], *, in_order: bool
+) -> int:
+    """`RoleSpec.beside` of a job; `running` has for each one `before` what was beside it, and itself."""
+    if in_order:
+        return (1 << len(before)) - 1
+    return reduce(or_, (running.get(one.name, 0) for one in job.depends_on if one.status == "Ready"), 0)
 
 
 def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:

@@ -113,6 +113,11 @@ class RoleSpec:
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
     """How many pods are made before the others, which follow when these have nodes; 0 where all are made at once."""
+    beside: int = 0
+    """The roles that must be ready before its pods are made, and hold their room when these come: a bit for each.
+
+    Bit n is the role in place n; the names of each would be as many as all roles, for each of them.
+    """
     unit: Unit | None = None
     """The units in which its pods start beyond the minimum; None where each is of use by itself."""
 

@@ -107,3 +107,33 @@ def test_a_wave_that_an_elastic_quota_never_holds_is_refused() -> None:
 def test_of_a_gang_and_a_wave_that_are_both_too_large_the_gang_is_told() -> None:
     (line,) = lines(judged(waves(), queues("0500m")).refusals)
     assert line.startswith(f'{_QUEUE}: gang "set" needs cpu 1,')
+
+
+@pytest.mark.parametrize(
+    ("manifest", "context", "warned"),
+    [
+        pytest.param(waves("Ready"), queues("4"), True, id="room for it alone"),
+        pytest.param(waves("Ready"), queues("5"), False, id="room for both"),
+        pytest.param(waves("Complete"), queues("4"), False, id="the first one has ended by then"),
+        pytest.param(waves("Ready"), queues("3"), False, id="refused"),
+        pytest.param(waves("Ready"), queues("4", GateMode.OFF), False, id="it comes pod by pod"),
+    ],
+)
+def test_a_wave_that_fits_only_alone_is_warned_of(manifest: JSON, context: Context, warned: bool) -> None:  # noqa: FBT001
+    """What must be ready before it goes on, as a driver does, and may do so until the wave has done its work."""
+    path = "spec.replicatedJobs[1].template.spec.template.spec"
+    line = (
+        f'{path}: "then" comes when first is ready; together they need cpu 5, and queue "q" has capability cpu 4; '
+        "its pods wait until the others have ended, however long that takes"
+    )
+    found = [one for one in judged(manifest, context).warnings if one.reason is Reason.GROWS_BEYOND_CAPABILITY]
+    assert lines(found) == (line,) * warned
+
+
+def test_of_many_waves_those_beside_the_most_are_looked_at() -> None:
+    """To add up all for each of hundreds would take as long as everything else."""
+    manifest = waves("Ready")
+    jobs = [{**manifest["spec"]["replicatedJobs"][0], "name": f"job-{number}"} for number in range(40)]
+    manifest["spec"] = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
+    (found,) = judged(manifest, queues("30")).warnings
+    assert '"job-30" comes when job-0, job-1, job-2 and 27 more are ready; together they need cpu 31,' in found.message

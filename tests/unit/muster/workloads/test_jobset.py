@@ -255,3 +255,32 @@ def test_a_set_that_is_resumed_with_exclusive_placement_begins_with_the_leaders_
     manifest["status"] = {"replicatedJobsStatus": [{"name": "a", "succeeded": 1}]}
     (role,) = read(manifest).remaining_roles
     assert (role.replicas, role.minimum, role.reserved) == (4, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "beside"),
+    [
+        pytest.param(job_set(job("a"), job("b")), {"a": (), "b": ()}, id="in any order"),
+        pytest.param(
+            job_set(job("a"), job("b"), job("c"), order="InOrder"),
+            {"a": (), "b": ("a",), "c": ("a", "b")},
+            id="in order",
+        ),
+        pytest.param(
+            job_set(job("a"), job("b", 1, "a"), job("c", 1, "b")),
+            {"a": (), "b": ("a",), "c": ("a", "b")},
+            id="those that are ready go on",
+        ),
+        pytest.param(
+            job_set(job("a"), job("b", 1, "a", status="Complete"), job("c", 1, "b")),
+            {"a": (), "b": (), "c": ("b",)},
+            id="those that are complete do not",
+        ),
+        pytest.param(job_set(job("a"), job("b", 1, "nobody")), {"a": (), "b": ()}, id="after one that there is not"),
+    ],
+)
+def test_who_runs_when_a_later_job_comes(manifest: JSON, beside: dict[str, tuple[str, ...]]) -> None:
+    roles = read(manifest).roles
+    places = list(enumerate(roles))
+    found = {role.name: tuple(one.name for place, one in places if role.beside >> place & 1) for role in roles}
+    assert found == beside
