@@ -143,7 +143,8 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         return Verdict() if over else _verdict([missing], validation)
     try:
         workload = kind.read(decoded)
-        over = over or workload.finished
+        # What MultiKueue runs in another cluster starts nothing in this one.
+        over = over or workload.finished or workload.elsewhere
         intent = find_intent(workload, context.defaults, around)
     except InvalidObjectError as error:
         return Verdict() if over else _verdict([_invalid(error)], validation)

@@ -103,6 +103,7 @@ class JobSetSpec(Bounded, frozen=True):
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: _StartupPolicy = _StartupPolicy()
     suspend: bool = False
+    managed_by: str = ""
     held: ClassVar[tuple[str, ...]] = ("replicated_jobs",)
 
     def templates(self) -> Iterator[PodTemplate]:
@@ -265,6 +266,7 @@ def _read(job_set: JobSet) -> Workload:
         time_limits=time_limits(job_set.spec, "spec"),
         policy=SchedulingPolicy(),
         suspended=job_set.spec.suspend,
+        managed_by=job_set.spec.managed_by,
         finished=bool(job_set.status.terminal_state) or is_true(job_set.status.conditions, *_FINAL),
     )
 

@@ -66,6 +66,7 @@ class RunPolicy(LocalObject, frozen=True):
     suspend: bool = False
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     active_deadline_seconds: int | None = None
+    managed_by: str = ""
 
     def time_limits(self, since: float | None) -> tuple[TimeLimit, ...]:
         """The time limit of a job whose clock began at `since`, None where that is not known."""
@@ -342,6 +343,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
             policy_path=_POLICY_PATH,
             suspended=job.spec.run_policy.suspend,
             finished=job.status.finished,
+            managed_by=job.spec.run_policy.managed_by,
             time_limits=job.spec.run_policy.time_limits(job.status.clock_began),
             needs=_needs(job.spec, roles, kind),
             findings=(

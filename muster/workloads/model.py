@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 
+_MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 _WORKLOAD = "metadata"
 _TEMPLATE = "spec.template.metadata"
 
@@ -200,6 +201,8 @@ class Workload:
     """With how many pods the workload itself says that it can work; 0 where it does not say."""
     beside: tuple[RoleSpec, ...] = ()
     """Pods that its operator makes for it outside the gang, such as the submitter of a RayJob."""
+    managed_by: str = ""
+    """The controller that it names to make its pods, in place of its operator; "" where it names none."""
     upgrade_doubles: str = ""
     """The field by which a second gang like this one runs beside it during an upgrade; "" where none does."""
 
@@ -223,6 +226,11 @@ class Workload:
     def deleting(self) -> bool:
         """Whether the workload is being deleted."""
         return bool(self.metadata.deletion_timestamp)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its pods are made in another cluster: its operator leaves it to MultiKueue."""
+        return self.managed_by == _MULTI_KUEUE
 
     @property
     def active(self) -> bool:

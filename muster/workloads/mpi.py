@@ -85,6 +85,7 @@ def _read(job: MPIJob) -> Workload:
         policy_path="spec.runPolicy.schedulingPolicy",
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
+        managed_by=job.spec.run_policy.managed_by,
         # They go to the launcher's Job, which a launcher that waits for its workers does not have yet.
         time_limits=() if waits else job.spec.run_policy.time_limits(None),
     )

@@ -39,6 +39,7 @@ class _Spec(LocalObject, frozen=True):
     completions: int | None = None
     suspend: bool = False
     active_deadline_seconds: int | None = None
+    managed_by: str = ""
     template: PodTemplate = PodTemplate()
 
 
@@ -117,6 +118,7 @@ def _read_job(job: PlainJob) -> Workload:
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
         suspended=job.spec.suspend,
+        managed_by=job.spec.managed_by,
         finished=is_true(job.status.conditions, *_FINAL),
         template=template.metadata,
         time_limits=time_limits_of(job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds"),

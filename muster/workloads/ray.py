@@ -63,6 +63,7 @@ class ClusterSpec(Bounded, frozen=True):
     enable_in_tree_autoscaling: bool = False
     autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
     suspend: bool = False
+    managed_by: str = ""
     held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs", "autoscaler_options")
 
     def templates(self) -> Iterator[PodTemplate]:
@@ -148,6 +149,7 @@ def gang_of(
         policy=SchedulingPolicy(),
         suspended=suspended or spec.suspend,
         finished=finished,
+        managed_by=spec.managed_by,
         findings=tuple(findings),
     )
 

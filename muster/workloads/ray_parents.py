@@ -43,6 +43,7 @@ class _JobSpec(LocalObject, frozen=True):
     submission_mode: str = "K8sJobMode"
     submitter_pod_template: PodTemplate | None = None
     suspend: bool = False
+    managed_by: str = ""
     active_deadline_seconds: int | None = None
     pre_running_deadline_seconds: int | None = None
 
@@ -80,6 +81,7 @@ class _ServiceSpec(LocalObject, frozen=True):
     upgrade_strategy: _UpgradeStrategy = _UpgradeStrategy()
     ray_cluster_config: ClusterSpec = msgspec.field(default=ClusterSpec(), name="rayClusterConfig")
     suspend: bool = False
+    managed_by: str = ""
 
 
 class _ServiceCluster(LocalObject, frozen=True):
@@ -122,7 +124,8 @@ def _read_job(job: RayJob) -> Workload:
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
-    return replace(workload, time_limits=job.spec.time_limits("spec"), beside=_submitters(job.spec))
+    limits, managed_by = job.spec.time_limits("spec"), job.spec.managed_by
+    return replace(workload, time_limits=limits, beside=_submitters(job.spec), managed_by=managed_by)
 
 
 def _submitters(job: _JobSpec) -> tuple[RoleSpec, ...]:
@@ -144,7 +147,8 @@ def _read_service(service: RayService) -> Workload:
     )
     limits = (TimeLimit(f"metadata.annotations[{_TIMEOUT}]", timeout),) if timeout else ()
     in_place = service.spec.upgrade_strategy.type == "None"
-    return replace(workload, time_limits=limits, upgrade_doubles="" if in_place else "spec.upgradeStrategy")
+    doubles = "" if in_place else "spec.upgradeStrategy"
+    return replace(workload, time_limits=limits, upgrade_doubles=doubles, managed_by=service.spec.managed_by)
 
 
 def _read_cron_job(cron: RayCronJob) -> Workload:
@@ -154,7 +158,8 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
         return _without_gang(cron.api_version, meta)
     # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
-    return replace(workload, time_limits=cron.spec.job_template.time_limits("spec.jobTemplate"))
+    made = cron.spec.job_template
+    return replace(workload, time_limits=made.time_limits("spec.jobTemplate"), managed_by=made.managed_by)
 
 
 def _clusters_of_job(job: RayJob) -> tuple[str, ...]:

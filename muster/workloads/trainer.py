@@ -105,6 +105,7 @@ class _Spec(Bounded, frozen=True):
     annotations: dict[str, str] = {}
     pod_template_overrides: tuple[_Override, ...] = ()
     suspend: bool = False
+    managed_by: str = ""
     held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "trainer")
 
     def templates(self) -> Iterable[PodTemplate]:
@@ -263,6 +264,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
         policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",
         suspended=job.spec.suspend,
+        managed_by=job.spec.managed_by,
         finished=is_true(job.status.conditions, *_FINAL),
         topology=_topology(policy, workload.runtime_name),
     )

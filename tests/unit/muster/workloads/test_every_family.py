@@ -221,3 +221,16 @@ def test_coscheduling_counts_what_pods_ask_for_as_a_whole(family: Family) -> Non
 def test_a_template_for_another_scheduler_is_left_alone(family: Family) -> None:
     verdict = judged(family.manifest(second=template(schedulerName="mine")))
     assert (verdict.allowed, verdict.intent, verdict.gang, verdict.warnings) == (True, None, None, ())
+
+
+@each("batch.volcano.sh/v1alpha1 Job")
+@pytest.mark.parametrize(
+    ("manager", "allowed"), [("kueue.x-k8s.io/multikueue", True), ("example.org/controller", False), (None, False)]
+)
+def test_what_runs_in_another_cluster_is_judged_there(manager: str | None, allowed: bool, family: Family) -> None:  # noqa: FBT001
+    """Its operator makes no pods of it here; another manager's may be of this cluster."""
+    manifest = family.manifest()
+    spec = manifest["spec"]
+    within = {"RayCronJob": "jobTemplate", **dict.fromkeys((*TRAINING, "MPIJob"), "runPolicy")}.get(family.kind)
+    (spec.setdefault(within, {}) if within else spec)["managedBy"] = manager
+    assert judged(manifest, TINY).allowed is allowed

@@ -251,3 +251,8 @@ def test_a_stateful_set_whose_pods_join_no_gang_is_nobodys_business() -> None:
 def test_a_pod_that_says_no_gang_has_none() -> None:
     assert PLAIN_JOB.role_of(made(Pod, plain_pod())) == "member"
     assert PLAIN_JOB.role_of(made(Pod, pod("other"))) is None
+
+
+def test_a_job_of_another_cluster_is_judged_there() -> None:
+    assert read(plain_job(managedBy="kueue.x-k8s.io/multikueue")).elsewhere
+    assert not read(plain_job(managedBy="kubernetes.io/job-controller")).elsewhere
