@@ -88,6 +88,8 @@ class Writer:
             if not writing.cancelled() and writing.done():
                 writing.exception()  # asked for, or asyncio complains
             raise
+        finally:
+            del writing  # the traceback of what it raises holds this frame
 
     def _deadline(self) -> float:
         seconds = self._budget()

@@ -28,9 +28,12 @@ async def burst(call: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R
             return await call(item)
 
     results = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
-    done: list[R] = []
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        done.append(result)
+    done = [result for result in results if not isinstance(result, BaseException)]
+    failures = [result for result in results if isinstance(result, BaseException)]
+    results.clear()
+    if failures:
+        try:
+            raise failures[0]
+        finally:
+            failures.clear()  # the traceback of what is raised holds this frame
     return done

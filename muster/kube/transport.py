@@ -108,6 +108,8 @@ class Transport:
             before = f"; before that: {last}" if last is not None else ""
             message = f"{call} at {self.connection.server}: no answer in {deadline:g} s{before}"
             raise Unreachable(message, reason="Timeout") from error
+        finally:
+            del last  # its traceback holds this frame
 
     async def once(self, call: Call, deadline: float) -> bytes:
         """Give the body of a successful answer to a single attempt, within `deadline` seconds.
@@ -173,7 +175,7 @@ class Transport:
                 for line in splitter.feed(chunk):
                     yield line
         except aiohttp.SocketTimeoutError as error:
-            raise Silence(silence) from error
+            raise Silence(silence) from _without_frames(error)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
 
@@ -225,6 +227,7 @@ class Transport:
         )
 
     def _broken(self, error: aiohttp.ClientError | OSError) -> Unreachable:
+        _without_frames(error)
         text = f"{self.connection.server}: {str(error) or type(error).__name__}"
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -249,6 +252,19 @@ class _TimelyBody(BytesPayload):
 
 class _NeverSent(Unreachable):
     """Credentials or a connection were not to be had, so nothing can have happened."""
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """The same error, and what it came from, without tracebacks.
+
+    aiohttp's frames hold the error whose traceback holds them. The cycle collector, which never looks at what was there
+    when it looked before (`muster.process.lifecycle`), would leave most of what a watch or a retry has waited with.
+    """
+    one: BaseException | None = error
+    while isinstance(one, aiohttp.ClientError | OSError):  # not what its caller is handling
+        one.__traceback__ = None
+        one = one.__cause__ if one.__cause__ is not None else one.__context__
+    return error
 
 
 def _succeeded(response: aiohttp.ClientResponse) -> bool:
