@@ -51,7 +51,7 @@ class Progress:
         self._absences = 0
 
     def opened(self, now: float) -> None:
-        """A watch begins."""
+        """The apiserver gives a watch."""
         self._opened_at = now
         self._moved = False
 
@@ -61,7 +61,10 @@ class Progress:
         self.resource_version = resource_version or self.resource_version
 
     def closed(self, now: float) -> bool:
-        """The watch is over, however it ended. Whether it lasted; if it did, or told anything, faults are forgotten."""
+        """A watch that was given is over, however it ended. Whether it lasted.
+
+        If it did, or told anything, faults are forgotten.
+        """
         lasted = now - self._opened_at >= _SHORTEST_WATCH
         if self._moved or lasted:
             self._backoff.reset()

@@ -170,19 +170,7 @@ class Reflector(Generic[T]):
             await self._compare_versions()
         if not self._progress.resource_version:
             await self._list()
-        loop = asyncio.get_running_loop()
-        self._progress.opened(loop.time())
-        try:
-            await self._watch()
-        except Silence as silence:
-            logger.debug(
-                "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
-            )
-            self._progress.silent()
-        finally:
-            lasted = self._progress.closed(loop.time())
-        if not lasted:
-            raise Unreachable("the watch ended at once")
+        await self._watch()
 
     async def _list(self) -> None:
         relist, resource_version = await list_into(
@@ -204,6 +192,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         self._watches += 1
+        clock = asyncio.get_running_loop().time
         seconds = max(1, round(random.uniform(*self._watch_seconds)))  # noqa: S311 - not a secret
         async with self._client.watch(
             self._resource,
@@ -215,11 +204,23 @@ class Reflector(Generic[T]):
             silence=self._silence,
         ) as lines:
             self.fault = None
+            # A server in trouble refuses slowly: only from here on it is a watch that lasts.
+            self._progress.opened(clock())
             turns = Turns()
-            async for line in lines:
-                self._take(line)
-                # Of lines that are there already each is had at once.
-                await turns.give()
+            try:
+                async for line in lines:
+                    self._take(line)
+                    # Of lines that are there already each is had at once.
+                    await turns.give()
+            except Silence as silence:
+                logger.debug(
+                    "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
+                )
+                self._progress.silent()
+            finally:
+                lasted = self._progress.closed(clock())
+        if not lasted:
+            raise Unreachable("the watch ended at once")
 
     async def _compare_versions(self) -> None:
         """Ask the apiserver how far it is itself; a watch would not tell."""

@@ -32,10 +32,24 @@ from tests.support.faults.loop_clock import LoopClock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aiohttp import web
+
     from tests.support.faults.apiserver import Answer
 
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 FOREVER = stream(b"\n", then=hang)
+# The apiserver waits for 3 s for a version that it does not know; one in trouble answers late whatever it is asked.
+SLOW = pytest.mark.parametrize("seconds", [pytest.param(0, id="at once"), pytest.param(3, id="after 3 s")])
+
+
+def late(clock: LoopClock, seconds: float, answer: Answer) -> Answer:
+    """The same answer so many seconds later."""
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        clock.forward(seconds)
+        return await answer(request)
+
+    return slow
 
 
 @asynccontextmanager
@@ -182,20 +196,28 @@ async def test_what_failed_is_known_until_a_watch_is_given_again(
         await eventually(lambda: reflector.fault is None)
 
 
-async def test_a_resource_version_that_never_works_is_given_up(server: FaultyApiserver, client: Client) -> None:
+@SLOW
+async def test_a_resource_version_that_never_works_is_given_up(
+    server: FaultyApiserver, client: Client, seconds: float
+) -> None:
     """Five times the same answer is enough."""
+    vain = late(LoopClock(), seconds, failure(504, "Timeout", "Too large resource version"))
     server.on("LIST", reply(listing(50)), reply(listing(60)))
-    server.on("WATCH", *[failure(504, "Timeout", "Too large resource version")] * 6, FOREVER)
+    server.on("WATCH", *[vain] * 6, FOREVER)
     async with running(client):
         await eventually(lambda: len(server.seen("WATCH")) == 7)
     assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50"] * 6 + ["60"]
 
 
-async def test_an_expiry_after_an_outage_is_listed_at_once(server: FaultyApiserver, client: Client) -> None:
+@SLOW
+async def test_an_expiry_after_an_outage_is_listed_at_once(
+    server: FaultyApiserver, client: Client, seconds: float
+) -> None:
     """The delay that the outage grew to does not keep the store stale when the server is back; a second one waits."""
     clock = LoopClock()
+    expired = late(clock, seconds, failure(410, "Expired"))
     server.on("LIST", reply(listing(5)))
-    server.on("WATCH", html(502), failure(410, "Expired"), failure(410, "Expired"), FOREVER)
+    server.on("WATCH", html(502), expired, expired, FOREVER)
     async with running(client, backoff=Backoff(500, 500, jitter=0.0)) as reflector:
         await eventually(lambda: reflector.statistics().failures == 1)
         clock.forward(500)
