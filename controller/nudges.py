@@ -41,6 +41,9 @@ _SILENCE = 5.0
 _SHARE, _SHORTEST, _LONGEST = 1 / 16, 2.0, 300.0
 # Of all gangs together, after an outage that thousands have waited through.
 _PER_SECOND = 20.0
+# Of all workers no more wait for a touch: while a webhook of the workloads is away each takes as long as a write may,
+# and gangs of other kinds must not wait for that.
+_AT_ONCE = 4
 # Of one workload; those beyond them have their turn when these have their pods.
 _MOST_JOBS = 100
 _JOBS_SECONDS = 5.0
@@ -120,6 +123,11 @@ class Turns:
         one.next, one.has_turn = now + min(max((now - one.since) * _SHARE, _SHORTEST), _LONGEST), False
         return 0.0
 
+    def missed(self, key: GangKey, now: float) -> None:
+        """The gang was to be nudged now, and was not: it has another turn soon."""
+        one = self._short[key]
+        one.next, one.has_turn = now + _SHORTEST, False
+
 
 class Nudges:
     """Touches the workloads of gangs that lack pods; `clock` is monotonic, `wall` the time that is written.
@@ -140,6 +148,7 @@ class Nudges:
         self._clock = clock
         self._wall = wall
         self._turns = Turns()
+        self._under_way = 0
 
     @property
     def gangs(self) -> int:
@@ -162,7 +171,14 @@ class Nudges:
         wait = self._turns.wait(view.key, self._clock())
         if wait > 0:
             return wait
-        await self.touch(view)
+        if self._under_way >= _AT_ONCE:
+            self._turns.missed(view.key, self._clock())
+        else:
+            self._under_way += 1
+            try:
+                await self.touch(view)
+            finally:
+                self._under_way -= 1
         return self._turns.wait(view.key, self._clock())
 
     async def touch(self, view: View) -> None:
@@ -181,13 +197,19 @@ class Nudges:
             logger.warning("%s: failed to nudge its operator: %s", view.key, error, extra={"event": "nudge.failed"})
 
     async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
-        """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing."""
+        """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing.
+
+        Where nobody serves the write, as without a webhook of Jobs, that holds for the others: they have their turn
+        when it comes again.
+        """
         errors = []
         for job in jobs[:_MOST_JOBS]:
             try:
                 await self._writer.annotate(JOBS, job, said)
             except ApiError as error:
                 errors.append(f"{job.namespace}/{job.name}: {error}")
+                if not error.refused:
+                    break
         if errors:
             logger.warning(
                 "failed to nudge %d Jobs, the first: %s", len(errors), errors[0], extra={"event": "nudge.jobs"}

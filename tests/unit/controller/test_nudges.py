@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
 
-from controller.nudges import Turns, short_jobs
-from muster.kube.errors import ApiError
+from controller.nudges import Nudges, Turns, short_jobs
+from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import NUDGE
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
@@ -152,6 +153,62 @@ async def test_a_job_that_is_gone_by_then_keeps_the_others_from_nothing(caplog: 
     touches = await touched(harness, GangKey("team", "demo"))
     assert [name for _, name, _ in touches] == ["demo", "demo-a-0", "demo-a-1", "demo-a-2"]
     assert "failed to nudge 1 Jobs, the first: team/demo-a-0: 404 NotFound: gone" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError(500, "InternalError", "failed calling webhook"), Unreachable("no answer in 10 s")]
+)
+async def test_where_no_write_to_jobs_is_served_the_others_have_a_later_turn(error: ApiError) -> None:
+    """Each attempt takes as long as a write may: a hundred would keep a worker for a quarter of an hour."""
+    harness = Harness(workloads=[SET], queues=[queue(cpu="9000")])
+    harness.short_jobs = {BY_NAME: [f"demo-a-{number}" for number in range(300)]}
+    harness.client.fails = {"annotate demo-a-": [error]}
+    touches = await touched(harness, GangKey("team", "demo"))
+    assert [name for _, name, _ in touches] == ["demo", "demo-a-0"]
+
+
+class Stuck:
+    """A writer whose touches are answered when it is told to."""
+
+    def __init__(self) -> None:
+        self.under_way, self.touched = 0, 0
+        self.answers = asyncio.Event()
+
+    async def annotate(self, *_: object) -> None:
+        """Wait for the answer."""
+        self.under_way += 1
+        await self.answers.wait()
+        self.under_way -= 1
+        self.touched += 1
+
+
+async def test_touches_that_are_not_answered_keep_few_workers() -> None:
+    """While the webhook of one operator is away, gangs of all others are worked on."""
+    names = [f"demo-{number}" for number in range(40)]
+    clusters = [ray_cluster(meta={"name": name, "uid": f"uid-{name}"}) for name in names]
+    harness = Harness(workloads=clusters, queues=[queue(cpu="9")])
+    views = [harness.reconciler._observe(key) for key in harness.cluster.gangs()]
+    assert len(views) == 40
+    now, stuck = [0.0], Stuck()
+    nudges = Nudges(stuck, lambda *_: NotImplemented, clock=lambda: now[0], wall=lambda: 0.0)  # type: ignore[arg-type]
+    stuck.answers.set()
+    for now[0] in (0.0, 5.0):
+        assert all([await nudges.nudge(view, wants=True) for view in views])
+    assert stuck.touched == 1, "the first has its turn at once"
+    stuck.answers.clear()
+    now[0] = 10.0
+    asking = [asyncio.create_task(nudges.nudge(view, wants=True)) for view in views]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert stuck.under_way == 4
+    assert [task.result() for task in asking if task.done()] == [2.0] * 36
+    stuck.answers.set()
+    await asyncio.wait(asking)
+    assert stuck.touched == 5
+    for now[0] in (12.0, 20.0):
+        for view in views:
+            await nudges.nudge(view, wants=True)
+    assert stuck.touched >= 41, "all have theirs"
 
 
 async def test_an_operator_that_would_wait_longer_for_it_is_left_in_peace() -> None:
