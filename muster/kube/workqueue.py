@@ -30,6 +30,8 @@ K = TypeVar("K", bound="Hashable")
 # minutes after an outage; an apiserver bears a hundred more requests a second, and says 429 if not.
 _RETRIES_PER_SECOND = 100.0
 _RETRIES_AT_ONCE = 100
+# So many times that count no more, beside as many as count, before they are dropped.
+_OUTDATED = 1000
 
 
 class QueueShutDown(Exception):  # noqa: N818 - the end of the work, not a mistake
@@ -82,6 +84,10 @@ class QueueCore(Generic[K]):
         self._due[key] = when
         self._sequence += 1  # so that the heap never compares keys
         heapq.heappush(self._heap, (when, self._sequence, key))
+        if len(self._heap) > 2 * len(self._due) + _OUTDATED:
+            # A key that comes back early each time leaves the time of next week behind, each time.
+            self._heap = [(due, number, one) for number, (one, due) in enumerate(self._due.items())]
+            heapq.heapify(self._heap)
 
     def advance(self, now: float) -> float | None:
         """Add what is due, and give the time when the next key will be, or None."""

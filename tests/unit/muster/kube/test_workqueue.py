@@ -100,6 +100,31 @@ class QueueMachine(RuleBasedStateMachine):
 TestQueue = QueueMachine.TestCase
 
 
+def test_a_time_that_counts_no_more_is_dropped_before_it_comes() -> None:
+    """A gang whose time limit ends next week, and whose words are refused today, is looked at each half minute."""
+    queue: QueueCore[str] = QueueCore(cap=30.0)
+    week, taken = 7 * 86400.0, 0
+    queue.add("gang")
+    for now in range(0, 86400, 30):
+        queue.add_at(f"other {now}", now + 100.0)
+        queue.advance(now)
+        while (key := queue.take()) is not None:
+            if key == "gang":
+                taken += 1
+                queue.add_at(key, week + now / 1e6)
+                queue.retry(key, now)
+            queue.done(key)
+    assert taken > 2000
+    assert len(queue._heap) < 1100
+    queue.advance(week - 1)
+    while (key := queue.take()) is not None:
+        queue.done(key)
+    queue.add_at("gang", week)
+    assert queue.advance(week - 1) == week
+    queue.advance(week)
+    assert (queue.take(), queue.take()) == ("gang", None), "the time that counts is kept"
+
+
 def test_delays_grow_per_key_and_begin_again() -> None:
     """Base, doubled, capped; a success or another key does not inherit it."""
     queue: QueueCore[str] = QueueCore(base=0.005, cap=0.03)
