@@ -19,6 +19,8 @@ __all__ = ["Progress"]
 _RESUMPTIONS = 5
 # A watch that ends sooner, in seconds, is a fault and must not be reopened in a busy loop.
 _SHORTEST_WATCH = 1.0
+# Seconds. The apiserver asks for a few; the maintenance page of a load balancer names an hour, and may be over soon.
+_LONGEST_ASKED = 60.0
 
 
 class Progress:
@@ -104,7 +106,7 @@ class Progress:
         resume = (error.overloaded or isinstance(error, Unreachable)) and self._backoff.failures < _RESUMPTIONS
         if error.gone or not resume:
             self.resource_version = ""
-        delay = max(self._backoff.next(), error.retry_after or 0.0)
+        delay = max(self._backoff.next(), min(error.retry_after or 0.0, _LONGEST_ASKED))
         if error.gone and not self._expired:
             # Usual after an outage: the server is back, and the store must not stay stale for the delay of the outage.
             self._expired = True

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from muster.kube.backoff import Backoff
-from muster.kube.errors import ApiError, Unreachable
+from muster.kube.errors import ApiError, Unreachable, error_from_response
 from muster.kube.progress import Progress
 
 GONE = ApiError(410, "Expired", "too old")
@@ -56,6 +56,13 @@ def test_what_the_server_asks_for_counts_when_it_is_longer() -> None:
     asked = ApiError(429, "TooManyRequests", "no", retry_after=9.0)
     assert progress().failed(asked) == 9.0
     assert progress(base=20.0).failed(asked) == 20.0
+
+
+@pytest.mark.parametrize("header", ["3600", "9" * 400])
+def test_no_page_of_a_load_balancer_keeps_a_store_stale_for_an_hour(header: str) -> None:
+    """The apiserver behind it may be back in a minute, and nobody would see why muster does nothing."""
+    page = error_from_response(503, b"<html>maintenance</html>", header)
+    assert progress().failed(page) == 60.0
 
 
 def test_a_version_that_never_works_is_given_up() -> None:
