@@ -214,10 +214,11 @@ class LeaseElector:
 
     async def _acquire(self) -> None:
         retry = self._rules.timing.retry
-        told = None
+        patience, told = retry, None
         while True:
             try:
-                if await self._try(retry):
+                took, patience = await self._try(patience), retry
+                if took:
                     logger.info(
                         "successfully acquired lease %s/%s as %s",
                         self._namespace,
@@ -227,6 +228,9 @@ class LeaseElector:
                     )
                     return
             except ApiError as error:
+                if error.timed_out:
+                    # As for renewals: else where each answer takes longer than that nobody would ever lead.
+                    patience = max(retry, min(2 * patience, self._rules.timing.renew / 2))
                 logger.warning(
                     "cannot acquire lease %s/%s: %s",
                     self._namespace,

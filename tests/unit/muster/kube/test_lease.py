@@ -297,8 +297,8 @@ async def test_a_slow_answer_does_not_keep_the_lease_from_the_next_leader(client
     assert leases.holder == ""
 
 
-async def test_a_slow_apiserver_is_waited_for(client: Client, leases: Leases) -> None:
-    """Renewals that take longer than the time between two of them are renewals."""
+def slowed(leases: Leases) -> Answer:
+    """The lease, with answers that take longer than the time between two attempts."""
     loop = asyncio.get_running_loop()
 
     async def slow(request: web.Request) -> web.StreamResponse:
@@ -310,11 +310,25 @@ async def test_a_slow_apiserver_is_waited_for(client: Client, leases: Leases) ->
         finally:
             leases.fault = slow
 
+    return slow
+
+
+async def test_a_slow_apiserver_is_waited_for(client: Client, leases: Leases) -> None:
+    """Renewals that take longer than the time between two of them are renewals."""
+    loop = asyncio.get_running_loop()
     mine = elector(client)
     async with leading(mine):
-        leases.fault = slow
+        leases.fault = slowed(leases)
         ends = mine.remaining() + loop.time()
         await eventually(lambda: mine.remaining() + loop.time() > ends + 2 * TIMING.retry)
+
+
+async def test_a_slow_apiserver_gets_a_leader(client: Client, leases: Leases) -> None:
+    """Who leads there goes on; when that replica ends, another must be able to begin."""
+    leases.fault = slowed(leases)
+    async with leading(elector(client)) as (task, _):
+        assert leases.holder == "me"
+        assert not task.done()
 
 
 async def test_a_short_fault_is_survived(client: Client, leases: Leases, server: FaultyApiserver) -> None:
