@@ -158,7 +158,8 @@ class Reflector(Generic[T]):
             self.fault = None
             return wait
         self._failures += 1
-        self.fault = error
+        # Its frames hold what was listed so far, of which the next attempt needs the room.
+        self.fault = error.with_traceback(None)
         delay = self._progress.failed(error)
         level = logging.INFO if error.gone else logging.WARNING
         then = "resuming" if self._progress.resource_version else "listing again"

@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from controller.fenced_writes import Writer
+from muster.kube.backoff import Backoff
 from muster.kube.burst import burst
 from muster.kube.client import ApiError, Client, Silence, Unreachable
 from muster.kube.config import Connection
+from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
-from tests.support.faults.apiserver import FaultyApiserver, failure, hang, reply, reset, stream
+from muster.kube.store import Store
+from muster.model.objects import Pod
+from tests.support.faults.apiserver import (
+    FaultyApiserver,
+    eventually,
+    failure,
+    hang,
+    listing,
+    manifest,
+    reply,
+    reset,
+    stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -105,3 +119,17 @@ async def test_a_failed_write_of_a_leader_leaves_nothing(server: FaultyApiserver
 
     assert await left_by(lambda: write("p"), ApiError) == []
     assert await left_by(lambda: burst(write, ["p", "q"]), ApiError) == []
+
+
+async def test_half_a_list_is_not_kept_until_the_next_one_is_whole(server: FaultyApiserver, client: Client) -> None:
+    """It may be most of a cluster, and the next attempt lists it once more."""
+    server.on("LIST", reply(listing(5, manifest("half-a-list", 1), continue_="c")), failure(403, "Forbidden"))
+    reflector: Reflector[Pod] = Reflector(client, PODS, Pod, Store(), backoff=Backoff(600, 600))
+    running = asyncio.create_task(reflector.run())
+    try:
+        await eventually(lambda: reflector.fault is not None)
+        pods = [one for one in gc.get_objects() if isinstance(one, Pod)]
+        assert [pod for pod in pods if pod.metadata.name == "half-a-list"] == []
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
