@@ -79,6 +79,7 @@ class LeaseRules:
         self.identity = identity
         self.timing = timing
         self.record: _Lease | None = None
+        self._deleted: _Spec | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
 
@@ -86,14 +87,18 @@ class LeaseRules:
         """Remember what the apiserver showed; only a changed record restarts the wait for its expiry."""
         if self.record is None or self.record.spec != lease.spec:
             self._seen_at = now
-        self.record = lease
+        self.record, self._deleted = lease, None
+
+    def missing(self, now: float) -> None:
+        """There is no record; one that was deleted binds others as before, for its holder may not know yet."""
+        if self.record is not None:
+            self._seen_at, self._deleted = now, self.record.spec
+        self.record = None
 
     def may_take(self, now: float) -> bool:
-        """Whether the observed record is nobody's, ours, or was left alone for its whole duration."""
-        if self.record is None:
-            return False
-        spec = self.record.spec
-        if spec.holder_identity in {"", self.identity}:
+        """Whether the last observed record is nobody's, ours, or was left alone for its whole duration."""
+        spec = self.record.spec if self.record is not None else self._deleted
+        if spec is None or spec.holder_identity in {"", self.identity}:
             return True
         # The holder stops by its own promise, so its duration counts, not ours.
         return now >= self._seen_at + (spec.lease_duration_seconds or self.timing.lease)
@@ -256,12 +261,10 @@ class LeaseElector:
         except ApiError as error:
             if not error.not_found:
                 raise
-            self._rules.record = None
+            self._rules.missing(_now())
         else:
             self._rules.observe(_read(body), _now())
-            if not self._rules.may_take(_now()):
-                return False
-        return await self._write(deadline)
+        return self._rules.may_take(_now()) and await self._write(deadline)
 
     async def _write(self, deadline: float) -> bool:
         """Claim or renew on top of the record last seen; False when it has changed meanwhile. Raises ApiError."""

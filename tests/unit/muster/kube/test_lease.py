@@ -56,6 +56,20 @@ def test_takes_at_once_what_is_nobodys_or_its_own(holder: str) -> None:
     assert rules.may_take(100.0)
 
 
+def test_a_record_that_is_deleted_binds_for_as_long_as_it_did() -> None:
+    """Its holder hears of that at its next renewal, and writes until then."""
+    rules = LeaseRules("me", LeaseTiming())
+    rules.missing(now=50.0)
+    assert rules.may_take(50.0), "there never was one"
+    rules.observe(lease("other", seconds=30), now=100.0)
+    for now, may in ((110.0, False), (139.9, False), (140.0, True)):
+        rules.missing(now)
+        assert rules.may_take(now) == may
+    rules.observe(lease(""), now=141.0)
+    rules.missing(now=142.0)
+    assert rules.may_take(142.0), "it was released before"
+
+
 def test_the_holders_own_duration_counts() -> None:
     """It is the holder who must stop in time, by the duration that it promised."""
     rules = LeaseRules("me", LeaseTiming())
@@ -365,6 +379,20 @@ async def test_a_touched_or_deleted_lease_is_kept(client: Client, leases: Leases
         leases.stored = None
         await eventually(lambda: leases.holder == "me")
         assert not task.done()
+
+
+async def test_a_deleted_lease_makes_no_second_leader(client: Client, leases: Leases, server: FaultyApiserver) -> None:
+    """Who led goes on, and makes it again; nobody else begins meanwhile."""
+    leases.put({"metadata": {}, "spec": {"holderIdentity": "other", "leaseDurationSeconds": 120}})
+    mine = elector(client)
+    waiting = asyncio.create_task(mine.run(Work(mine)))
+    await eventually(lambda: mine.holder == "other")
+    leases.stored = None
+    looked = len(server.requests)
+    await eventually(lambda: len(server.requests) > looked + 3)
+    assert leases.holders == ["other"]
+    waiting.cancel()
+    await asyncio.wait({waiting})
 
 
 @pytest.mark.parametrize(
