@@ -2,8 +2,8 @@
 
 The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. What pods
 of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
-together with what runs on it. It is a sum: that a gang fits in it does not mean that its pods fit on the nodes one by
-one; the scheduler sees to that.
+together with what runs on it. What only such nodes have is there, and none of it is free. It is a sum: that a gang fits
+in it does not mean that its pods fit on the nodes one by one; the scheduler sees to that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import InvalidObjectError, Node, Pod
 from muster.observe.terminating import requests_of
-from muster.resources.amounts import Resources, minus, parse_resources, total
+from muster.resources.amounts import Resources, minus, parse_resources, times, total
 from muster.resources.pod_requests import pod_requests
 
 if TYPE_CHECKING:
@@ -89,16 +89,20 @@ class NodeRoom:
             return
         if not node.takes_pods:
             self._away.add(name)
-        self._given[name] = self._free(node) if node.takes_pods else self._ours(node)
+        self._given[name] = self._free(node) if node.takes_pods else self._away_with(node)
         self._sum = total([self._sum, self._given[name]])
 
-    def _ours(self, node: Node) -> Resources:
-        """What gangs claim of all nodes and use on nodes that take no new pods."""
-        return requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
+    def _away_with(self, node: Node) -> Resources:
+        """What gangs claim of all nodes and use on one that takes no new pods; 0 of what else it has."""
+        ours = requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
+        return total((times(self._has(node), 0), ours))
 
     def _free(self, node: Node) -> Resources:
+        return minus(self._has(node), total(self._held.get(node.metadata.name, {}).values()))
+
+    def _has(self, node: Node) -> Resources:
         try:
-            has = parse_resources(node.status.allocatable, path="status.allocatable")
+            return parse_resources(node.status.allocatable, path="status.allocatable")
         except InvalidObjectError as error:
             logger.warning(
                 "skipping node %s, which cannot be counted: %s",
@@ -107,7 +111,6 @@ class NodeRoom:
                 extra={"event": "node.unreadable"},
             )
             return {}
-        return minus(has, total(self._held.get(node.metadata.name, {}).values()))
 
     def _our_pod_changed(self, change: Change[Pod]) -> None:
         names = {pod.spec.node_name for pod in (change.old, change.new) if pod is not None}

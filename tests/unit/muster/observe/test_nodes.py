@@ -68,6 +68,21 @@ def test_what_nodes_can_give(nodes: list[Node], expected: dict[str, str]) -> Non
     assert free(room(*nodes)) == expected
 
 
+@pytest.mark.parametrize("kind", ["cordoned", "not Ready"])
+def test_what_only_nodes_have_that_take_no_pods_is_not_unlimited(kind: str) -> None:
+    """A moment in which no node is Ready, or the one with GPUs is repaired, must not start whatever waits."""
+    away = node(
+        "m", cpu="8", gpu="8", unschedulable=kind == "cordoned", ready="True" if kind == "cordoned" else "Unknown"
+    )
+    assert free(room(away)) == {"cpu": "0", "gpu": "0"}
+    kept = room(node(cpu="4"), away)
+    assert free(kept) == {"cpu": "4", "gpu": "0"}
+    kept.nodes.apply("modified", node("m", cpu="8", gpu="8"))
+    assert free(kept) == {"cpu": "12", "gpu": "8"}
+    kept.nodes.apply("deleted", node("m"))
+    assert free(kept) == {"cpu": "4"}
+
+
 def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
     kept = room(node(), others=(other("a", "1"), other("b", "500m"), other("done", "2", phase="Succeeded")))
     assert free(kept)["cpu"] == "2500m"
