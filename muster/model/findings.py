@@ -285,8 +285,9 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.CAPABILITY_OF_ZERO: About(
         Severity.WARN,
-        "For Volcano a capability of 0 means no limit, where many users mean none of the resource.",
-        "The queue's administrator leaves the resource out, or moves it to another queue.",
+        "For Volcano a capability of 0 cpu or 0 memory means no limit, where many users mean none of it. 0 of any other"
+        " resource is none.",
+        "The queue's administrator leaves the resource out, or closes the queue.",
     ),
     Reason.GROWS_BEYOND_CAPABILITY: About(
         Severity.WARN,

@@ -1,7 +1,7 @@
 """A queue by itself: what its Queue object says of it.
 
-As in Volcano, a resource that a capability does not name is unlimited, and so is a capability of 0 or less. A queue may
-name the namespaces that it is there for.
+As in Volcano, a resource that a capability does not name is unlimited, and so are cpu and memory of 0 or less; 0 of any
+other resource is none of it. A queue may name the namespaces that it is there for.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ _READ = frozenset(
 _NEW = ""
 _OPEN = "Open"
 _PATIENCE = 600.0
+# Of these Volcano's plugins take 0 for what is not said (pkg/scheduler/plugins/{capacity,proportion} of 1.14.1): they
+# are plain fields of its type for amounts. All others stand in a map, and are what they are.
+_UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 UNPLACED = 300.0
 """Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
 
@@ -105,7 +108,7 @@ class QueueView:
     on_hold: bool = False
     """Whether no gang is to start here, or in a queue below it, until it is resumed."""
     zeros: tuple[str, ...] = ()
-    """The resources of which its capability says 0, which is unlimited to Volcano."""
+    """Those of cpu and memory of which its capability says 0, which is unlimited to Volcano."""
     namespaces: Selector | None = None
     """The namespaces that may use it; None for all."""
     problems: tuple[Problem, ...] = ()
@@ -158,7 +161,7 @@ def read_queue(queue: Queue) -> QueueView:
     return QueueView(
         name=name,
         state=queue.status.state,
-        limit=_above_zero(capability),
+        limit=_limits(capability),
         parent="" if name == ROOT else spec.parent or ROOT,
         guarantee=_above_zero(parse_resources(spec.guarantee.resource, path="spec.guarantee.resource", least=None)),
         strict=one_of(QUEUEING, "strict") == "strict",
@@ -172,13 +175,18 @@ def read_queue(queue: Queue) -> QueueView:
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),
         on_hold=one_of(HOLD, "true", "false") == "true",
-        zeros=tuple(resource for resource, amount in capability.items() if amount == ZERO),
+        zeros=tuple(name for name, amount in capability.items() if name in _UNLIMITED_AT_ZERO and amount == ZERO),
         namespaces=namespaces,
         problems=tuple(problems),
         unread=tuple(
             Problem(f"metadata.annotations[{key}]", wrong) for key, wrong in unread_keys(annotations, _READ).items()
         ),
     )
+
+
+def _limits(capability: Resources) -> dict[str, Quantity]:
+    above = _above_zero(capability)
+    return above | {name: ZERO for name in capability if name not in above and name not in _UNLIMITED_AT_ZERO}
 
 
 def _above_zero(amounts: Resources) -> dict[str, Quantity]:

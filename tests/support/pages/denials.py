@@ -157,13 +157,9 @@ def _bound() -> JSON:
     return ray_cluster(group)
 
 
-def _zero_gpus() -> Iterable[Finding]:
-    queue = made(
-        Queue, {"metadata": {"name": "q"}, "spec": {"capability": {"nvidia.com/gpu": 0}}, "status": {"state": "Open"}}
-    )
-    asking = template()
-    asking["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
-    return _found(ray_cluster(workers(template=asking)), read_queue(queue))
+def _zero_memory() -> Iterable[Finding]:
+    queue = made(Queue, {"metadata": {"name": "q"}, "spec": {"capability": {"memory": 0}}, "status": {"state": "Open"}})
+    return _found(ray_cluster(), read_queue(queue))
 
 
 def _queue(cpu: str, parent: str = "", allocated: str = "0") -> Queue:
@@ -213,7 +209,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     ),
     Reason.POD_LEVEL_RESOURCES: lambda: _found(_template(resources={"requests": {"cpu": "1"}})),
     Reason.REQUESTS_MISSING: lambda: _found(ray_cluster(head=template(""))),
-    Reason.CAPABILITY_OF_ZERO: _zero_gpus,
+    Reason.CAPABILITY_OF_ZERO: _zero_memory,
     Reason.GROWS_BEYOND_CAPABILITY: lambda: _found(
         ray_cluster(workers(minReplicas=1, maxReplicas=10), enableInTreeAutoscaling=True)
     ),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from muster.model.objects import InvalidObjectError, Queue
 from muster.queueing.queue_tree import exceeding
 from muster.queueing.queue_view import read_queue
 from tests.support.manifests.observed import amounts, made, queue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(
@@ -25,8 +30,26 @@ def test_only_an_open_queue_takes_work_and_a_new_one_is_not_closed(state: str, i
     assert (view.open, view.closed) == (is_open, closed)
 
 
-def test_a_capability_of_zero_is_unlimited_as_in_volcano() -> None:
-    assert read_queue(made(Queue, queue(cpu="4", memory="0"))).limit == amounts(cpu="4")
+def having(capability: Mapping[str, str]) -> Queue:
+    return made(Queue, {"metadata": {"name": "q"}, "spec": {"capability": capability}, "status": {"state": "Open"}})
+
+
+@pytest.mark.parametrize("zero", ["0", "0Gi", "-1"])
+@pytest.mark.parametrize("name", ["cpu", "memory"])
+def test_cpu_or_memory_of_zero_is_unlimited_as_in_volcano(name: str, zero: str) -> None:
+    view = read_queue(having({"pods": "4", name: zero}))
+    assert view.limit == amounts(pods="4")
+    assert view.zeros == (() if zero == "-1" else (name,))
+
+
+@pytest.mark.parametrize("zero", ["0", "0Gi", "-1"])
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "ephemeral-storage", "hugepages-2Mi"])
+def test_zero_of_any_other_resource_is_none_of_it_as_in_volcano(name: str, zero: str) -> None:
+    """Volcano takes no gang that asks for it: admitted by muster, it would keep others from the room for ever."""
+    view = read_queue(having({"cpu": "4", name: zero}))
+    assert view.limit == amounts(**{"cpu": "4", name: "0"})
+    assert exceeding(amounts(**{name: "1"}), view.limit) == (f"{name} 1", f"{name} 0")
+    assert view.zeros == ()
 
 
 def test_a_capability_that_is_no_amount_is_refused_by_field() -> None:

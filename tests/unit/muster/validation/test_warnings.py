@@ -235,11 +235,12 @@ def test_of_many_roles_a_line_names_three() -> None:
 
 
 def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:
-    zero = replace(SIX, zeros=("nvidia.com/gpu",))
+    zero = replace(SIX, zeros=("memory",))
     asking = template()
-    asking["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
-    assert told(ray_cluster(workers(template=asking)), known(zero)) == [Reason.CAPABILITY_OF_ZERO]
-    assert told(ray_cluster(), known(zero)) == []
+    asking["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    without = pytorch_job(policy=QUEUED, replicas={"Worker": {"replicas": 1, "template": asking}})
+    assert told(ray_cluster(), known(zero)) == [Reason.CAPABILITY_OF_ZERO]
+    assert Reason.CAPABILITY_OF_ZERO not in told(without, known(zero))
 
 
 @each("Job", "JAXJob")
