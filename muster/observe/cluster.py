@@ -30,7 +30,7 @@ from muster.model.selectors import Selector
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.holds import asks_to_wait
-from muster.observe.kueue import KueueObjects, kueue_told
+from muster.observe.kueue import KueueObjects, job_of_pod, kueue_told
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
@@ -114,6 +114,7 @@ class Cluster:
         self.pods.index("gang", gangs_of_pod)
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self.pods.index("job", job_of_pod if self._asks_kueue else lambda _: ())
         self._requests: dict[str, tuple[Pod, Resources]] = {}
         # By UID what `observe` has read of a living pod, for a workload of this kind and UID; good for one version of
         # the pod.
@@ -219,7 +220,7 @@ class Cluster:
             if kind not in GANG_KINDS:
                 self._workloads[kind].subscribe(_maker_changed(kind, gang))
                 self._workloads[kind].subscribe(self._hold_told(gangs))
-        self.kueue.workloads.subscribe(kueue_told(self._workloads, gang))
+        self.kueue.workloads.subscribe(kueue_told(self._workloads, self.pods, gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gangs))
 

@@ -12,6 +12,7 @@ from muster.kube.resource import Resource
 from muster.kube.store import Store
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError
+from muster.observe.gang_keys import gangs_of_pod
 from muster.queueing.ledger import GangKey
 from muster.workloads import GANG_KINDS, PLAIN_POD
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
+    from muster.kube.stores import Stores
+    from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
     from muster.observe.view import View
     from muster.workloads import Decoded, Kind
@@ -30,9 +33,13 @@ __all__ = [
     "LOCAL_QUEUES",
     "KueueObjects",
     "admitter_of",
+    "job_of_pod",
     "kueue_told",
     "with_kueue",
 ]
+
+# The kind of which Kueue makes a Workload while its pods are plain gangs, which speak for themselves.
+_JOB = "Job"
 
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
@@ -78,15 +85,16 @@ def with_kueue(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defau
     """The view with what Kueue says, where Kueue admits the gang."""
     if view.admitter is not Admitter.KUEUE:
         return view
+    if kind is PLAIN_POD:
+        pods = [member.pod for member in view.members]
+        return replace(view, kueue=_of_pods(pods, cluster, defaults.kueues_timeout))
     return replace(view, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
 
 
 def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes:
     chain = [(kind, decoded), *_makers(decoded, cluster)]
-    labelled = any(KUEUE_QUEUE in one.metadata.labels for _, one in chain)
-    if kind is PLAIN_POD:
-        # Kueue holds the pods of its queues by a gate of its own.
-        return Yes(admitted=True) if labelled else answer_of(None, labelled=False)
+    # To Kueue one that is empty is none.
+    labelled = any(one.metadata.labels.get(KUEUE_QUEUE) for _, one in chain)
     for above, one in reversed(chain[1:]):
         with suppress(InvalidObjectError):
             if above.read(above.whole(one, cluster.origin)).suspended and not one.metadata.deletion_timestamp:
@@ -100,6 +108,28 @@ def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes
         return answer
     never = cluster.kueue.never_fits(of_topmost)
     return replace(answer, never=True, message=f"Kueue can never admit it: {never}") if never else answer
+
+
+def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> Yes:
+    """What Kueue says of plain pods, one by one: they are one gang by their own word, and may be many Jobs'."""
+    answers = [_of_pod(pod, cluster, timeout) for pod in pods]
+    doubtful = (one for one in answers if not one.admitted)
+    named = (one for one in answers if one.workload is not None)
+    return next(doubtful, None) or next(named, Yes(admitted=True))
+
+
+def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> Yes:
+    """Kueue admits it with its Job, or holds it by a gate of its own."""
+    of_job = next((cluster.kueue.newest_of(uid) for uid in job_of_pod(pod)), None)
+    if of_job is not None:
+        return answer_of(of_job, labelled=True, timeout=timeout)
+    return Yes(admitted=True) if pod.metadata.labels.get(KUEUE_QUEUE) else answer_of(None, labelled=False)
+
+
+def job_of_pod(pod: Pod) -> tuple[str, ...]:
+    """The UID of the Job that controls a pod; none where no Job does."""
+    job = pod.metadata.controller
+    return (job.uid,) if job is not None and job.kind == _JOB else ()
 
 
 def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]]:
@@ -121,12 +151,17 @@ def _suspended(kind: Kind, decoded: Decoded, kept: Yes) -> str:
 
 
 def kueue_told(
-    workloads: Mapping[Kind, Store[Decoded]], gang: Callable[[GangKey], None]
+    workloads: Mapping[Kind, Store[Decoded]], pods: Stores[Pod], gang: Callable[[GangKey], None]
 ) -> Callable[[Change[KueueWorkload]], None]:
-    """Tells the gang of the workload that Kueue has said something of, and of the workloads that this has made."""
+    """Tells the gang of the workload that Kueue has said something of, and of workloads and pods that this has made.
+
+    `pods` have the index "job", by `job_of_pod`.
+    """
 
     def changed(change: Change[KueueWorkload]) -> None:
         for uid in change.object.owners:
+            for key in {key for pod in pods.by_index("job", uid) for key in gangs_of_pod(pod)}:
+                gang(key)
             for kind in GANG_KINDS:
                 for one in (*workloads[kind].by_index("uid", uid), *workloads[kind].by_index("maker", uid)):
                     gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))

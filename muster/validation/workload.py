@@ -338,7 +338,7 @@ def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> 
         return
     path = workload.label_path(KUEUE_QUEUE)
     voices = (workload.metadata, *context.around.owners)
-    if not any(KUEUE_QUEUE in one.labels for one in voices):
+    if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
     if context.cluster_queue is None or gang is None:

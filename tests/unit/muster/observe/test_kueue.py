@@ -9,11 +9,12 @@ import pytest
 from muster.admitters import Admitter, KueueWorkload, Yes
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.model.names import ADMITTER
+from muster.observe.cluster import Cluster
 from muster.observe.kueue import KueueObjects
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
-from tests.support.controller.stores import filled
-from tests.support.manifests.kueue import ADMITTED, PENDING, flavored_queue, kueue_workload, pod_set
+from tests.support.controller.stores import fill_pods, filled
+from tests.support.manifests.kueue import ADMITTED, EVICTED, PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import DEFAULTS, JSON, KEY, NAMESPACE, made, namespace, ray_cluster, ray_pod
 from tests.support.manifests.owner_chains import owned
 
@@ -90,6 +91,68 @@ def test_of_plain_pods_kueue_holds_its_own(labelled: bool) -> None:  # noqa: FBT
     pod["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "plain"}
     answer = seen(kueue=[], key=GangKey(NAMESPACE, "plain"), pods=[pod])
     assert answer.admitted is labelled
+
+
+PLAIN = GangKey(NAMESPACE, "plain")
+
+
+def plain(name: str, *, queue: str | None = None, job: str = "", size: int = 1) -> JSON:
+    """A pod of a plain gang, in a queue of Kueue's, and made by a Job of this UID, where it says so."""
+    one = ray_pod(name)
+    labels = {"muster.dev/gang": "plain", **({} if queue is None else {"kueue.x-k8s.io/queue-name": queue})}
+    maker = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": job, "controller": True}
+    one["metadata"] |= {"labels": labels, "ownerReferences": [maker] if job else []}
+    one["metadata"]["annotations"] = {"muster.dev/gang-size": str(size), "scheduling.k8s.io/group-name": "plain"}
+    return one
+
+
+def of_job(conditions: list[JSON], uid: str = "uid-j") -> JSON:
+    return kueue_workload(conditions, name=f"job-{uid}", uid=f"of-{uid}", owner_uid=uid)
+
+
+@pytest.mark.parametrize("queue", [None, "team"], ids=["its template has no label", "its template has one, too"])
+@pytest.mark.parametrize(
+    ("conditions", "admitted"),
+    [
+        pytest.param(ADMITTED, True, id="admitted"),
+        pytest.param(PENDING, False, id="resumed by hand"),
+        pytest.param(EVICTED, False, id="evicted"),
+    ],
+)
+def test_the_pods_of_a_job_are_admitted_with_the_job(
+    conditions: list[JSON],
+    admitted: bool,  # noqa: FBT001 - a parameter of pytest's
+    queue: str | None,
+) -> None:
+    """Kueue holds no pod by a gate whose Job it manages, and puts its label on none."""
+    answer = seen(kueue=[of_job(conditions)], key=PLAIN, pods=[plain("j-0", job="uid-j", queue=queue)])
+    assert answer.admitted is admitted
+    assert answer.workload is not None
+
+
+def test_all_pods_of_a_plain_gang_are_to_be_admitted() -> None:
+    """They are one gang by their own word: by one pod's label the others would pass the quota."""
+    labelled, bare = plain("p-0", queue="team", size=2), plain("p-1", size=2)
+    assert not seen(kueue=[], key=PLAIN, pods=[labelled, bare]).admitted
+    assert not seen(kueue=[], key=PLAIN, pods=[plain("p-0", queue="")]).admitted
+    first, second = plain("j-0", job="uid-j", size=2), plain("k-0", job="uid-k", size=2)
+    both = [of_job(ADMITTED), of_job(PENDING, "uid-k")]
+    assert not seen(kueue=both, key=PLAIN, pods=[first, second]).admitted
+    assert seen(kueue=[of_job(ADMITTED), of_job(ADMITTED, "uid-k")], key=PLAIN, pods=[first, second]).admitted
+
+
+def test_a_label_that_names_no_queue_is_none() -> None:
+    answer = seen(ray_cluster(labels={**LABELS, "kueue.x-k8s.io/queue-name": ""}), kueue=[])
+    assert "in none of its queues" in answer.message
+
+
+def test_the_plain_gang_of_a_job_is_told_what_kueue_says_of_it() -> None:
+    world = Cluster(admitters=KUEUES.admitters)
+    fill_pods(world, [plain("j-0", job="uid-j")])
+    told: list[GangKey] = []
+    world.subscribe(gang=told.append, gangs=lambda *_: None, queue=lambda _: None)
+    world.kueue.workloads.apply("added", made(KueueWorkload, of_job(PENDING)))
+    assert told == [PLAIN]
 
 
 def test_where_the_ledger_admits_kueue_is_not_asked() -> None:
