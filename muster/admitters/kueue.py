@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.objects import LocalObject, ObjectMeta, PodTemplate
+from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class PodSet(LocalObject, frozen=True):
 
     name: str = ""
     count: int = 0
+    min_count: int | None = None
+    """With how many of them Kueue admits it where it cannot have all: partial admission."""
     template: PodTemplate = PodTemplate()
 
 
@@ -52,9 +54,16 @@ class _Requeue(LocalObject, frozen=True):
     requeue_at: str = ""
 
 
+class _Request(LocalObject, frozen=True):
+    name: str = ""
+    resources: ResourceList = msgspec.field(default_factory=dict)
+
+
 class _Status(LocalObject, frozen=True):
     conditions: tuple[_Condition, ...] = ()
     requeue_state: _Requeue | None = None
+    # What Kueue took each pod set to need when it last looked at one that waits.
+    resource_requests: tuple[_Request, ...] = ()
 
 
 class KueueWorkload(LocalObject, frozen=True):

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
 from muster.resources.amounts import Resources, describe, minus, parse_resources, times, total, within
 from muster.resources.pod_requests import pod_requests
-from muster.resources.quantity import ZERO
+from muster.resources.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from muster.admitters.kueue import KueueWorkload
+    from muster.admitters.kueue import KueueWorkload, PodSet
+    from muster.model.objects import ResourceList
 
 __all__ = ["ClusterQueue", "LocalQueue", "PodSetNeed", "needs_of", "never_fits"]
 
@@ -72,8 +73,24 @@ class PodSetNeed:
 
 
 def needs_of(workload: KueueWorkload) -> list[PodSetNeed]:
-    """What the pods of a Workload ask for, as Kueue has written it there; raises InvalidObjectError."""
-    return [PodSetNeed(one.name, times(pod_requests(one.template.spec), one.count)) for one in workload.spec.pod_sets]
+    """The least that Kueue admits of a Workload; raises InvalidObjectError for what is no quantity.
+
+    As Kueue has counted it, where it has: without the resources that it is told to leave out, with others in the place
+    of those that it is told to transform. Else what the pods ask for.
+    """
+    counted = {one.name: one.resources for one in workload.status.resource_requests}
+    return [PodSetNeed(one.name, _least(one, counted.get(one.name))) for one in workload.spec.pod_sets]
+
+
+def _least(pods: PodSet, counted: ResourceList | None) -> Resources:
+    if counted is None:
+        need = times(pod_requests(pods.template.spec), pods.count)
+    else:
+        need = parse_resources(counted, path="status.resourceRequests")
+    least = pods.count if pods.min_count is None else pods.min_count
+    if least >= pods.count:
+        return need
+    return {name: Quantity(amount.nano * least // pods.count, amount.format) for name, amount in need.items()}
 
 
 def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
 
+# Annotation on a Job: with how many of its pods Kueue may admit it, whatever that comes to.
+_KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
 _BUILT_IN_PRIORITIES = frozenset({"", "system-cluster-critical", "system-node-critical"})
@@ -341,7 +343,7 @@ def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> 
     if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
-    if context.cluster_queue is None or gang is None:
+    if context.cluster_queue is None or gang is None or _KUEUE_PARTIAL in workload.metadata.annotations:
         return
     sets = [PodSetNeed(role.name, times(role.requests, role.replicas)) for role in gang.roles]
     sets += [PodSetNeed(one.name, times(pod_requests(one.template.spec), one.replicas)) for one in workload.beside]

@@ -62,6 +62,24 @@ def test_what_never_fits_is_told_with_numbers(sets: list[JSON], flavors: list[di
     assert never(sets, *flavors) == words
 
 
+def test_what_kueue_admits_in_part_is_to_fit_in_part() -> None:
+    partial = {**pod_set("main", 4, cpu="1"), "minCount": 2}
+    assert never([partial], {"cpu": "2"}) == ""
+    assert never([partial], {"cpu": "1"}) == 'it needs cpu 2, and all flavors of ClusterQueue "cq" have cpu 1'
+
+
+def test_what_kueue_has_counted_counts() -> None:
+    """Its configuration leaves resources out, and puts others in the place of some."""
+    sets = [pod_set("worker", 2, **{"cpu": "1", "example.com/vpc": "1", "nvidia.com/mig-1g.5gb": "1"}), HEAD]
+    asked = {"name": "worker", "resources": {"cpu": "2", "credits": "10"}}
+    counted = made(KueueWorkload, kueue_workload(PENDING, *sets, resourceRequests=[asked]))
+    queue = made(ClusterQueue, flavored_queue({"cpu": "3", "credits": "10"}))
+    assert never_fits(needs_of(counted), queue) == ""
+    assert "example.com/vpc 2" in never_fits(needs_of(made(KueueWorkload, kueue_workload(PENDING, *sets))), queue)
+    small = made(ClusterQueue, flavored_queue({"cpu": "3", "credits": "9"}))
+    assert "needs credits 10" in never_fits(needs_of(counted), small)
+
+
 def test_in_a_cohort_nobody_can_say() -> None:
     assert never([HEAD, WORKERS], {"cpu": "1"}, cohort="all") == ""
 

@@ -16,7 +16,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
 from muster.validation.workload import Context, Verdict
-from tests.support.manifests.families import judged
+from tests.support.manifests.families import FAMILIES, judged
 from tests.support.manifests.kueue import flavored_queue
 from tests.support.manifests.observed import JSON, amounts, made, ray_cluster
 
@@ -78,6 +78,15 @@ def test_the_submitter_of_a_ray_job_counts_with_kueue() -> None:
     assert "it needs cpu 3500m, and all flavors of ClusterQueue" in found.message
     job["spec"]["submissionMode"] = "HTTPMode"
     assert reasons(verdict(job, quota=flavored_queue({"cpu": "3", "memory": "4Gi"})))[1] == []
+
+
+def test_of_a_job_that_kueue_may_admit_in_part_nobody_says_that_it_is_too_large() -> None:
+    job = next(one for one in FAMILIES if one.kind == "Job").manifest()
+    job["metadata"]["labels"] = LABELS
+    tiny = flavored_queue({"cpu": "1m", "memory": "3Gi"})
+    assert reasons(verdict(job, quota=tiny))[1] == [Reason.EXCEEDS_KUEUE_QUOTA]
+    job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    assert reasons(verdict(job, quota=tiny))[1] == []
 
 
 def test_a_workload_in_no_queue_of_kueues_is_warned_of() -> None:
