@@ -100,8 +100,9 @@ class Yes:
     """Kueue's answer: whether the gang is admitted, and in a sentence why not.
 
     `workload` is the Workload that says so, None where there is none. While pods are awaited, `awaited_until` is when
-    Kueue takes its quota back (seconds of the wall clock): the time runs from its admission on, gates open or not. It
-    is `settled` when Kueue has looked at the workload, and `never` tells that no quota can ever hold it.
+    Kueue takes its quota back (seconds of the wall clock): the time runs from its admission on, gates open or not, or
+    from when pods of it were lost. It is `settled` when Kueue has looked at the workload, and `never` tells that no
+    quota can ever hold it.
     """
 
     admitted: bool
@@ -140,10 +141,11 @@ def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float 
         return Yes(admitted=False, message=_NO_WORKLOAD, settled=False)
     if workload.admitted:
         ready = workload.condition("PodsReady")
-        admitted = workload.condition("Admitted")
         # Without the condition Kueue awaits nothing: it is configured not to.
-        awaits = ready is not None and ready.status != "True" and admitted is not None
-        since = seconds_of(admitted.last_transition_time) if awaits and admitted and timeout else None
+        awaits = ready is not None and ready.status != "True"
+        # Of pods that were ready, the time runs from when they are so no more. It is as long, unless configured else.
+        begun = ready if ready is not None and ready.reason == "WaitForRecovery" else workload.condition("Admitted")
+        since = seconds_of(begun.last_transition_time) if awaits and begun and timeout else None
         return Yes(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
     looked_at = any(one.message for one in workload.status.conditions)
     return Yes(admitted=False, message=_why_not(workload), workload=workload, settled=looked_at)

@@ -43,6 +43,15 @@ def test_kueue_counts_its_timeout_from_the_admission_while_pods_are_not_ready() 
     assert answer_of(workload(ready), labelled=True, timeout=60).awaited_until is None
 
 
+def test_kueue_counts_it_from_the_loss_of_a_pod_that_was_ready() -> None:
+    """Hours after its admission, which would be over long ago."""
+    lost = {"type": "PodsReady", "status": "False", "reason": "WaitForRecovery", "lastTransitionTime": NEW}
+    conditions = [one for one in ADMITTED if one["type"] != "PodsReady"] + [lost]
+    start = seconds_of(NEW)
+    assert start is not None
+    assert answer_of(workload(conditions), labelled=True, timeout=60).awaited_until == start + 60
+
+
 @pytest.mark.parametrize(
     ("conditions", "fields", "words"),
     [
