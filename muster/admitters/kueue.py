@@ -77,8 +77,9 @@ class KueueWorkload(LocalObject, frozen=True):
     def owners(self) -> tuple[str, ...]:
         """The UIDs of what it is made of."""
         controller = self.metadata.controller
-        found = (controller.uid if controller else "", self.metadata.labels.get(JOB_UID, ""))
-        return tuple(dict.fromkeys(uid for uid in found if uid))
+        # A Workload that Kueue makes of another one (concurrent admission) has the labels of that.
+        uid = controller.uid if controller else self.metadata.labels.get(JOB_UID, "")
+        return (uid,) if uid else ()
 
     def condition(self, type_: str) -> _Condition | None:
         """The condition of that type, where it has one."""
@@ -167,10 +168,12 @@ def _why_not(workload: KueueWorkload) -> str:
     name = workload.metadata.name
     if workload.metadata.deletion_timestamp:
         return f'Kueue\'s Workload "{name}" is being deleted'
+    evicted = workload.condition("Evicted") if workload.holds("Evicted") else None
     if not workload.spec.active:
-        return f'Kueue keeps it from starting, for spec.active of its Workload "{name}" is false'
-    evicted = workload.condition("Evicted")
-    if evicted is not None and evicted.status == "True":
+        # Kueue gives a workload up by itself, too; before that it may have been evicted for another reason.
+        why = f": {evicted.message}" if evicted is not None and evicted.reason.startswith("Deactivated") else ""
+        return f'Kueue keeps it from starting, for spec.active of its Workload "{name}" is false{why}'
+    if evicted is not None:
         what = _EVICTIONS.get(evicted.reason, f"Kueue has evicted it ({evicted.reason})")
         return f"{what}: {evicted.message}{_again(workload)}"
     reserved, admitted = workload.condition("QuotaReserved"), workload.condition("Admitted")

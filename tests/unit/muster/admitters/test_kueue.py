@@ -99,11 +99,37 @@ def test_kueue_counts_it_from_the_loss_of_a_pod_that_was_ready() -> None:
             'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
             id="deactivated",
         ),
+        pytest.param(
+            [
+                {
+                    **EVICTED[-1],
+                    "reason": "DeactivatedDueToRequeuingLimitExceeded",
+                    "message": "The workload is given up",
+                }
+            ],
+            {"active": False},
+            'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false: '
+            "The workload is given up",
+            id="deactivated by Kueue itself",
+        ),
+        pytest.param(
+            EVICTED,
+            {"active": False},
+            'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
+            id="deactivated after an eviction",
+        ),
     ],
 )
 def test_what_is_not_admitted_says_why(conditions: list[JSON], fields: dict[str, object], words: str) -> None:
     answer = said(conditions, **fields)
     assert (answer.admitted, answer.message) == (False, words)
+
+
+def test_a_workload_that_kueue_makes_of_another_one_is_nobody_elses() -> None:
+    """With concurrent admission there is one of each flavor, with the labels of the job's Workload."""
+    variant = kueue_workload(PENDING, created=NEW)
+    variant["metadata"]["ownerReferences"][0] |= {"kind": "Workload", "uid": "uid-workload"}
+    assert made(KueueWorkload, variant).owners == ("uid-workload",)
 
 
 def test_a_workload_that_is_being_deleted_admits_nothing() -> None:
