@@ -335,10 +335,29 @@ class PodGroup(LocalObject, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
+# Taints that no gang is made to tolerate: Kubernetes sets them on nodes under pressure, without a network or out of
+# service, and those who add and remove nodes on new ones and on those that they are about to take away.
+_NO_NEW_PODS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+)
+_KEEPS_OFF = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Taint(LocalObject, frozen=True):
+    """What keeps pods off a node that do not tolerate it."""
+
+    key: str = ""
+    effect: str = ""
+
+
 class NodeSpec(LocalObject, frozen=True):
     """Whether a node takes new pods."""
 
     unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(LocalObject, frozen=True):
@@ -357,8 +376,13 @@ class Node(LocalObject, frozen=True):
 
     @property
     def takes_pods(self) -> bool:
-        """Whether it is Ready and nobody has cordoned it."""
-        return is_true(self.status.conditions, "Ready") and not self.spec.unschedulable
+        """Whether it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
+        taints = (one.key for one in self.spec.taints if one.effect in _KEEPS_OFF)
+        return (
+            is_true(self.status.conditions, "Ready")
+            and not self.spec.unschedulable
+            and not any(key.startswith(_NO_NEW_PODS) for key in taints)
+        )
 
 
 class PriorityClass(LocalObject, frozen=True):

@@ -7,8 +7,9 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
-from muster.model.objects import Node, Pod
+from muster.model.objects import Node, NodeSpec, Pod
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom, NodeWatch
 from muster.queueing.ledger import Candidate, GangKey, Ledger
@@ -81,6 +82,23 @@ def test_what_only_nodes_have_that_take_no_pods_is_not_unlimited(kind: str) -> N
     assert free(kept) == {"cpu": "12", "gpu": "8"}
     kept.nodes.apply("deleted", node("m"))
     assert free(kept) == {"cpu": "4"}
+
+
+@pytest.mark.parametrize(
+    ("key", "effect", "cpu"),
+    [
+        pytest.param("node.kubernetes.io/disk-pressure", "NoSchedule", "7", id="under pressure"),
+        pytest.param("node.kubernetes.io/out-of-service", "NoExecute", "7", id="out of service"),
+        pytest.param("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule", "7", id="not set up yet"),
+        pytest.param("ToBeDeletedByClusterAutoscaler", "NoSchedule", "7", id="about to be deleted"),
+        pytest.param("karpenter.sh/disrupted", "NoSchedule", "7", id="about to be replaced"),
+        pytest.param("nvidia.com/gpu", "NoSchedule", "12", id="for those who tolerate it"),
+        pytest.param("node.kubernetes.io/disk-pressure", "PreferNoSchedule", "12", id="a wish alone"),
+    ],
+)
+def test_a_ready_node_with_a_taint_of_kubernetes_takes_no_new_pods(key: str, effect: str, cpu: str) -> None:
+    ill = structs.replace(node("m", cpu="8"), spec=made(NodeSpec, {"taints": [{"key": key, "effect": effect}]}))
+    assert free(room(node(cpu="4"), ill, ours=(ours("b", "3", on="m"),)))["cpu"] == cpu
 
 
 def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
