@@ -46,7 +46,8 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
     spec = _amounts(queue)
     if queue.spec.weight != 1:
         spec["weight"] = queue.spec.weight
-    spec |= {field: annotations[key] for key, field in _FIELDS.items() if key in annotations}
+    # One that is empty says nothing, and a field takes no empty text.
+    spec |= {field: annotations[key] for key, field in _FIELDS.items() if annotations.get(key)}
     if NAMESPACE_SELECTOR in annotations:
         requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements
         spec["namespaceSelector"] = {"matchExpressions": [_expression(one) for one in requirements]}

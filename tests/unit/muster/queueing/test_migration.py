@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.model.names import NAMESPACE_SELECTOR
+from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.objects import Queue, convert
 from muster.model.selectors import InvalidSelectorError
 from muster.queueing.migration import gang_queue_of, queue_of
@@ -45,6 +45,17 @@ def test_there_and_back_a_queue_says_the_same() -> None:
     back = convert({**queue_of(there), "status": {"state": "Open"}}, Queue)
     assert read_queue(back) == read_queue(queue)
     assert queue_of(there)["spec"] == WHOLE["spec"]
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in WHOLE["metadata"]["annotations"] if key not in (HOLD, NAMESPACE_SELECTOR)]
+)
+def test_an_annotation_that_is_empty_is_no_field(key: str) -> None:
+    """It says nothing to muster, and the apiserver takes no GangQueue with a field that is empty."""
+    queue = convert({"metadata": {"name": "q", "annotations": {key: ""}}, "status": {"state": "Open"}}, Queue)
+    manifest = gang_queue_of(queue)
+    assert manifest["spec"] == {}
+    assert read_queue(convert(manifest, GangQueue)) == read_queue(queue)
 
 
 def test_a_closed_queue_is_a_closed_one_there() -> None:
