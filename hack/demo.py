@@ -24,7 +24,7 @@ from hack.testbed.muster import install
 from hack.testbed.operators import ray_sample
 from hack.testbed.waiting import wait_for
 from muster.model.gang_states import GangState
-from muster.model.names import GROUP_NAME, STATE
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert
 from muster.observe.resources import pod_groups_of
 from muster.queueing.migration import gang_queue_of
@@ -89,6 +89,7 @@ class Story:
             webhooks=2,
             controllers=2,
         ).wait_ready(_PATIENCE)
+        wait_for("the apiserver to have muster hold a gang's pod", self._holds, _PATIENCE)
         print(f"2 webhooks and 2 controllers are ready after {time.monotonic() - started:.1f} s")
 
         _say("KubeRay's own sample: a queue of 4 cpu and 6Gi, and a cluster of 3 pods in it (3 cpu, 4Gi).")
@@ -123,6 +124,15 @@ class Story:
         self._show("get", "pods")
         self._show("get", self.groups)
         self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
+
+    def _holds(self) -> bool:
+        """Whether the apiserver calls muster for a pod: it sees a moment later what a first webhook has opened."""
+        pod = {
+            "metadata": {"generateName": "probe-", "labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        }
+        made = self.testbed.api().create("/api/v1/namespaces/default/pods?dryRun=All", pod)
+        return {"name": GATE} in made["spec"].get("schedulingGates", [])
 
     def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
         queue, cluster = ray_sample()

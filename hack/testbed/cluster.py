@@ -15,7 +15,7 @@ from hack.testbed.archive import import_image
 from hack.testbed.build import binaries
 from hack.testbed.enclosure import check_machine, remove_cgroups
 from hack.testbed.errors import CommandError, TestbedError
-from hack.testbed.kubernetes import DEFAULT_KUBERNETES
+from hack.testbed.kubernetes import AS_RELEASED, DEFAULT_KUBERNETES
 from hack.testbed.modules import module_dir
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
@@ -75,7 +75,8 @@ class Testbed:
         nothing running.
         """
         if kubernetes == DEFAULT_KUBERNETES:
-            kubernetes = chosen_version("kubernetes") or kubernetes
+            wished = chosen_version("kubernetes") or kubernetes
+            kubernetes = AS_RELEASED.get(wished, wished)
         chosen = select(parts, kubernetes)
         state = _fresh_state() if state is None else state.absolute()
         if NODE_ADDON in parts:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hack.testbed.part import STRIPPED
 
-__all__ = ["DEFAULT_KUBERNETES", "FORMER", "KUBERNETES", "Kubernetes", "ldflags_of"]
+__all__ = ["AS_RELEASED", "DEFAULT_KUBERNETES", "FORMER", "KUBERNETES", "Kubernetes", "ldflags_of"]
 
 _GATE = "--feature-gates=GenericWorkload=true"
 _SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
@@ -80,3 +80,5 @@ KUBERNETES = {
     "1.37-scheduler-gate-off": _1_37(_GATE, _SERVED, controller_manager=_GATE),
 }
 """By the word after `--kubernetes`."""
+AS_RELEASED = {"1.37": "1.37-gate-off"}
+"""For `make test-versions`, the versions of which another word names what runs where nobody turns anything on."""

@@ -73,7 +73,9 @@ def test_events_are_read_as_kubectl_aligns_them() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        ('RayCluster "bert-x7k2p" of 3', 'RayCluster "bert-99abc"  of 12', True),
+        ('RayCluster "bert-x7k2p" of 3', 'RayCluster "bert-99bcd"  of 12', True),
+        # Every fifth random end is of letters alone.
+        ('RayCluster "bert-x7k2p" of 3', 'RayCluster "bert-bsbrm" of 3', True),
         ('queue "team-large"', 'queue "team-small"', False),
         ("needs cpu 1", "needs memory 1", False),
     ],
