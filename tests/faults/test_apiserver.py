@@ -122,7 +122,7 @@ async def test_an_etcd_that_is_away_and_comes_back(
 ) -> None:
     """The apiserver without its etcd answers nothing: requests end in time, and nothing counts as deleted."""
     namespace.create("a")
-    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=1) as watched:
+    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=2) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         await asyncio.to_thread(cluster.stop_part, "etcd", kill=True)
         with pytest.raises(ApiError):

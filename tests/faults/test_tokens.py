@@ -59,7 +59,7 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 
     async with (
         await Client.connect(user_agent="muster-test") as client,
-        watching(client, namespace, watch_seconds=1) as watched,
+        watching(client, namespace, watch_seconds=2) as watched,
     ):
         namespace.create("a")
         await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
