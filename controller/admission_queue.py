@@ -88,7 +88,7 @@ class AdmissionQueue:
             self.ledger.forget(one)
         claim = claim_of(group.spec) if group is not None else {}
         if group is not None and claim:
-            self.ledger.hold(key, group.spec.queue or "default", claim)
+            self.ledger.hold(key, group.queue, claim)
         self._growing.enter(key, None)
         self.lost.note(key, None)
 

@@ -151,7 +151,7 @@ class Reporter:
             self._shut_out.discard(view.key)
         elif view.key not in self._shut_out:
             self._shut_out.add(view.key)
-            queue = group.spec.queue or "default"
+            queue = group.queue
             logger.warning(
                 "%s: its PodGroup names queue %s, which does not exist for its namespace",
                 view.key,

@@ -20,11 +20,11 @@ import yaml
 
 from hack.testbed import Testbed, TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
-from hack.testbed.muster import install
+from hack.testbed.muster import gates_of_a_new_pod, install
 from hack.testbed.operators import ray_sample
 from hack.testbed.waiting import wait_for
 from muster.model.gang_states import GangState
-from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
+from muster.model.names import GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert
 from muster.observe.resources import pod_groups_of
 from muster.queueing.migration import gang_queue_of
@@ -126,13 +126,7 @@ class Story:
         self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
 
     def _holds(self) -> bool:
-        """Whether the apiserver calls muster for a pod: it sees a moment later what a first webhook has opened."""
-        pod = {
-            "metadata": {"generateName": "probe-", "labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}},
-            "spec": {"containers": [{"name": "main", "image": "none"}]},
-        }
-        made = self.testbed.api().create("/api/v1/namespaces/default/pods?dryRun=All", pod)
-        return {"name": GATE} in made["spec"].get("schedulingGates", [])
+        return GATE in gates_of_a_new_pod(self.testbed.api(), gang=True)
 
     def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
         queue, cluster = ray_sample()

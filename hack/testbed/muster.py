@@ -20,14 +20,16 @@ from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
 from hack.testbed.waiting import wait_for
+from muster.model.names import GANG, GANG_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hack.testbed.api import Api
     from hack.testbed.cluster import Testbed
     from hack.testbed.process import Process
 
-__all__ = ["POD_NAME", "MusterInstall", "Program", "adopt", "install"]
+__all__ = ["POD_NAME", "MusterInstall", "Program", "adopt", "gates_of_a_new_pod", "install"]
 
 _CHECKOUT = Path(__file__).parents[2]
 _NO_VALUES: Mapping[str, str] = {}
@@ -208,6 +210,22 @@ def adopt(testbed: Testbed, *, values: Mapping[str, str] = _NO_VALUES) -> Muster
     installed = MusterInstall(testbed, release, namespace, {})
     installed.upgrade({**_needed(testbed), **values})
     return installed
+
+
+def gates_of_a_new_pod(api: Api, *, gang: bool) -> list[str]:
+    """Create a pod, without keeping it, that is of a gang or a plain one; return its gates. Raises TestbedError.
+
+    The apiserver calls muster for it a moment after a first webhook has opened its configuration.
+    """
+    about = {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}} if gang else {}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "probe-", **about},
+        "spec": {"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    made = api.create("/api/v1/namespaces/default/pods?dryRun=All", pod)
+    return [gate["name"] for gate in made["spec"].get("schedulingGates", [])]
 
 
 def _needed(testbed: Testbed) -> dict[str, str]:

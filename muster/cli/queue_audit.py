@@ -51,7 +51,7 @@ class QueueAudit:
             self._running.add(key)
         if self.tree is None:
             return None
-        name = group.spec.queue or "default"
+        name = group.queue
         self._remember(group, self.tree, name)
         if meta.labels.get(MANAGED_BY) == MUSTER or meta.deletion_timestamp:
             return None

@@ -59,6 +59,11 @@ class Role:
         return times(self.requests, self.replicas)
 
     @property
+    def whole_charged(self) -> Resources:
+        """What quotas are charged for all of its pods together, see `resource_quotas.PODS`."""
+        return charge(self.whole, self.replicas)
+
+    @property
     def awaited(self) -> int:
         """How many of its pods are there before the first of them starts."""
         return self.made_first or self.replicas
@@ -124,7 +129,7 @@ class Gang:
     @property
     def most_charged(self) -> Resources:
         """The most that quotas are charged at least for the gang, or for a later wave of it (`quotas.PODS`)."""
-        return reduce(largest, (charge(role.whole, role.replicas) for role in self.waves), self.charged)
+        return reduce(largest, (role.whole_charged for role in self.waves), self.charged)
 
     @property
     def exceeds(self) -> bool:

@@ -334,6 +334,11 @@ class PodGroup(LocalObject, frozen=True):
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
+    @property
+    def queue(self) -> str:
+        """The queue that it is in: to Volcano that is `default` where it names none."""
+        return self.spec.queue or "default"
+
 
 # Taints that no gang is made to tolerate: Kubernetes sets them on nodes under pressure, without a network or out of
 # service, and those who add and remove nodes on new ones and on those that they are about to take away.

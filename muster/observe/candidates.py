@@ -35,7 +35,7 @@ __all__ = [
 def queue_held(view: View) -> str:
     """The queue of the gang's existing PodGroup or pods, whatever its workload says by now; "" where none exist."""
     if view.pod_group is not None:
-        return view.pod_group.spec.queue or "default"
+        return view.pod_group.queue
     return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
 
 

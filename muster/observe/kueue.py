@@ -93,7 +93,7 @@ def with_kueue(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defau
 
 def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes:
     chain = [(kind, decoded), *_makers(decoded, cluster)]
-    # To Kueue one that is empty is none.
+    # Kueue takes an empty label for none.
     labelled = any(one.metadata.labels.get(KUEUE_QUEUE) for _, one in chain)
     for above, one in reversed(chain[1:]):
         with suppress(InvalidObjectError):

@@ -46,7 +46,7 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
     spec = _amounts(queue)
     if queue.spec.weight != 1:
         spec["weight"] = queue.spec.weight
-    # One that is empty says nothing, and a field takes no empty text.
+    # An empty annotation says nothing, and the CRD refuses an empty field.
     spec |= {field: annotations[key] for key, field in _FIELDS.items() if annotations.get(key)}
     if NAMESPACE_SELECTOR in annotations:
         requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements

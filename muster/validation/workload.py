@@ -30,7 +30,7 @@ from muster.queueing.queue_tree import Place, exceeding
 from muster.resources.amounts import times
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.pod_requests import pod_requests
-from muster.resources.resource_quotas import charge, limits
+from muster.resources.resource_quotas import limits
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
 from muster.validation.warnings import Case, surprises
@@ -271,8 +271,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
-    waves = _waves(gang, context.gate(intent), GateMode.QUEUE)
-    for who, need in (_called(gang), gang.min_resources), *((who, role.whole) for who, role in waves):
+    for who, need in _needs(gang, gang.min_resources, _whole, context.gate(intent), GateMode.QUEUE):
         for level in place.levels:
             over = exceeding(need, level.limit)
             if over is not None:
@@ -284,22 +283,26 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     return ()
 
 
-def _called(gang: Gang) -> str:
-    return f'gang "{gang.name}"'
+def _whole(role: Role) -> Resources:
+    return role.whole
 
 
-def _waves(gang: Gang, gate: GateMode, *modes: GateMode) -> Iterator[tuple[str, Role]]:
-    """The later waves of a gang with the words for them, where a gate of these modes has each start as a whole."""
+def _needs(
+    gang: Gang, least: Resources, of_wave: Callable[[Role], Resources], gate: GateMode, *modes: GateMode
+) -> Iterator[tuple[str, Resources]]:
+    """What the gang needs at `least`, and with a gate of these modes each later wave, which starts as a whole."""
+    called = f'gang "{gang.name}"'
+    yield called, least
     for role in gang.waves if gate in modes else ():
-        yield f'role "{role.name}" of {_called(gang)}, which starts as a whole,', role
+        yield f'role "{role.name}" of {called}, which starts as a whole,', of_wave(role)
 
 
 def _quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
     """What the namespace's quotas never hold: the last pods of such a gang, or of a later wave, are never made."""
     if gang is None or not context.pod_defaults.quotas:
         return
-    waves = _waves(gang, context.gate(intent), GateMode.QUEUE, GateMode.ASSEMBLE)
-    needs = [(_called(gang), gang.charged), *((who, charge(role.whole, role.replicas)) for who, role in waves)]
+    modes = GateMode.QUEUE, GateMode.ASSEMBLE
+    needs = [*_needs(gang, gang.charged, lambda role: role.whole_charged, context.gate(intent), *modes)]
     for quota in context.pod_defaults.quotas:
         try:
             hard = limits(quota) if quota.counts_all else {}
@@ -320,8 +323,7 @@ def _elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context)
     """What the scheduler never gives the namespace, by the ElasticQuotas that it heeds."""
     if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
         return
-    waves = _waves(gang, context.gate(intent), GateMode.QUEUE)
-    for who, need in (_called(gang), gang.requested), *((who, role.whole) for who, role in waves):
+    for who, need in _needs(gang, gang.requested, _whole, context.gate(intent), GateMode.QUEUE):
         if never := context.ceiling.never(need):
             message = f"spec: {who} {never}; lower the replicas or have the quota raised"
             yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)

@@ -160,7 +160,7 @@ async def test_a_namespace_that_is_gone_by_then_is_none_either(desk: Desk, capsy
 async def test_a_podgroup_that_is_deleted_meanwhile_is_made_again(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its pods would wait for ever for one that is not there."""
+    """Its pods name it, and no scheduler starts them without it."""
     bound(desk, "half", "worker", "half-0")
     group(desk, "half", worker=2)
     volcano = {"volcano": SCHEDULERS["volcano"]}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hack.testbed import TestbedError, wait_for
-from muster.model.names import GANG, GANG_SIZE, GATE
+from hack.testbed.muster import gates_of_a_new_pod
+from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 
 if TYPE_CHECKING:
@@ -28,18 +29,10 @@ _MOST_CALLS, _MOST_SECONDS = 150_000, 600.0
 
 def admitted(api: Api, *, gang: bool) -> str:
     """Create a pod, without keeping it, that is of a gang or a plain one; return what was wrong, "" if nothing."""
-    about: dict[str, Any] = {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}} if gang else {}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"generateName": "probe-", **about},
-        "spec": {"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}]},
-    }
     try:
-        made = api.create("/api/v1/namespaces/default/pods?dryRun=All", pod)
+        gates = gates_of_a_new_pod(api, gang=gang)
     except TestbedError as error:
         return str(error)
-    gates = [gate["name"] for gate in made["spec"].get("schedulingGates", [])]
     return "" if gates == ([GATE] if gang else []) else f"gates {gates}"
 
 
