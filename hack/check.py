@@ -1,7 +1,7 @@
 """Runs tests: `python -m hack.check {quick,test,all} [pytest options]`, for `make check`, `make test`, `make test-all`.
 
-`quick` is what needs no control plane, on all cores; it draws a quarter of the random examples, or all of them where
-MUSTER_EXAMPLES=all, as `make test-all` has it. `test` is all else but the tests marked `long`, `all` is all else.
+`quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
+The first two draw a quarter of the random examples, all of them where MUSTER_EXAMPLES=all, as `make test-all` has it.
 A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
 plane or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in,
 runs one after another. Every line says whose it is; the last ones name every test that failed, for of a long log
@@ -110,10 +110,10 @@ def parts(
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
         "node": sorted(folders & {_NODE}),
-        "apiserver": sorted(apiserver - of_processes),
         "time": sorted(of_time),
-        "bare": sorted(bare),
         "clusters": sorted(clusters - with_operators - bare - of_time - of_kinds),
+        "bare": sorted(bare),
+        "apiserver": sorted(apiserver - of_processes),
         "operators": [_TESTBED, *sorted(with_operators)],
         "processes": sorted(of_processes),
         "kinds": sorted(of_kinds),
@@ -187,11 +187,12 @@ def _last_words(chosen: Sequence[Part]) -> Iterator[str]:
 def main() -> None:
     """Run what was asked for and exit."""
     _, what, *more = sys.argv
+    if what != "all":
+        os.environ.setdefault("MUSTER_EXAMPLES", "few")
     if what == "quick":
         # The first time they are built, which pytest would hide.
         binaries([PARTS[name] for name in _PROGRAMS], print)
         schemas(print)
-        os.environ.setdefault("MUSTER_EXAMPLES", "few")
         sys.exit(not run(quick(more)))
     node, everything = _with_node(os.environ), what == "all"
     without = [] if everything else unbuilt()

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fuzz.promises import HangError, answered
 from tests.fuzz.worlds import Question, World, any_question
+from tests.support.examples import examples
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
 from webhook.reviews.admission_review import allow
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Twice as many as a quarter of a minute of one core has room for: each has its own chance, so that they are the same
 # everywhere. By the time a machine is busy a test has its deadline: so there are two.
 _QUESTIONS = 10_000
+_ASKED = examples(_QUESTIONS)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +48,7 @@ def runner() -> Iterator[asyncio.Runner]:
 @pytest.mark.parametrize("first", [0, _QUESTIONS])
 def test_whatever_comes_every_promise_is_kept(runner: asyncio.Runner, first: int) -> None:
     seen: Counter[str] = Counter()
-    for number in range(first, first + _QUESTIONS):
+    for number in range(first, first + _ASKED):
         question = any_question(number)
         try:
             seen[f"{question.review.__name__} {answered(question, runner)}"] += 1
@@ -54,12 +56,12 @@ def test_whatever_comes_every_promise_is_kept(runner: asyncio.Runner, first: int
             raise AssertionError(f"python -m tests.fuzz --only {number}") from error
     # Questions that all get the same answer would prove nothing.
     for expected in ("allowed", "warned", "denied", "no object", "no review", "no answer"):
-        assert seen[f"review_pod {expected}"] + seen[f"review_workload {expected}"] > _QUESTIONS / 1000
-    assert seen["review_pod patched"] > _QUESTIONS / 100
+        assert seen[f"review_pod {expected}"] + seen[f"review_workload {expected}"] > _ASKED / 1000
+    assert seen["review_pod patched"] > _ASKED / 100
     for review_ in ("review_queue", "review_pod_group", "review_named_queue"):
         for expected in ("allowed", "denied", "no object", "no review"):
-            assert seen[f"{review_} {expected}"] > _QUESTIONS / 2000, f"{review_} {expected}"
-    assert seen["review_queue warned"] > _QUESTIONS / 2000
+            assert seen[f"{review_} {expected}"] > _ASKED / 2000, f"{review_} {expected}"
+    assert seen["review_queue warned"] > _ASKED / 2000
 
 
 NEW = pod("", schedulerName="default-scheduler")

@@ -212,6 +212,8 @@ def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> No
 
 # Seconds in all. A replica that ends without answering hurts the calls that are under way, and no others.
 _IDLE = 0.5
+# Seconds: some hundred calls a second, where what fails or does not is seen without one under way at every moment.
+_PAUSE = 0.05
 
 
 def _answering(release: Release, stream: Stream) -> dict[str, Any]:
@@ -226,7 +228,7 @@ def _answering(release: Release, stream: Stream) -> dict[str, Any]:
 
 def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, real: Testbed) -> None:
     """Until the Service knows of it calls may fail, which their operators repeat; plain pods never notice."""
-    with Stream(real) as stream:
+    with Stream(real, _PAUSE) as stream:
         victim = _answering(release, stream)
         name, lives = victim["metadata"]["name"], restarts(victim)
         assert stream.failures == []
@@ -238,7 +240,7 @@ def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, re
         )
         wait_for("both to be ready", lambda: len(release.ready("webhook")) == 2, _PATIENCE)
     assert not [failure for failure in stream.failures if failure.startswith("plain")]
-    with Stream(real) as after:
+    with Stream(real, _PAUSE) as after:
         after.go_on()
     assert after.failures == []
 
@@ -276,7 +278,7 @@ def _moment(stamp: str) -> datetime:
 
 def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, real: Testbed) -> None:
     """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
-    with Stream(real) as stream:
+    with Stream(real, _PAUSE) as stream:
         webhook, controller = _answering(release, stream), _leader(release)
         hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
         assert stream.failures == []
@@ -287,7 +289,7 @@ def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, re
         stream.go_on(10)
     assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
     assert all("failed calling webhook" in failure for failure in stream.failures)
-    with Stream(real) as after:
+    with Stream(real, _PAUSE) as after:
         wait_for("both to be started anew", lambda: _started_anew(release, hung), _PATIENCE)
         wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
         after.go_on()
@@ -335,7 +337,7 @@ def test_an_upgrade_that_runs_out_of_memory_hurts_nobody_and_is_rolled_back(rele
         ]
         return "OOMKilled" in states
 
-    with Stream(real) as stream:
+    with Stream(real, _PAUSE) as stream:
         failed = release.helm("upgrade", "--reuse-values", *small, "--wait", "--timeout=5s", check=False)
         assert failed.returncode
         wait_for("a new replica to be killed for its memory", killed, _PATIENCE)
@@ -356,7 +358,7 @@ def test_a_drain_leaves_a_replica_that_serves_until_somebody_insists(
     """The disruption budget refuses the last eviction, for no other node could take the pods; no call is lost."""
     release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb", "--all", "--timeout=180s")
     before = release.ready("webhook")
-    with Stream(real) as stream, _draining(real, tmp_path / "said") as said:
+    with Stream(real, _PAUSE) as stream, _draining(real, tmp_path / "said") as said:
         refused = re.compile(r'/"muster-webhook-.*: Cannot evict pod as it would violate the pod.s disruption budget')
         wait_for("one to go", lambda: len(_on_the_node(release, before)) == 1, _PATIENCE)
         assert stream.calls() >= ENOUGH

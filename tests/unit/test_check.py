@@ -129,15 +129,20 @@ def test_long_tests_alone_are_left_to_test_all() -> None:
 
 
 @pytest.mark.usefixtures("_checkout")
-@pytest.mark.parametrize(("said", "drawn"), [(None, 25), ("few", 25), ("all", 100)])
+@pytest.mark.parametrize(
+    ("what", "said", "drawn"),
+    [("quick", None, 25), ("quick", "few", 25), ("quick", "all", 100), ("test", None, 25), ("all", None, 100)],
+)
 def test_what_one_runs_all_day_draws_a_quarter_of_the_examples(
-    monkeypatch: pytest.MonkeyPatch, said: str | None, drawn: int
+    monkeypatch: pytest.MonkeyPatch, what: str, said: str | None, drawn: int
 ) -> None:
     # So that what the command sets is taken back.
     monkeypatch.setenv("MUSTER_EXAMPLES", said or "")
     if said is None:
         monkeypatch.delenv("MUSTER_EXAMPLES")
-    monkeypatch.setattr("sys.argv", ["check", "quick"])
+    monkeypatch.setattr("sys.argv", ["check", what])
+    monkeypatch.delenv("MUSTER_WITHOUT_NODE", raising=False)
+    monkeypatch.setattr("hack.check.unbuilt", list)
     for name in ("binaries", "schemas"):
         monkeypatch.setattr(f"hack.check.{name}", lambda *_: None)
     seen: list[int] = []

@@ -48,15 +48,17 @@ class Call(NamedTuple):
 class Stream(Meanwhile):
     """As long as the block lasts, creates pods of gangs, for which muster is called, and every eighth time a plain one.
 
-    Several at once, without a pause, so that calls are under way whenever a replica ends. One call at a time would
-    hardly ever be, and Go's client repeats by itself what it sent on an idle connection that has ended.
+    Several at once, so that calls are under way whenever a replica ends: without a `pause` (seconds, of each after a
+    call) always, which takes all that a machine has. One call at a time would hardly ever be, and Go's client repeats
+    by itself what it sent on an idle connection that has ended.
     """
 
-    def __init__(self, testbed: Testbed) -> None:
+    def __init__(self, testbed: Testbed, pause: float = 0.0) -> None:
         super().__init__(_AT_ONCE)
         self._api = testbed.api()
         self._numbers = iter(range(_MOST_CALLS))
         self._last = time.monotonic() + _MOST_SECONDS
+        self._pause = pause
         self.record: list[Call] = []
         self._spent = False
 
@@ -85,7 +87,7 @@ class Stream(Meanwhile):
 
     def _work(self) -> None:
         for number in self._numbers:
-            if self._ended.is_set():
+            if self._ended.wait(self._pause):
                 return
             if time.monotonic() > self._last:
                 break

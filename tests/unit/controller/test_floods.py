@@ -1,13 +1,14 @@
-"""A tenant who makes two thousand gangs: what they cost is bounded, and another's starts as if they were not there."""
+"""A tenant who makes thousands of gangs: what they cost is bounded, and another's starts as if they were not there."""
 
 from __future__ import annotations
 
 from muster.model.names import STATE
 from tests.support.controller.recording_client import Harness
+from tests.support.examples import examples
 from tests.support.manifests.observed import queue, ray_cluster, ray_pod, workers
 from tests.unit.controller.test_access import OPENED, members
 
-COUNT = 2000
+COUNT = examples(2000)
 FITTING = 2
 NAMES = [f"flood-{number:04}" for number in range(COUNT)]
 CLUSTERS = [
@@ -24,7 +25,7 @@ async def work(harness: Harness) -> None:
         harness.queue.done(key)
 
 
-async def test_two_thousand_gangs_of_one_tenant_hold_up_no_other() -> None:
+async def test_thousands_of_gangs_of_one_tenant_hold_up_no_other() -> None:
     """What is written of each is little; who waits is told in turns; what is pending to be said is bounded."""
     harness = Harness(workloads=CLUSTERS, queues=[queue(), queue("theirs", cpu=str(FITTING))])
     await work(harness)
@@ -58,4 +59,4 @@ async def test_two_thousand_gangs_of_one_tenant_hold_up_no_other() -> None:
         "mark ray-demo-pg",
         *(f"patch {name}" for name in OPENED),
     ]
-    assert harness.annotations("ray-flood-1999-pg")[STATE] == "WaitingForQuota"
+    assert harness.annotations(f"ray-{NAMES[-1]}-pg")[STATE] == "WaitingForQuota"

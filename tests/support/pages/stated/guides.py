@@ -199,7 +199,7 @@ _HELD = (
     ),
     Row(
         _SECURITY,
-        "ask the first «20,000» questions.",
+        "ask the first «20,000» questions",
         ("tests.fuzz.test_fuzz:_QUESTIONS",),
         lambda questions: 2 * questions,
     ),

@@ -12,6 +12,7 @@ import pytest
 
 from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, Lives, issue
+from tests.support.faults.apiserver import eventually
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
 from webhook.certificates.bundles import CLOSED
@@ -92,9 +93,8 @@ async def test_files_that_change_are_served_to_new_connections(
             assert await presented(port) == made.pair.certificate
             renewed = made.with_new_pair(NAMES, places.time.now, Lives())
             mount(tmp_path, renewed)
-            # A handshake takes its time.
-            while await presented(port) != renewed.pair.certificate:
-                pass
+            await eventually(lambda: one._serving.pair == renewed.pair)
+            assert await presented(port) == renewed.pair.certificate
     task.cancel()
 
 
