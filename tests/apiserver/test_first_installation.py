@@ -157,8 +157,10 @@ def _edited() -> dict[str, str]:
     "data",
     [
         pytest.param(None, id="there is none: the chart makes it, empty"),
-        pytest.param({}, id="an empty one"),
-        pytest.param(_without_key(), id="tls.crt, tls.key and ca.crt, as cert-manager writes them"),
+        pytest.param({}, id="an empty one", marks=pytest.mark.long),
+        pytest.param(
+            _without_key(), id="tls.crt, tls.key and ca.crt, as cert-manager writes them", marks=pytest.mark.long
+        ),
         pytest.param(_edited(), id="one that somebody edited"),
     ],
 )
@@ -259,7 +261,7 @@ def test_cert_managers_is_called_when_its_injector_has_written_the_bundles(
     assert installed.bundles == {data["ca.crt"]}, "a caBundle was written that is not muster's to write"
 
 
-@pytest.mark.parametrize("first", ["an empty one", "one that somebody edited"])
+@pytest.mark.parametrize("first", [pytest.param("an empty one", marks=pytest.mark.long), "one that somebody edited"])
 def test_ones_own_is_called_when_it_is_put_right(api: Api, installed: Installed, tmp_path: Path, first: str) -> None:
     """`webhook.existingSecret` with `webhook.caBundle`: what is wrong with it is said, and waited for."""
     good = _without_key()

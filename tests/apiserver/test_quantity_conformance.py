@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from muster.resources.quantity import InvalidQuantityError, Quantity, parse_quantity
+from tests.support.examples import examples
 from tests.support.manifests.quantity_texts import any_text, edge_texts, well_formed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _PER_DEVICE, _PER_REQUEST = 32, 4096
 
 # A failure names its texts: there is nothing to shrink.
 one_request_an_example = settings(
-    max_examples=60, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
 # What nobody has, and what would cost us dearly: the apiserver takes these, we do not.
@@ -148,7 +149,7 @@ def test_any_text_is_taken_or_refused_alike(calls: Api, texts: list[str]) -> Non
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_edges_and_near_misses_are_read_refused_and_printed_alike(calls: Api, seed: int) -> None:
-    assert_alike(calls, edge_texts(seed, 3000))
+    assert_alike(calls, edge_texts(seed, examples(3000)))
 
 
 @one_request_an_example

@@ -24,6 +24,7 @@ from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
 from tests.support.cluster.desk import PATIENCE, make_namespace, wait_for_class
+from tests.support.examples import examples
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-_SHAPES = 480
-_LEAST_SHAPES = 300
+_SHAPES = examples(480)
+_LEAST_SHAPES = examples(300)
 _MILLI = parse_quantity("1m")
 _ONE = parse_quantity("1")
 
 # How many pods are resized, what is left beside each, and what is the least bit more.
-_RESIZED = 100
+_RESIZED = examples(100)
 _LEFT = {"cpu": "10m", "memory": "10"}
 _TOO_MUCH = {"cpu": "11m", "memory": "11"}
 

@@ -10,7 +10,7 @@ import yaml
 
 from muster.cli.doctor.rights import Right
 from tests.support.cluster.access_reviews import Kind, allowed, discovered, questions
-from tests.support.cluster.rbac import covers, granted
+from tests.support.cluster.rbac import covers, granted, of_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ EVERYBODYS = {
     Right("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
     Right("create", "authorization.k8s.io", "selfsubjectrulesreviews"),
 }
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 PATHS = ("/*", "/api", "/apis", "/debug/pprof/heap", "/healthz", "/logs", "/metrics", "/openid/v1/jwks", "/readyz")
 PATHS_OF_EVERYBODY = {"/api", "/apis", "/healthz", "/openid/v1/jwks", "/readyz"}
 
@@ -76,6 +77,24 @@ def account(bare: Testbed, webhook_of_session: MusterInstall, request: pytest.Fi
     calls.close()
 
 
+def test_the_apiserver_lists_exactly_that_and_nothing_else(account: Account, webhook_of_session: MusterInstall) -> None:
+    """What its authorizer says to the token of all that it allows, in muster's namespace and in another."""
+    for namespace in (webhook_of_session.namespace, OTHER):
+        status = account.calls.create(REVIEW, {"spec": {"namespace": namespace}})["status"]
+        assert not status["incomplete"]
+        listed = {right[:4] for right in of_rules(status["resourceRules"])}
+        assert listed == {right[:4] for right in account.rights | EVERYBODYS if right.namespace in ("", namespace)}
+        paths = {
+            (verb, path)
+            for rule in status["nonResourceRules"]
+            for verb in rule["verbs"]
+            for path in rule["nonResourceURLs"]
+        }
+        assert {path for verb, path in paths if path in PATHS} == PATHS_OF_EVERYBODY
+        assert {verb for verb, _ in paths} == {"get"}
+
+
+@pytest.mark.long
 async def test_exactly_that_is_allowed_and_nothing_else(
     bare: Testbed, calls: Api, account: Account, webhook_of_session: MusterInstall
 ) -> None:
