@@ -162,9 +162,11 @@ class Nudges:
     async def nudge(self, view: View, *, wants: bool) -> float | None:
         """Touch the workload if it is time; gives the seconds until it is again, None when no pod is lacking.
 
-        `wants` tells whether muster manages the workload and it is to run. Raises NotLeaderError.
+        `wants` tells whether muster manages the workload and it is to run. One that MultiKueue runs in another cluster
+        lacks nothing here. Raises NotLeaderError.
         """
-        hears = view.kind is not None and view.kind.hears_touches
+        elsewhere = view.workload is not None and bool(view.workload.elsewhere)
+        hears = view.kind is not None and view.kind.hears_touches and not elsewhere
         if not (wants and hears and view.short) or view.decoded is None or view.kind is None:
             self._turns.forget(view.key)
             return None

@@ -166,6 +166,8 @@ class LeaseElector:
         self._name = name
         self._rules = LeaseRules(identity, timing or LeaseTiming())
         self._unsure = False
+        # How long the apiserver may take for an answer, as the lease was won.
+        self._patience = 0.0
 
     @property
     def holder(self) -> str:
@@ -222,8 +224,9 @@ class LeaseElector:
         patience, told = retry, None
         while True:
             try:
-                took, patience = await self._try(patience), retry
+                took = await self._try(patience)
                 if took:
+                    self._patience = patience
                     logger.info(
                         "successfully acquired lease %s/%s as %s",
                         self._namespace,
@@ -232,10 +235,12 @@ class LeaseElector:
                         extra={"event": "lease.acquired"},
                     )
                     return
+                patience = retry
             except ApiError as error:
                 if error.timed_out:
-                    # As for renewals: else where each answer takes longer than that nobody would ever lead.
-                    patience = max(retry, min(2 * patience, self._rules.timing.renew / 2))
+                    # Else where each answer takes longer than that nobody would ever lead; with less time than is left
+                    # for a renewal, so that who leads goes on.
+                    patience = max(retry, min(2 * patience, (self._rules.timing.renew - retry) / 2))
                 logger.warning(
                     "cannot acquire lease %s/%s: %s",
                     self._namespace,
@@ -295,7 +300,7 @@ class LeaseElector:
             if left <= 0:
                 raise LeaseLost(f"not renewed in {timing.renew:g} s: {trouble or 'the event loop stood still'}")
             # A slow apiserver is given time; one that does not answer at all is asked again.
-            deadline = min(max(timing.retry, left / 2), left)
+            deadline = min(max(timing.retry, left / 2, self._patience), left)
             try:
                 # Straight from the record we wrote; only when somebody touched it is it read again.
                 if not await self._write(deadline) and not await self._try(deadline) and not self._ours():

@@ -231,7 +231,12 @@ class Pod(LocalObject, frozen=True):
     @property
     def living(self) -> bool:
         """Whether the pod runs or may still run: neither finished nor being deleted."""
-        return not self.metadata.deletion_timestamp and self.status.phase not in {"Succeeded", "Failed"}
+        return not self.metadata.deletion_timestamp and not self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether its containers have ended for good; one that is being deleted occupies its node until they have."""
+        return self.status.phase in {"Succeeded", "Failed"}
 
     def gated(self, gate: str) -> bool:
         """Whether the named scheduling gate still holds the pod."""
@@ -380,11 +385,16 @@ class Node(LocalObject, frozen=True):
     status: NodeStatus = NodeStatus()
 
     @property
+    def ready(self) -> bool:
+        """Whether its kubelet says that it is."""
+        return is_true(self.status.conditions, "Ready")
+
+    @property
     def takes_pods(self) -> bool:
         """Whether it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
         taints = (one.key for one in self.spec.taints if one.effect in _KEEPS_OFF)
         return (
-            is_true(self.status.conditions, "Ready")
+            self.ready
             and not self.spec.unschedulable
             and not any(key.startswith(_NO_NEW_PODS) for key in taints)
         )

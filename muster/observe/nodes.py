@@ -93,9 +93,13 @@ class NodeRoom:
         self._sum = total([self._sum, self._given[name]])
 
     def _away_with(self, node: Node) -> Resources:
-        """What gangs claim of all nodes and use on one that takes no new pods; 0 of what else it has."""
-        ours = requests_of(self._cluster, (pod for pod in self._cluster.pods_on(node.metadata.name) if pod.living))
-        return total((times(self._has(node), 0), ours))
+        """What gangs claim of all nodes and use on one that takes no new pods; 0 of what else it has.
+
+        Pods that are being deleted are claimed until they are gone; on a node that is not Ready, only for a time.
+        """
+        pods = self._cluster.pods_on(node.metadata.name)
+        ours = (pod for pod in pods if pod.living or (node.ready and not pod.finished))
+        return total((times(self._has(node), 0), requests_of(self._cluster, ours)))
 
     def _free(self, node: Node) -> Resources:
         return minus(self._has(node), total(self._held.get(node.metadata.name, {}).values()))
@@ -128,7 +132,7 @@ class NodeRoom:
                     # Where nodes come and go, each has another name.
                     del self._held[pod.spec.node_name]
         pod = change.new
-        if pod is not None and pod.spec.node_name and pod.living:
+        if pod is not None and pod.spec.node_name and not pod.finished:
             with contextlib.suppress(InvalidObjectError):  # the apiserver has checked the quantities of every pod
                 held = self._held.setdefault(pod.spec.node_name, {})
                 held[pod.metadata.uid] = pod_requests(pod.spec, status=pod.status)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from muster.model.objects import InvalidObjectError, is_true
+from muster.model.objects import InvalidObjectError
 from muster.model.times import seconds_of
 from muster.resources.amounts import Resources, total
 
@@ -49,7 +49,7 @@ def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
 def _leaves(pod: Pod) -> bool:
     """Whether it is being deleted and has not left its node yet."""
     leaves = pod.metadata.deletion_timestamp and pod.spec.node_name
-    return bool(leaves) and pod.status.phase not in {"Succeeded", "Failed"}
+    return bool(leaves) and not pod.finished
 
 
 def _due(pod: Pod) -> float:
@@ -61,4 +61,4 @@ def _lost(cluster: Cluster, name: str) -> bool:
     if not cluster.nodes.synced:
         return False
     node = cluster.nodes.get("", name)
-    return node is None or not is_true(node.status.conditions, "Ready")
+    return node is None or not node.ready

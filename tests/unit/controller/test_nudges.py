@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
 from controller.nudges import Nudges, Turns, short_jobs
 from muster.kube.errors import ApiError, Unreachable
-from muster.model.names import NUDGE
+from muster.model.names import HOLD, NUDGE
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
@@ -110,6 +111,68 @@ async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
 )
 async def test_a_workload_that_lacks_nothing_of_musters_is_not_touched(pods: list[JSON], cluster: JSON | None) -> None:
     assert await nudges(harness_of(*pods, cluster=cluster)) == 0
+
+
+async def test_a_workload_that_runs_in_another_cluster_lacks_nothing_here() -> None:
+    """MultiKueue's; its pods never come."""
+    harness = Harness(workloads=[ray_cluster(managedBy="kueue.x-k8s.io/multikueue")], queues=[queue(cpu="9")])
+    for _ in range(20):
+        harness.queue.add(KEY)
+        await harness.work()
+        harness.now += 30
+    assert harness.client.writes == []
+
+
+async def a_gang_that_waits(group: JSON) -> Harness:
+    """It has its minimum and lacks a worker more; all of the queue belongs to another."""
+    blocker = ray_cluster(workers(replicas=0), name="first", uid="uid-first", head=template(cpu="3"))
+    pods = [
+        ray_pod("head", "headgroup"),
+        ray_pod("w-0"),
+        ray_pod("first", "headgroup", cluster="first", owner_uid="uid-first", template=template(cpu="3")),
+    ]
+    clusters = [ray_cluster(group, enableInTreeAutoscaling=True), blocker]
+    harness = Harness(workloads=clusters, pods=pods[2:], queues=[queue(cpu="3")])
+    await harness.settle()
+    harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods[:2]}
+    harness.watch()
+    await harness.settle()
+    harness.now += 30
+    harness.queue.add(KEY)
+    await harness.settle()
+    assert harness.open_pods() == ["first"]
+    harness.now += 30
+    return harness
+
+
+@pytest.mark.parametrize("what", ["a pod of its minimum goes", "its user holds it", "it is suspended"])
+async def test_what_happens_during_a_touch_is_heeded_after_it(what: str) -> None:
+    """A touch may take ten seconds, in which there is room and the gang may not start any more."""
+    group = workers(replicas=3, minReplicas=1, maxReplicas=3)
+    harness = await a_gang_that_waits(group)
+    touched = []
+    merge_patch = harness.client.merge_patch
+
+    async def slow(*args: Any, **options: Any) -> bytes:  # noqa: ANN401 - whatever the client takes
+        touched.append(args)
+        if what == "a pod of its minimum goes":
+            del harness.client.pods["w-0"]
+        else:
+            said = {"annotations": {HOLD: "true"}} if what == "its user holds it" else {"suspend": True}
+            harness.set_workload(ray_cluster(group, enableInTreeAutoscaling=True, **said))
+        del harness.client.pods["first"]
+        harness.drop_workload(ray_cluster(name="first", uid="uid-first"))
+        harness.watch()
+        await harness.reconciler.reconcile(GangKey("team", "ray-first-pg"))
+        return await merge_patch(*args, **options)
+
+    harness.client.merge_patch = slow
+    await harness.reconciler.reconcile(KEY)
+    assert touched
+    harness.client.merge_patch = merge_patch
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == []
 
 
 async def test_a_refused_nudge_hinders_nothing() -> None:

@@ -311,12 +311,12 @@ async def test_a_slow_answer_does_not_keep_the_lease_from_the_next_leader(client
     assert leases.holder == ""
 
 
-def slowed(leases: Leases) -> Answer:
-    """The lease, with answers that take longer than the time between two attempts."""
+def slowed(leases: Leases, seconds: float = 3 * TIMING.retry) -> Answer:
+    """The lease, with answers that take so long, by default longer than the time between two attempts."""
     loop = asyncio.get_running_loop()
 
     async def slow(request: web.Request) -> web.StreamResponse:
-        until = loop.time() + 3 * TIMING.retry
+        until = loop.time() + seconds
         await eventually(lambda: loop.time() > until)
         leases.fault = None
         try:
@@ -342,6 +342,16 @@ async def test_a_slow_apiserver_gets_a_leader(client: Client, leases: Leases) ->
     leases.fault = slowed(leases)
     async with leading(elector(client)) as (task, _):
         assert leases.holder == "me"
+        assert not task.done()
+
+
+async def test_who_leads_by_slow_answers_goes_on_by_them(client: Client, leases: Leases) -> None:
+    """A renewal gets as much time as the lease was won with, though less than half of its term is left."""
+    timing = LeaseTiming(lease=3.0, renew=2.0, retry=0.4)
+    leases.fault = slowed(leases, 0.65)
+    async with leading(elector(client, timing=timing)) as (task, _):
+        renewals = leases.holders.count("me")
+        await eventually(lambda: task.done() or leases.holders.count("me") > renewals + 2)
         assert not task.done()
 
 

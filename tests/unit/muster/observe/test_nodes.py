@@ -110,6 +110,17 @@ def test_pods_of_others_take_room_from_their_node_until_they_end() -> None:
     assert free(kept)["cpu"] == "4"
 
 
+def dying(pod_: Pod) -> Pod:
+    return structs.replace(pod_, metadata=structs.replace(pod_.metadata, deletion_timestamp="2030-01-01T00:00:00Z"))
+
+
+def test_pods_that_are_being_deleted_occupy_their_node_until_they_are_gone() -> None:
+    kept = room(node(), others=(dying(other("a", "3")),))
+    assert free(kept)["cpu"] == "1"
+    kept.others.apply("deleted", other("a", "3"))
+    assert free(kept)["cpu"] == "4"
+
+
 def test_a_crowded_node_takes_nothing_from_another() -> None:
     """What is used beyond a node's allocatable is not missing elsewhere."""
     assert free(room(node(), node("m"), others=(other("a", "9"),)))["cpu"] == "4"
@@ -173,6 +184,13 @@ def test_a_node_leaves_together_with_what_runs_on_it(kind: str) -> None:
     away = node("m", cpu="8", unschedulable=kind == "cordoned", ready="True" if kind == "cordoned" else "Unknown")
     running = (ours("a", "3"), ours("b", "5", on="m"), ours("ended", "1", on="m", phase="Succeeded"))
     assert free(room(node(cpu="4"), away, ours=running))["cpu"] == "9"
+
+
+@pytest.mark.parametrize(("ready", "cpu"), [("True", "7"), ("Unknown", "4")])
+def test_a_drained_node_leaves_together_with_what_still_ends_on_it(ready: str, cpu: str) -> None:
+    """Where no kubelet tells that it ends it may stay for ever; its gang claims it for its grace period only."""
+    away = node("m", cpu="8", unschedulable=True, ready=ready)
+    assert free(room(node(cpu="4"), away, ours=(dying(ours("a", "3", on="m")),)))["cpu"] == cpu
 
 
 def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -> None:
