@@ -225,12 +225,9 @@ class Reconciler:
         woken = await self._wakes.wake(view, admitted=standing.phase is Phase.ADMITTED)
         for again in filter(None, (evicted, nudged, woken, look_again_in(pods, self._wall()), out)):
             self._queue.add_after(key, again)
-        if nudged is not None or woken is not None:
-            # A touch takes up to ten seconds where a webhook is away, and meanwhile a pod may have gone.
-            view = self._observe(key)
-            standing = self._stand(view)
-            if standing.changed:
-                self._admission_queue.give_turn(key)
+        # A touch takes up to ten seconds where a webhook is away, and meanwhile a pod may have gone.
+        if (nudged is not None or woken is not None) and (seen := self._observe(key)) != view:
+            view, standing = seen, self._stand(seen)
         await self._step(view, standing, memory)
 
     async def _step(self, view: View, standing: Standing, memory: Memory) -> None:

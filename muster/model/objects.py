@@ -393,11 +393,7 @@ class Node(LocalObject, frozen=True):
     def takes_pods(self) -> bool:
         """Whether it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
         taints = (one.key for one in self.spec.taints if one.effect in _KEEPS_OFF)
-        return (
-            self.ready
-            and not self.spec.unschedulable
-            and not any(key.startswith(_NO_NEW_PODS) for key in taints)
-        )
+        return self.ready and not self.spec.unschedulable and not any(key.startswith(_NO_NEW_PODS) for key in taints)
 
 
 class PriorityClass(LocalObject, frozen=True):

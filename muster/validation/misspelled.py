@@ -34,6 +34,7 @@ from muster.workloads.model import SchedulingPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from muster.model.objects import ObjectMeta
     from muster.workloads import Decoded, Kind
 
 __all__ = ["misspelled"]
@@ -46,7 +47,8 @@ _LABELS = (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-_ANNOTATIONS = (QUEUE_ANNOTATION, REQUEUE_AFTER, HOLD)
+_HEARD = (QUEUE_ANNOTATION, REQUEUE_AFTER)
+_ANNOTATIONS = (*_HEARD, HOLD)
 _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 # Muster's own, and what stands on other objects: nobody misspelled these.
 _OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
@@ -66,6 +68,22 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
         path = f"metadata.labels[{GANG}]"
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
         yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
+    elif makes_members:
+        yield from _unheard(meta, kind.speaks(decoded))
+
+
+def _unheard(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
+    """Keys of what makes plain pods that the pods do not get."""
+    ours = (
+        ("labels", meta.labels, heard.labels, _LABELS),
+        ("annotations", meta.annotations, heard.annotations, _HEARD),
+    )
+    for field, own, of_pods, keys in ours:
+        for key in keys:
+            if key in own and own[key] != of_pods.get(key):
+                path = f"metadata.{field}[{key}]"
+                rest = "it is read on the pods, which do not get it from there; write it into spec.template.metadata"
+                yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
 
 
 def _keys(

@@ -135,7 +135,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     decoded, missing = _with_origin(kind, decoded, context)
     around = replace(context.around, nearer=kind.voices(decoded))
     validation = context.defaults.validation
-    if not is_managed(decoded.metadata, kind.policy(decoded), around):
+    if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
         slips = (*_ignored(decoded, around.namespace), *misspelled(kind, decoded))
         return Verdict(warnings=(*validation.warned(slips), *unheard))
@@ -210,7 +210,7 @@ def _unheard(
         return ()
     anything = Voice("", {QUEUE_LABEL: "any"}, {})
     might = replace(around, nearer=(*around.nearer, anything))
-    return (missing,) if is_managed(decoded.metadata, kind.policy(decoded), might) else ()
+    return (missing,) if is_managed(kind.speaks(decoded), kind.policy(decoded), might) else ()
 
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:

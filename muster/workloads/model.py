@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muster.model.objects import (
@@ -358,6 +359,8 @@ class Kind:
     """The decoded workload with another number in its scale subresource; None for kinds without one."""
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()
     """The names of workloads that carry on its work; the first that exists takes its place in the queue."""
+    speaks: Callable[[Any], ObjectMeta] = attrgetter("metadata")
+    """The metadata of a decoded one by which it asks for gang scheduling."""
     voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
     """What speaks for a workload beside its metadata and before its owners, the nearest first."""
     origin: Origin | None = None

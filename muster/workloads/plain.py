@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.names import GANG, GANG_SIZE, is_object_name
+from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, is_object_name
 from muster.model.objects import (
     Condition,
     InvalidObjectError,
@@ -19,7 +19,6 @@ from muster.model.objects import (
     ObjectMeta,
     Pod,
     PodTemplate,
-    TemplateMeta,
     is_true,
 )
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
@@ -113,7 +112,7 @@ def _read_job(job: PlainJob) -> Workload:
     return Workload(
         kind=PLAIN_JOB,
         api_version=job.api_version,
-        metadata=_with_template(job.metadata, template.metadata),
+        metadata=_speaks(job),
         pod_group=gang,
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
@@ -146,7 +145,7 @@ def _read_set(found: PlainStatefulSet) -> Workload:
     return Workload(
         kind=PLAIN_STATEFUL_SET,
         api_version=found.api_version,
-        metadata=_with_template(found.metadata, template.metadata),
+        metadata=_speaks(found),
         pod_group=gang,
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
@@ -171,13 +170,16 @@ def _check_size(size: int, pods: int, there: str) -> None:
         )
 
 
-def _with_template(metadata: ObjectMeta, template: TemplateMeta) -> ObjectMeta:
-    """The metadata of what makes pods, with what its template says over it."""
-    return msgspec.structs.replace(
-        metadata,
-        labels={**metadata.labels, **template.labels},
-        annotations={**metadata.annotations, **template.annotations},
-    )
+def _speaks(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
+    """The metadata that its pods have, which Kubernetes makes of the template alone; Kueue reads the maker's own label.
+
+    One whose template names no gang is judged by what it says itself, so that its user hears that it is none.
+    """
+    own, template = maker.metadata, maker.spec.template.metadata
+    if not template.labels.get(GANG):
+        return own
+    kueue = {KUEUE_QUEUE: own.labels[KUEUE_QUEUE]} if KUEUE_QUEUE in own.labels else {}
+    return msgspec.structs.replace(own, labels={**kueue, **template.labels}, annotations=dict(template.annotations))
 
 
 def _read_pod(pod: Pod) -> Workload:
@@ -213,6 +215,7 @@ PLAIN_JOB = Kind(
     decoded=PlainJob,
     policy=lambda job: _said(job.spec.template.metadata.labels),
     read=_read_job,
+    speaks=_speaks,
     role_of=_role_of,
     pod_labels=_labels_of_job,
     owns_pod_group=False,
@@ -227,6 +230,7 @@ PLAIN_STATEFUL_SET = Kind(
     decoded=PlainStatefulSet,
     policy=lambda found: _said(found.spec.template.metadata.labels),
     read=_read_set,
+    speaks=_speaks,
     role_of=_role_of,
     pod_labels=lambda workload, _: workload.template.labels if workload.template else {},
     owns_pod_group=False,

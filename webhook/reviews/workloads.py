@@ -164,7 +164,7 @@ def _intent(
     if origin is not None:
         decoded = kind.whole(decoded, lambda _: origin)
     around = replace(around, nearer=kind.voices(decoded))
-    if not is_managed(decoded.metadata, kind.policy(decoded), around):
+    if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
         return None
     try:
         return find_intent(kind.read(decoded), defaults, around)

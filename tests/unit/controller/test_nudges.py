@@ -146,7 +146,7 @@ async def a_gang_that_waits(group: JSON) -> Harness:
 
 
 @pytest.mark.parametrize("what", ["a pod of its minimum goes", "its user holds it", "it is suspended"])
-async def test_what_happens_during_a_touch_is_heeded_after_it(what: str) -> None:
+async def test_what_happens_during_a_touch_is_heeded_after_it(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A touch may take ten seconds, in which there is room and the gang may not start any more."""
     group = workers(replicas=3, minReplicas=1, maxReplicas=3)
     harness = await a_gang_that_waits(group)
@@ -166,10 +166,10 @@ async def test_what_happens_during_a_touch_is_heeded_after_it(what: str) -> None
         await harness.reconciler.reconcile(GangKey("team", "ray-first-pg"))
         return await merge_patch(*args, **options)
 
-    harness.client.merge_patch = slow
+    monkeypatch.setattr(harness.client, "merge_patch", slow)
     await harness.reconciler.reconcile(KEY)
     assert touched
-    harness.client.merge_patch = merge_patch
+    monkeypatch.undo()
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == []

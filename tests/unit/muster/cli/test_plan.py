@@ -337,13 +337,15 @@ def test_yaml_is_the_same_as_json(command: Command) -> None:
     ],
 )
 def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, label: str, line: str) -> None:
-    """It opts in on its pod template, and may say the rest there or above."""
+    """On its pod template, which alone gives its pods their labels; of one above it hears a warning."""
     on_template = ENTRIES["plain-job"][0].replace("volcano.sh/queue-name: q", label)
     (entry,) = command.plan(on_template, queue()).entries
     assert entry["verdict"]["refusals"][0]["message"] == f"spec.template.metadata.{line}"
     above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
-    (entry,) = command.plan(above, queue()).entries
-    assert entry["verdict"]["refusals"][0]["message"] == f"metadata.{line}"
+    (entry,) = command.plan(above, queue(), queue("9", name="default")).entries
+    (warning, *_) = entry["verdict"]["warnings"]
+    assert entry["verdict"]["refusals"] == []
+    assert warning["message"].startswith(f"metadata.{line.partition(':')[0]}: it is read on the pods")
 
 
 def test_a_workload_that_names_no_queue_is_not_refused_for_a_default_queue_that_is_not_in_the_input(

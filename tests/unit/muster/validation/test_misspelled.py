@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.model.findings import Reason
-from muster.model.names import GANG, KUEUE_QUEUE
+from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, MANAGED, QUEUE_LABEL, REQUEUE_AFTER
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, ray_cluster
 
@@ -109,3 +109,19 @@ def test_of_thousands_of_keys_few_are_compared() -> None:
 def test_the_gang_label_of_a_plain_pod_is_where_it_is_read(name: str) -> None:
     """An empty one is a slip of another sort: there is no template into which it could go."""
     assert lines({GANG: name}, apiVersion="v1", kind="Pod", spec={"containers": [{"name": "c"}]}) == []
+
+
+@pytest.mark.parametrize(("version", "kind"), [("batch/v1", "Job"), ("apps/v1", "StatefulSet")])
+def test_what_the_pods_of_a_job_do_not_get_from_it_is_told(version: str, kind: str) -> None:
+    """Kubernetes makes pods of the template; what the Job says itself is judged by nobody, Kueue's label apart."""
+    of_pods = {"labels": {GANG: "g", QUEUE_LABEL: "q"}, "annotations": {GANG_SIZE: "1"}}
+    template: JSON = {"metadata": of_pods, "spec": {"containers": [{"name": "c"}]}}
+    found: JSON = {"apiVersion": version, "kind": kind, "spec": {"template": template}}
+    words = "it is read on the pods, which do not get it from there; write it into spec.template.metadata"
+    own = {QUEUE_LABEL: "other", MANAGED: "false", KUEUE_QUEUE: "jobs"}
+    assert lines(own, {REQUEUE_AFTER: "1m"}, **found) == [
+        f"metadata.labels[{QUEUE_LABEL}]: {words}",
+        f"metadata.labels[{MANAGED}]: {words}",
+        f"metadata.annotations[{REQUEUE_AFTER}]: {words}",
+    ]
+    assert lines({QUEUE_LABEL: "q"}, **found) == []

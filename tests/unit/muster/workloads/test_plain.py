@@ -256,3 +256,20 @@ def test_a_pod_that_says_no_gang_has_none() -> None:
 def test_a_job_of_another_cluster_is_judged_there() -> None:
     assert read(plain_job(managedBy="kueue.x-k8s.io/multikueue")).elsewhere
     assert not read(plain_job(managedBy="kubernetes.io/job-controller")).elsewhere
+
+
+@pytest.mark.parametrize("make", [plain_job, plain_set])
+def test_a_job_is_judged_by_what_its_pods_say(make: Callable[..., JSON]) -> None:
+    """Pods have the labels of the template alone: what the Job says beside it reaches nobody."""
+    manifest = make()
+    manifest["metadata"]["labels"] = {
+        "volcano.sh/queue-name": "other",
+        "ray.io/priority-class-name": "high",
+        "muster.dev/managed": "false",
+    }
+    intent = judged(manifest).intent
+    assert intent is not None
+    assert (intent.queue, intent.priority_class) == ("q", "")
+    opted_out = make(meta() | {"labels": meta()["labels"] | {"muster.dev/managed": "false"}})
+    opted_out["metadata"]["labels"] = {"muster.dev/managed": "true"}
+    assert judged(opted_out).intent is None
