@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         pytest.param(
             "validationReasons.NoPod=warn", "at '/validationReasons': additional properties 'NoPod'", id="reason"
         ),
+        pytest.param("enabled=maybe", "at '/enabled': got string, want boolean", id="on or off"),
         pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
         pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
@@ -215,6 +216,29 @@ def test_values_beside_those_that_contradict_each_other_are_taken(helm: Program,
     assert not done.returncode, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("enabled", "processes"), [pytest.param("true", 2, id="on"), pytest.param("false", 0, id="off")]
+)
+def test_an_umbrella_charts_condition_turns_it_on_and_off(
+    helm: Program, chart: Path, tmp_path: Path, enabled: str, processes: int
+) -> None:
+    """Helm reads it from the values that the umbrella chart has for this one, and leaves it among them."""
+    one = yaml.safe_load((chart / "Chart.yaml").read_text())
+    wanted = {
+        "name": one["name"],
+        "version": one["version"],
+        "repository": chart.as_uri(),
+        "condition": "muster.enabled",
+    }
+    umbrella = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [wanted]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(umbrella))
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts" / "muster").symlink_to(chart)
+    done = helm("template", "r", str(tmp_path), "--set", f"muster.image.repository=r,muster.enabled={enabled}")
+    assert not done.returncode, done.stderr
+    assert done.stdout.count("kind: Deployment\n") == processes
+
+
 def test_every_reason_may_be_set(chart: Path) -> None:
     known = schema(chart)["properties"]["validationReasons"]["properties"]
     assert set(known) == set(map(str, Reason))
@@ -225,12 +249,16 @@ def schema(chart: Path) -> dict[str, Any]:
     return found
 
 
+# What helm puts among the values of a chart that an umbrella chart depends on, and no value of this chart.
+_OF_HELM = {"global", "enabled"}
+
+
 def test_every_value_is_described(chart: Path) -> None:
     """What values.yaml has is in the schema by its own name, and the schema names nothing else."""
     root = schema(chart)
 
     def both(part: dict[str, Any], values: dict[str, Any], path: str = "") -> None:
-        assert set(part["properties"]) - {"global"} == set(values), path
+        assert set(part["properties"]) - (set() if path else _OF_HELM) == set(values), path
         for key, value in values.items():
             if value and "properties" in part["properties"][key]:
                 both(part["properties"][key], value, f"{path}/{key}")
