@@ -51,11 +51,20 @@
 {{- if and .enabled (le (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64)) -}}
 {{- fail (printf "certManager: renewBefore (%s) must be below duration (%s)" .renewBefore .duration) -}}
 {{- end -}}
+{{- /* cert-manager renews an authority at two thirds of its time, and injects it with the webhook's next certificate. */ -}}
+{{- $most := div (include "muster.authorityHours" .) 3 -}}
+{{- $used := subf (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64) -}}
+{{- if and .enabled (not .issuerRef) (gt $used (mulf $most 3600)) -}}
+{{- fail (printf "certManager: duration (%s) less renewBefore (%s) must be at most %dh without issuerRef, or the CA certificate in the caBundles could end before cert-manager writes the next one, and every call would fail; set a shorter duration, a longer renewBefore, or an issuerRef" .duration .renewBefore $most) -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- fail "podMonitor.enabled and serviceMonitor.enabled are both true: every series would be there twice; enable the one that your Prometheus selects" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The hours for which the authority is valid that cert-manager makes for muster alone. */}}
+{{- define "muster.authorityHours" -}}17520{{- end -}}
 
 {{/* The seconds of a duration such as 1h30m, 1.5h or 500ms. */}}
 {{- define "muster.seconds" -}}
