@@ -150,6 +150,17 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             id="one port for page and probes",
         ),
         pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true",
+            "webhook.ports.health and controller.ports.health are both 8080, and both run on the nodes' network: no "
+            "node could run both; choose two ports, or set hostNetwork=false for one of them",
+            id="one port of a node for both",
+        ),
+        pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=9443",
+            "webhook.ports.reviews and controller.ports.health are both 9443, and both run on",
+            id="one port of a node for reviews and probes",
+        ),
+        pytest.param(
             "webhook.podDisruptionBudget.maxUnavailable=0",
             "webhook.podDisruptionBudget.maxUnavailable is 0: no drain of a node would end; allow one replica to be "
             "evicted, or set enabled=false",
@@ -205,6 +216,11 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
         ),
         pytest.param("webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine", id="an account by name"),
         pytest.param("page.serviceAccount.create=false", id="no page"),
+        pytest.param("controller.hostNetwork=true", id="a node's port and a pod's"),
+        pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=18080",
+            id="two ports of a node",
+        ),
         pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
         pytest.param(
             "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0", id="no budget"

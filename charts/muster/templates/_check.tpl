@@ -47,6 +47,14 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.webhook.hostNetwork .Values.controller.hostNetwork -}}
+{{- $port := int .Values.controller.ports.health -}}
+{{- range $name, $other := .Values.webhook.ports -}}
+{{- if eq (int $other) $port -}}
+{{- fail (printf "webhook.ports.%s and controller.ports.health are both %d, and both run on the nodes' network: no node could run both; choose two ports, or set hostNetwork=false for one of them" $name $port) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.certManager -}}
 {{- if and .enabled (le (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64)) -}}
 {{- fail (printf "certManager: renewBefore (%s) must be below duration (%s)" .renewBefore .duration) -}}
