@@ -107,6 +107,18 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             id="quotas that nobody heeds",
         ),
         pytest.param(
+            "queues.source=muster,schedulers={coscheduling=default-scheduler,kubernetes}",
+            "schedulers: coscheduling=default-scheduler and kubernetes are both called default-scheduler, and pods "
+            "name their scheduler by that alone; leave one out, or give one the schedulerName that its pods have "
+            "(kubernetes=NAME)",
+            id="two schedulers of one name",
+        ),
+        pytest.param(
+            "schedulers={volcano=one,volcano,kubernetes=one}",
+            "schedulers: volcano=one and kubernetes=one are both called one, and",
+            id="two names of one's own",
+        ),
+        pytest.param(
             "controller.replicas=0",
             "controller.replicas is 0: no gang would ever start; run a replica, or two",
             id="nobody admits",
@@ -216,6 +228,7 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
         ),
         pytest.param("webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine", id="an account by name"),
         pytest.param("page.serviceAccount.create=false", id="no page"),
+        pytest.param("schedulers={volcano,volcano=own,coscheduling,kubernetes}", id="four schedulers, four names"),
         pytest.param("controller.hostNetwork=true", id="a node's port and a pod's"),
         pytest.param(
             "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=18080",

@@ -9,6 +9,16 @@
 {{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
 {{- end -}}
 {{- end -}}
+{{- $usual := (include "muster.kinds" . | fromYaml).schedulers -}}
+{{- $called := dict -}}
+{{- range $entry := .Values.schedulers -}}
+{{- $product := splitList "=" $entry | first -}}
+{{- $scheduler := trimPrefix $product $entry | trimPrefix "=" | default (get $usual $product).name -}}
+{{- with get $called $scheduler -}}
+{{- fail (printf "schedulers: %s and %s are both called %s, and pods name their scheduler by that alone; leave one out, or give one the schedulerName that its pods have (%s=NAME)" . $entry $scheduler $product) -}}
+{{- end -}}
+{{- $_ := set $called $scheduler $entry -}}
+{{- end -}}
 {{- if and (eq .Values.queues.source "muster") (has "volcano" (include "muster.podGroups" . | fromYaml | keys)) -}}
 {{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
 {{- end -}}
