@@ -92,6 +92,31 @@ def test_an_issuer_of_ones_own_is_used_as_it_is(render: Render) -> None:
     assert not [item for item in rendered.documents if item["kind"] == "Issuer"]
 
 
+@pytest.mark.parametrize(
+    ("beyond", "settings", "refused"),
+    [
+        pytest.param("", (), False, id="as long as the authority is sure to last"),
+        pytest.param("1s", (), True, id="longer"),
+        pytest.param("1s", ("certManager.issuerRef.name=corp",), False, id="with an authority elsewhere"),
+    ],
+)
+def test_no_certificate_is_renewed_after_the_authority_in_the_webhooks_has_ended(
+    helm: Program, render: Render, chart: Path, beyond: str, settings: tuple[str, ...], *, refused: bool
+) -> None:
+    """cert-manager renews it at two thirds of its time, and injects it with the webhook's next certificate."""
+    (authority,) = (one["spec"] for one in render(CERT_MANAGER).documents if one.get("spec", {}).get("isCA"))
+    most = int(authority["duration"].removesuffix("h")) // 3
+    duration = f"{most + 100}h{beyond}"
+    values = (CERT_MANAGER, f"certManager.duration={duration}", "certManager.renewBefore=100h", *settings)
+    done = helm("template", "muster", str(chart), "--set", ",".join(("image.repository=r", *values)))
+    said = (
+        f"certManager: duration ({duration}) less renewBefore (100h) must be at most {most}h without issuerRef, or the "
+        "CA certificate in the caBundles could end before cert-manager writes the next one, and every call would fail; "
+        "set a shorter duration, a longer renewBefore, or an issuerRef"
+    )
+    assert (bool(done.returncode), said in done.stderr) == (refused, refused), done.stderr
+
+
 def test_the_authority_of_ones_own_secret_is_written_by_helm(render: Render) -> None:
     for webhook in render(OWN_SECRET, f"webhook.caBundle={PEM}").webhooks().values():
         assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM

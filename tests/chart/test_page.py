@@ -87,6 +87,17 @@ def test_what_else_is_read_comes_with_its_value(render: Render, page: Rendered, 
     assert {right.verb for right in now - usual} == set(_FOLLOW)
 
 
+def test_an_account_of_ones_own_gets_no_rights_from_the_chart(render: Render) -> None:
+    """Else the page could never show less than with the account that the chart makes."""
+    rendered = render(*ON, "page.serviceAccount.create=false,page.serviceAccount.name=mine")
+    assert pod(rendered)["spec"]["serviceAccountName"] == "mine"
+    assert {name for name in rendered.names() if name.endswith("/muster-page")} == {
+        "Deployment/muster-page",
+        "Service/muster-page",
+    }
+    assert granted(rendered.documents, "mine") == set()
+
+
 def test_it_runs_as_its_own_account_and_restricted(page: Rendered) -> None:
     spec = pod(page)["spec"]
     assert spec["serviceAccountName"] == "muster-page"

@@ -81,7 +81,12 @@ def test_the_webhook_may_run_on_the_nodes_network_with_ports_of_its_own(render: 
     ("values", "webhook", "controller"),
     [
         pytest.param((), 0, None, id="on a network of their own"),
-        pytest.param(("webhook.hostNetwork=true,controller.hostNetwork=true",), 1, 1, id="on the nodes'"),
+        pytest.param(
+            ("webhook.hostNetwork=true", "controller.hostNetwork=true,controller.ports.health=18080"),
+            1,
+            1,
+            id="on the nodes'",
+        ),
         pytest.param(("webhook.hostNetwork=true,webhook.replicas=1",), 0, None, id="a single webhook keeps serving"),
     ],
 )

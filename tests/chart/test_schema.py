@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         pytest.param(
             "validationReasons.NoPod=warn", "at '/validationReasons': additional properties 'NoPod'", id="reason"
         ),
+        pytest.param("enabled=maybe", "at '/enabled': got string, want boolean", id="on or off"),
         pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
         pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
@@ -106,6 +107,18 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             id="quotas that nobody heeds",
         ),
         pytest.param(
+            "queues.source=muster,schedulers={coscheduling=default-scheduler,kubernetes}",
+            "schedulers: coscheduling=default-scheduler and kubernetes are both called default-scheduler, and pods "
+            "name their scheduler by that alone; leave one out, or give one the schedulerName that its pods have "
+            "(kubernetes=NAME)",
+            id="two schedulers of one name",
+        ),
+        pytest.param(
+            "schedulers={volcano=one,volcano,kubernetes=one}",
+            "schedulers: volcano=one and kubernetes=one are both called one, and",
+            id="two names of one's own",
+        ),
+        pytest.param(
             "controller.replicas=0",
             "controller.replicas is 0: no gang would ever start; run a replica, or two",
             id="nobody admits",
@@ -147,6 +160,17 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
             "page.enabled=true,page.existingSecret=s,page.ports.page=8080",
             "page.ports: page and health are both 8080: choose two ports",
             id="one port for page and probes",
+        ),
+        pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true",
+            "webhook.ports.health and controller.ports.health are both 8080, and both run on the nodes' network: no "
+            "node could run both; choose two ports, or set hostNetwork=false for one of them",
+            id="one port of a node for both",
+        ),
+        pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=9443",
+            "webhook.ports.reviews and controller.ports.health are both 9443, and both run on",
+            id="one port of a node for reviews and probes",
         ),
         pytest.param(
             "webhook.podDisruptionBudget.maxUnavailable=0",
@@ -204,6 +228,12 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
         ),
         pytest.param("webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine", id="an account by name"),
         pytest.param("page.serviceAccount.create=false", id="no page"),
+        pytest.param("schedulers={volcano,volcano=own,coscheduling,kubernetes}", id="four schedulers, four names"),
+        pytest.param("controller.hostNetwork=true", id="a node's port and a pod's"),
+        pytest.param(
+            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=18080",
+            id="two ports of a node",
+        ),
         pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
         pytest.param(
             "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0", id="no budget"
@@ -213,6 +243,29 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
 def test_values_beside_those_that_contradict_each_other_are_taken(helm: Program, chart: Path, values: str) -> None:
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
     assert not done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("enabled", "processes"), [pytest.param("true", 2, id="on"), pytest.param("false", 0, id="off")]
+)
+def test_an_umbrella_charts_condition_turns_it_on_and_off(
+    helm: Program, chart: Path, tmp_path: Path, enabled: str, processes: int
+) -> None:
+    """Helm reads it from the values that the umbrella chart has for this one, and leaves it among them."""
+    one = yaml.safe_load((chart / "Chart.yaml").read_text())
+    wanted = {
+        "name": one["name"],
+        "version": one["version"],
+        "repository": chart.as_uri(),
+        "condition": "muster.enabled",
+    }
+    umbrella = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [wanted]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(umbrella))
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts" / "muster").symlink_to(chart)
+    done = helm("template", "r", str(tmp_path), "--set", f"muster.image.repository=r,muster.enabled={enabled}")
+    assert not done.returncode, done.stderr
+    assert done.stdout.count("kind: Deployment\n") == processes
 
 
 def test_every_reason_may_be_set(chart: Path) -> None:
@@ -225,12 +278,16 @@ def schema(chart: Path) -> dict[str, Any]:
     return found
 
 
+# What helm puts among the values of a chart that an umbrella chart depends on, and no value of this chart.
+_OF_HELM = {"global", "enabled"}
+
+
 def test_every_value_is_described(chart: Path) -> None:
     """What values.yaml has is in the schema by its own name, and the schema names nothing else."""
     root = schema(chart)
 
     def both(part: dict[str, Any], values: dict[str, Any], path: str = "") -> None:
-        assert set(part["properties"]) - {"global"} == set(values), path
+        assert set(part["properties"]) - (set() if path else _OF_HELM) == set(values), path
         for key, value in values.items():
             if value and "properties" in part["properties"][key]:
                 both(part["properties"][key], value, f"{path}/{key}")

@@ -9,6 +9,16 @@
 {{- fail (printf "controller.lease: durationSeconds (%v) must be above renewDeadlineSeconds (%v), and that above retryPeriodSeconds (%v)" .durationSeconds .renewDeadlineSeconds .retryPeriodSeconds) -}}
 {{- end -}}
 {{- end -}}
+{{- $usual := (include "muster.kinds" . | fromYaml).schedulers -}}
+{{- $called := dict -}}
+{{- range $entry := .Values.schedulers -}}
+{{- $product := splitList "=" $entry | first -}}
+{{- $scheduler := trimPrefix $product $entry | trimPrefix "=" | default (get $usual $product).name -}}
+{{- with get $called $scheduler -}}
+{{- fail (printf "schedulers: %s and %s are both called %s, and pods name their scheduler by that alone; leave one out, or give one the schedulerName that its pods have (%s=NAME)" . $entry $scheduler $product) -}}
+{{- end -}}
+{{- $_ := set $called $scheduler $entry -}}
+{{- end -}}
 {{- if and (eq .Values.queues.source "muster") (has "volcano" (include "muster.podGroups" . | fromYaml | keys)) -}}
 {{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
 {{- end -}}
@@ -47,15 +57,32 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.webhook.hostNetwork .Values.controller.hostNetwork -}}
+{{- $port := int .Values.controller.ports.health -}}
+{{- range $name, $other := .Values.webhook.ports -}}
+{{- if eq (int $other) $port -}}
+{{- fail (printf "webhook.ports.%s and controller.ports.health are both %d, and both run on the nodes' network: no node could run both; choose two ports, or set hostNetwork=false for one of them" $name $port) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.certManager -}}
 {{- if and .enabled (le (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64)) -}}
 {{- fail (printf "certManager: renewBefore (%s) must be below duration (%s)" .renewBefore .duration) -}}
+{{- end -}}
+{{- /* cert-manager renews an authority at two thirds of its time, and injects it with the webhook's next certificate. */ -}}
+{{- $most := div (include "muster.authorityHours" .) 3 -}}
+{{- $used := subf (include "muster.seconds" .duration | float64) (include "muster.seconds" .renewBefore | float64) -}}
+{{- if and .enabled (not .issuerRef) (gt $used (mulf $most 3600)) -}}
+{{- fail (printf "certManager: duration (%s) less renewBefore (%s) must be at most %dh without issuerRef, or the CA certificate in the caBundles could end before cert-manager writes the next one, and every call would fail; set a shorter duration, a longer renewBefore, or an issuerRef" .duration .renewBefore $most) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- fail "podMonitor.enabled and serviceMonitor.enabled are both true: every series would be there twice; enable the one that your Prometheus selects" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The hours for which the authority is valid that cert-manager makes for muster alone. */}}
+{{- define "muster.authorityHours" -}}17520{{- end -}}
 
 {{/* The seconds of a duration such as 1h30m, 1.5h or 500ms. */}}
 {{- define "muster.seconds" -}}

@@ -117,7 +117,11 @@ def _makers() -> list[dict[str, str]]:
 
 
 def _schedulers() -> dict[str, dict[str, str]]:
-    return {name: {"group": one.group, "version": one.version} for name, one in PRODUCTS.items() if one.runs}
+    return {
+        product: {"group": one.group, "version": one.version, "name": one.usual_name}
+        for product, one in PRODUCTS.items()
+        if one.runs
+    }
 
 
 def written() -> str:
@@ -126,7 +130,10 @@ def written() -> str:
         (_WORKLOADS, {"workloads": _workloads()}),
         ("Kinds with a scale subresource.", {"scaled": _scaled()}),
         ("The label that each operator puts on the pods of a gang.", {"makers": _makers()}),
-        ("The PodGroups of the gang schedulers.", {"schedulers": _schedulers()}),
+        (
+            "The PodGroups of the gang schedulers, and the usual schedulerName of their pods.",
+            {"schedulers": _schedulers()},
+        ),
         *((comment, {name: names}) for name, (comment, names) in _NAMES.items()),
     ]
     return _HEAD + "".join(f"\n# {comment}\n{_text(part)}" for comment, part in parts)
