@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from muster.kube.errors import ApiError
+from webhook.certificates.bundles import ChangedMeanwhileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,16 +43,26 @@ class WebhookActivation:
             for turn in range(_TIMES):
                 await asyncio.sleep(_PAUSE_SECONDS if turn else 0)
                 await self._notices.ask()
-            for configuration in await self._bundles.read():
-                if configuration.closed:
-                    await self._bundles.open(configuration)
-                    logger.info(
-                        "the apiserver calls the webhooks of %s from now on",
-                        configuration.resource.full_name,
-                        extra={"event": "webhook.activated"},
-                    )
+            closed = [configuration for configuration in await self._bundles.read() if configuration.closed]
         except ApiError as error:
-            # Or another replica was quicker, which the next look shows.
             logger.info("the apiserver does not reach the webhook yet: %s", error, extra={"event": "webhook.unreached"})
             return False
+        return all([await self._activate(configuration) for configuration in closed])
+
+    async def _activate(self, configuration: Configuration) -> bool:
+        name = configuration.resource.full_name
+        try:
+            await self._bundles.open(configuration)
+        except ChangedMeanwhileError:
+            # The next look shows how it is now; another replica may have done it.
+            return False
+        except ApiError as error:
+            logger.warning(
+                "cannot activate the webhooks of %s: %s", name, error, extra={"event": "webhook.not_activated"}
+            )
+            if error.refused:
+                note = f"the apiserver reaches the webhook, but the webhooks of {name} cannot be activated: {error}"
+                await self._notices.warn("WebhookNotActivated", note)
+            return False
+        logger.info("the apiserver calls the webhooks of %s from now on", name, extra={"event": "webhook.activated"})
         return True

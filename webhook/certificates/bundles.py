@@ -22,12 +22,19 @@ if TYPE_CHECKING:
 
     from muster.kube.client import Client
 
-__all__ = ["CLOSED", "CONFIGURATIONS", "Bundles", "Configuration", "in_all", "in_any"]
+__all__ = ["CLOSED", "CONFIGURATIONS", "Bundles", "ChangedMeanwhileError", "Configuration", "in_all", "in_any"]
 
 CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 CLOSED = "muster-has-been-reached"
 """The condition by which the chart keeps a webhook from being called before it has been reached."""
+
+# HTTP: a JSON patch's test did not hold; and what a ValidatingAdmissionPolicy answers that names no `reason`.
+_INVALID = 422
+
+
+class ChangedMeanwhileError(ApiError):
+    """The configuration is not the one that was read any more: another replica, or a person, was quicker."""
 
 
 class _ClientConfig(LocalObject, frozen=True):
@@ -84,13 +91,11 @@ class Bundles:
         return found
 
     async def open(self, configuration: Configuration) -> None:
-        """Let all of its webhooks be called. Raises ApiError, 422 when it has changed meanwhile."""
-        same = {"op": "test", "path": "/metadata/resourceVersion", "value": configuration.resource_version}
-        operations = [{"op": "remove", "path": path} for path in configuration.closed]
-        await self._client.json_patch(configuration.resource, self._name, [same, *operations])
+        """Let all of its webhooks be called. Raises ApiError, ChangedMeanwhileError when it has changed."""
+        await self._patch(configuration, [{"op": "remove", "path": path} for path in configuration.closed])
 
     async def write(self, configuration: Configuration, authorities: Sequence[Certificate]) -> bool:
-        """Make these the caBundle of all its webhooks; False when it had it. Raises ApiError, 422 when it changed."""
+        """Make these the caBundle of all its webhooks; False when it had it. Raises ApiError as `open` does."""
         bundle = base64.b64encode(b"".join(one.public_bytes(Encoding.PEM) for one in authorities)).decode()
         operations: list[dict[str, Any]] = [
             {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
@@ -99,10 +104,29 @@ class Bundles:
         ]
         if not operations:
             return False
+        await self._patch(configuration, operations)
+        return True
+
+    async def _patch(self, configuration: Configuration, operations: list[dict[str, Any]]) -> None:
         # Another replica may have seen more than this one.
         same = {"op": "test", "path": "/metadata/resourceVersion", "value": configuration.resource_version}
-        await self._client.json_patch(configuration.resource, self._name, [same, *operations])
-        return True
+        try:
+            await self._client.json_patch(configuration.resource, self._name, [same, *operations])
+        except ApiError as error:
+            # The status alone does not tell a test that did not hold from a policy that refuses.
+            if error.status == _INVALID and await self._changed(configuration):
+                raise ChangedMeanwhileError(error.status, error.reason, error.message) from error
+            raise
+
+    async def _changed(self, configuration: Configuration) -> bool:
+        """Whether it is not as it was read any more, or gone."""
+        try:
+            raw = await self._client.get(configuration.resource, self._name)
+        except ApiError as error:
+            if error.not_found:
+                return True
+            raise
+        return decode(raw, _Configuration).metadata.resource_version != configuration.resource_version
 
 
 def _closed(read: _Configuration) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from cryptography.x509 import Certificate
+
     from muster.kube.client import Client
     from muster.kube.reflector import Reflector
     from webhook.certificates.notices import Notices
@@ -51,6 +53,9 @@ class Mounted(CertificateSource):
         self._bundles = Bundles(client, configuration)
         self._entrance = WebhookActivation(self._bundles, notices)
         self._doubtful_since: float | None = None
+        self._authorities: frozenset[Certificate] = frozenset()
+        # The certificate of the caBundle by which callers know what is served, as of the last check.
+        self._signer: Certificate | None = None
 
     def reflectors(self) -> list[Reflector[Any]]:
         """The watches by which changes of the configurations are seen at once."""
@@ -88,14 +93,20 @@ class Mounted(CertificateSource):
         except InvalidCertificateError as error:
             await self._notices.warn("CertificateInvalid", f"what is mounted cannot be served: {error}")
         else:
-            ends = {"serving": pair.leaf.not_valid_after_utc}
-            if authorities:
-                ends["authority"] = min(one.not_valid_after_utc for one in authorities)
-            self._expirations = {name: moment.timestamp() for name, moment in ends.items()}
+            self._authorities = authorities
+            self._account(pair)
             self.loaded.set()
         self._valid = self._serving.valid(self._client.now())
 
-    def _read(self) -> tuple[KeyPair, frozenset[Any]]:
+    def _account(self, pair: KeyPair) -> None:
+        ends = {"serving": pair.leaf.not_valid_after_utc}
+        if self._authorities:
+            ends["authority"] = min(one.not_valid_after_utc for one in self._authorities)
+        elif self._signer is not None:
+            ends["authority"] = self._signer.not_valid_after_utc
+        self._expirations = {name: moment.timestamp() for name, moment in ends.items()}
+
+    def _read(self) -> tuple[KeyPair, frozenset[Certificate]]:
         pair = KeyPair(*((self._directory / name).read_bytes() for name in ("tls.crt", "tls.key")))
         authority = self._directory / "ca.crt"
         return pair, authorities_in(authority.read_bytes()) if authority.exists() else frozenset()
@@ -105,9 +116,14 @@ class Mounted(CertificateSource):
         pair = self._serving.pair
         if pair is None:
             return
-        configurations = await self._bundles.read()
+        configurations, today = await self._bundles.read(), self._client.now()
         present = in_all(configurations)
-        self.trusted = present is None or pair.signed_by(present) is not None
+        signers = [one for one in present or () if pair.signed_by([one]) is not None]
+        # An authority that is renewed with its key has signed twice, and any one that is valid suffices.
+        valid = [one for one in signers if one.not_valid_before_utc <= today < one.not_valid_after_utc]
+        self._signer = max(valid or signers, key=lambda one: one.not_valid_after_utc, default=None)
+        self._account(pair)
+        self.trusted = present is None or bool(valid)
         if self.trusted:
             self._doubtful_since = None
             if not self.ending and not await self._entrance.open(configurations):
@@ -115,12 +131,21 @@ class Mounted(CertificateSource):
         elif self._doubtful_since is None:
             self._doubtful_since = now
         elif now - self._doubtful_since > _PATIENCE_SECONDS:
-            note = (
+            await self._notices.warn("CertificateNotTrusted", self._doubt())
+        ends = {"serving certificate": pair.leaf}
+        if self._signer is not None and self._signer != pair.leaf:
+            ends["authority in the caBundle"] = self._signer
+        for name, one in ends.items():
+            if ends_soon(one, today):
+                end = f"{one.not_valid_after_utc:%Y-%m-%d %H:%M}"
+                await self._notices.warn("CertificateExpiring", f"the {name} ends {end} UTC and was not renewed")
+
+    def _doubt(self) -> str:
+        """Why the apiserver does not trust what is served."""
+        if self._signer is None:
+            return (
                 "no certificate in the caBundle of the webhook configurations has signed tls.crt: no call will succeed"
             )
-            await self._notices.warn("CertificateNotTrusted", note)
-        if ends_soon(pair.leaf, self._client.now()):
-            end = f"{pair.leaf.not_valid_after_utc:%Y-%m-%d %H:%M}"
-            await self._notices.warn(
-                "CertificateExpiring", f"the serving certificate ends {end} UTC and was not renewed"
-            )
+        one = self._signer
+        span = f"from {one.not_valid_before_utc:%Y-%m-%d %H:%M} to {one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+        return f"the authority in the caBundle that has signed tls.crt is valid {span} only: no call succeeds"

@@ -22,7 +22,7 @@ from muster.kube.resource import SECRETS
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
 from webhook.certificates.activation import WebhookActivation
-from webhook.certificates.bundles import CONFIGURATIONS, Bundles, Configuration, in_all, in_any
+from webhook.certificates.bundles import CONFIGURATIONS, Bundles, ChangedMeanwhileError, Configuration, in_all, in_any
 from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step
 from webhook.certificates.serving import CertificateSource, ends_soon
 from webhook.certificates.watching import watches
@@ -249,8 +249,8 @@ class Trust(CertificateSource):
                     logger.info("wrote the caBundle of %s", name, extra={"event": "cabundle.written"})
             except ApiError as error:
                 trusted = trusted and self._serving.issuer in (in_all([configuration]) or frozenset())
-                if error.status == _CHANGED:
-                    # Somebody was quicker: it is read again at once.
+                if isinstance(error, ChangedMeanwhileError):
+                    # It is read again at once.
                     self._changed.set()
                     continue
                 logger.warning(
@@ -298,10 +298,6 @@ class Trust(CertificateSource):
             if ends_soon(one, now):
                 note = f"the {name} certificate ends {one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC and was not renewed"
                 await self._notices.warn("CertificateExpiring", f"{note}: see the log of the webhook")
-
-
-# HTTP: a JSON patch's test did not hold.
-_CHANGED = 422
 
 
 class _Since:

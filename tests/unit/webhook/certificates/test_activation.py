@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -85,11 +86,42 @@ async def test_two_replicas_open_it_once(places: Places) -> None:
     assert places.writes == list(BOTH)
 
 
-async def test_what_somebody_changed_meanwhile_is_looked_at_again(places: Places) -> None:
-    places.fails["json_patch"] = [ApiError(422, "Invalid", "the test did not hold")]
+async def test_what_somebody_changed_meanwhile_is_looked_at_again(
+    places: Places, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which is no trouble worth a word."""
+    caplog.set_level(logging.INFO)
+    one = entrance(places)
+    bundles = Bundles(as_client(places), "muster")
+    stale = await bundles.read()
+    places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
+    assert not await one._activate(stale[0])
+    assert not caplog.records
+    assert await one.open(stale)
+    assert conditions(places) == [[_OTHER]] * 3
+    assert places.events == []
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param(403, "Forbidden", id="RBAC"),
+        pytest.param(422, "Invalid", id="a ValidatingAdmissionPolicy without a reason"),
+    ],
+)
+async def test_what_may_not_be_opened_is_said_and_the_other_one_is_opened(
+    places: Places, caplog: pytest.LogCaptureFixture, status: int, reason: str
+) -> None:
+    """The apiserver does reach the webhook then, and a network is not to be searched."""
+    caplog.set_level(logging.INFO)
+    places.fails["json_patch"] = [ApiError(status, reason, "frozen")]
     one = entrance(places)
     bundles = Bundles(as_client(places), "muster")
     assert not await one.open(await bundles.read())
+    assert "does not reach" not in caplog.text
+    (note,) = places.notes("WebhookNotActivated")
+    assert note.endswith(f"cannot be activated: {status} {reason}: frozen")
+    assert places.writes == [BOTH[1]]
     assert await one.open(await bundles.read())
     assert conditions(places) == [[_OTHER]] * 3
 

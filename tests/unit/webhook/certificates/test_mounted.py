@@ -6,9 +6,13 @@ import asyncio
 import base64
 import datetime as dt
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, Lives, issue
@@ -21,6 +25,8 @@ from webhook.certificates.notices import Notices
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cryptography.x509 import Certificate
 
 _DAY = dt.timedelta(days=1)
 
@@ -177,6 +183,64 @@ async def test_a_bundle_that_does_not_fit_is_said_when_it_lasts(
     trusting(places, made)
     await one._check(80.0)
     assert one.trusted
+
+
+def signed_again(certificates: Certificates, end: dt.datetime) -> Certificate:
+    """The first authority with its name and its key, but valid until `end`."""
+    authority = certificates.authorities[0]
+    builder = x509.CertificateBuilder(authority.issuer, authority.subject, authority.public_key())
+    builder = builder.serial_number(x509.random_serial_number())
+    for extension in authority.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    key = serialization.load_pem_private_key(certificates.ca_key, password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return builder.not_valid_before(authority.not_valid_before_utc).not_valid_after(end).sign(key, hashes.SHA256())
+
+
+async def test_an_authority_that_ends_before_its_certificate_is_said_before_and_after(
+    places: Places, tmp_path: Path
+) -> None:
+    """Callers check it too; cert-manager lets a certificate outlive it, and a Secret of kubectl's does not name it."""
+    long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
+    ending = signed_again(long, places.time.now + _DAY * 100)
+    mount(tmp_path, long, "tls.crt", "tls.key")
+    trusting(places, replace(long, authorities=(ending,)))
+    one = mounted(places, tmp_path)
+    looks = []
+    for days in (0, 90, 11):
+        places.time.passes(days=days)
+        await one.take()
+        await one._check(places.time.monotonic)
+        looks.append((one.trusted, len(places.notes("CertificateExpiring"))))
+    assert looks == [(True, 0), (True, 1), (False, 2)]
+    assert all("the authority in the caBundle ends" in note for note in places.notes("CertificateExpiring"))
+    assert places.notes("CertificateNotTrusted") == []
+    places.time.passes(minutes=2)
+    await one.take()
+    await one._check(places.time.monotonic)
+    (note,) = places.notes("CertificateNotTrusted")
+    assert f"to {ending.not_valid_after_utc:%Y-%m-%d %H:%M} UTC only" in note
+    assert one.expirations == {
+        "serving": long.pair.leaf.not_valid_after_utc.timestamp(),
+        "authority": ending.not_valid_after_utc.timestamp(),
+    }
+
+
+async def test_an_authority_that_was_renewed_with_its_key_is_trusted_beside_the_old_one(
+    places: Places, tmp_path: Path
+) -> None:
+    """A caBundle with both, which changes nothing for callers when one of them ends."""
+    long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
+    ending = signed_again(long, places.time.now + _DAY * 100)
+    mount(tmp_path, long, "tls.crt", "tls.key")
+    trusting(places, replace(long, authorities=(ending, *long.authorities)))
+    one = mounted(places, tmp_path)
+    places.time.passes(days=101)
+    await one.take()
+    await one._check(0.0)
+    assert one.trusted
+    assert one.expirations["authority"] == long.authorities[0].not_valid_after_utc.timestamp()
+    assert places.events == []
 
 
 def closed(places: Places, certificates: Certificates) -> None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, Lives, issue
 from tests.support.examples import examples
 from tests.support.webhook.certificate_store import (
@@ -24,6 +23,7 @@ from tests.support.webhook.certificate_store import (
     started,
     trust,
 )
+from webhook.certificates.bundles import ChangedMeanwhileError
 from webhook.certificates.rotation import RotationStep, Situation, next_step
 from webhook.certificates.trust import RotationTiming, Trust
 
@@ -117,7 +117,7 @@ async def test_a_replica_behind_never_puts_back_an_older_bundle() -> None:
     one = await started(places)
     stale = await one._bundles.read()
     places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
-    with pytest.raises(ApiError, match="422"):
+    with pytest.raises(ChangedMeanwhileError):
         await one._bundles.write(stale[0], [])
 
 

@@ -30,6 +30,7 @@ from tests.support.webhook.certificate_store import (
     started,
     trust,
 )
+from webhook.certificates.bundles import ChangedMeanwhileError
 from webhook.certificates.notices import Notices
 from webhook.certificates.trust import RotationTiming
 from webhook.metrics import CertificateDates
@@ -203,15 +204,43 @@ async def test_an_apiserver_that_fails_is_asked_again(verb: str) -> None:
     assert one.ready
 
 
-async def test_a_bundle_that_cannot_be_written_is_said_and_not_served_on_trust() -> None:
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param(403, "Forbidden", id="RBAC"),
+        pytest.param(422, "Invalid", id="a ValidatingAdmissionPolicy without a reason"),
+    ],
+)
+async def test_a_bundle_that_cannot_be_written_is_said_and_not_served_on_trust(status: int, reason: str) -> None:
     places = Places.as_installed()
-    places.fails["json_patch"] = [ApiError(403, "Forbidden", "no") for _ in range(40)]
+    places.fails["json_patch"] = [ApiError(status, reason, "no") for _ in range(40)]
     one = trust(places)
     await rounds(places, one)
     assert not one.ready
     assert not one.trusted
-    assert "cannot be written: 403 Forbidden: no" in places.notes("CertificateNotTrusted")[0]
+    assert not one._changed.is_set(), "the same again at once would be in vain"
+    assert f"cannot be written: {status} {reason}: no" in places.notes("CertificateNotTrusted")[0]
     assert len(places.notes("CertificateNotTrusted")) == 2, "once for each configuration"
+
+
+async def test_a_bundle_that_somebody_else_was_quicker_to_write_is_looked_at_again_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Or one whose configuration is gone since it was read; neither is a refusal."""
+    places = Places.as_installed()
+    one = await started(places)
+    places.objects.update({BOTH[0]: configuration(None), BOTH[1]: configuration(None)})
+    stale = await one._bundles.read()
+    places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
+    one._changed.clear()
+    assert not await one._publish(places.held, stale)
+    assert one._changed.is_set()
+    places.fails["json_patch"] = [ApiError(422, "Invalid", "the test did not hold")]
+    del places.objects[BOTH[0]]
+    with pytest.raises(ChangedMeanwhileError):
+        await one._bundles.write(stale[0], places.held.authorities)
+    assert places.reasons() == ["CertificateRotated"]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 async def test_a_certificate_that_nobody_can_renew_is_said_before_it_ends() -> None:
