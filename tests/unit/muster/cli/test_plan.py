@@ -345,7 +345,7 @@ def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, 
     (entry,) = command.plan(above, queue(), queue("9", name="default")).entries
     (warning, *_) = entry["verdict"]["warnings"]
     assert entry["verdict"]["refusals"] == []
-    assert warning["message"].startswith(f"metadata.{line.partition(':')[0]}: it is read on the pods")
+    assert warning.startswith(f"metadata.{line.partition(':')[0]}: it is read on the pods")
 
 
 def test_a_workload_that_names_no_queue_is_not_refused_for_a_default_queue_that_is_not_in_the_input(
