@@ -70,7 +70,7 @@ async def _copies(client: Client, to: str) -> tuple[list[dict[str, Any]], list[s
         except (InvalidObjectError, InvalidSelectorError) as error:
             failures.append(f"{source.kind} {queue.metadata.name}: {error}; not copied")
             return
-        if queue.metadata.name != _ROOT or manifest["spec"]:
+        if queue.metadata.name != _ROOT or manifest["spec"] or manifest["metadata"].get("annotations"):
             manifests.append(manifest)
 
     await list_all(client, queues_of(source), read, deadline=15.0)

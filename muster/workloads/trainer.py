@@ -26,6 +26,7 @@ from muster.model.objects import (
     TemplateMeta,
     is_true,
 )
+from muster.model.times import seconds_of
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources
 from muster.workloads.bounds import TEMPLATE, Bounded
@@ -39,7 +40,7 @@ from muster.workloads.jobset import (
     time_limits,
     wave_roles,
 )
-from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, Voice, Workload
+from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Voice, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,6 +106,7 @@ class _Spec(Bounded, frozen=True):
     annotations: dict[str, str] = {}
     pod_template_overrides: tuple[_Override, ...] = ()
     suspend: bool = False
+    active_deadline_seconds: int | None = None
     managed_by: str = ""
     held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "trainer")
 
@@ -118,8 +120,12 @@ class _Spec(Bounded, frozen=True):
         return sum(map(_weight, self.pod_template_overrides)) + len(given.requests or ()) + len(given.limits or ())
 
 
+class _Condition(Condition, frozen=True):
+    last_transition_time: str = ""
+
+
 class _Status(LocalObject, frozen=True):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[_Condition, ...] = ()
     jobs_status: tuple[JobsStatus, ...] = ()
 
 
@@ -130,6 +136,19 @@ class TrainJob(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
+
+    @property
+    def time_limits(self) -> tuple[TimeLimit, ...]:
+        """Its own limit (Trainer 2.3): from its creation on, or from when it was last resumed."""
+        seconds = self.spec.active_deadline_seconds
+        if not seconds:
+            return ()
+        began = self.metadata.creation_timestamp
+        for one in self.status.conditions:
+            if (one.type, one.status) == ("Suspended", "False"):
+                began = one.last_transition_time
+        since = None if self.spec.suspend else seconds_of(began)
+        return (TimeLimit("spec.activeDeadlineSeconds", f"{seconds} s", since, seconds),)
 
 
 class _MPI(LocalObject, frozen=True):
@@ -260,7 +279,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         roles=roles,
         remaining_roles=roles_left(spec, path, annotations, job.status.jobs_status),
         findings=late_followers(roles),
-        time_limits=time_limits(spec, path),
+        time_limits=(*job.time_limits, *time_limits(spec, path)),
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
         policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",
         suspended=job.spec.suspend,

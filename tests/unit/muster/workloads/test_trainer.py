@@ -8,6 +8,7 @@ import pytest
 
 from muster.model.findings import Reason
 from muster.model.objects import InvalidObjectError
+from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.validation.workload import Verdict
 from tests.support.manifests.observed import JSON, NAMESPACE, lines, template
@@ -305,3 +306,33 @@ def test_where_a_train_job_stands(job: JSON, suspended: bool, finished: bool) ->
     of["spec"]["template"]["spec"]["suspend"] = not suspended  # the TrainJob's counts
     workload = read(job, of)
     assert (workload.suspended, workload.finished) == (suspended, finished)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "suspended", "ends"),
+    [
+        pytest.param(600, None, "2026-11-21T10:10:00Z", id="from its creation on"),
+        pytest.param(600, "False", "2026-11-21T11:10:00Z", id="resumed: from then on"),
+        pytest.param(600, "True", "2026-11-21T10:10:00Z", id="resumed a moment ago: the Trainer has not seen it"),
+        pytest.param(0, None, None, id="none is no limit"),
+        pytest.param(None, None, None, id="no limit"),
+    ],
+)
+def test_when_the_trainer_gives_a_train_job_up(seconds: int | None, suspended: str | None, ends: str | None) -> None:
+    condition = {"type": "Suspended", "status": suspended, "lastTransitionTime": "2026-11-21T11:00:00Z"}
+    job = train_job(status={"conditions": [condition] if suspended else []}, activeDeadlineSeconds=seconds)
+    job["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
+    deadline = read(job, runtime()).deadline
+    assert (deadline.ends if deadline else None) == (seconds_of(ends) if ends else None)
+
+
+def test_a_suspended_train_job_has_no_clock_but_a_limit() -> None:
+    job = train_job(suspend=True, activeDeadlineSeconds=600)
+    job["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
+    (limit,) = read(job, runtime()).time_limits
+    assert (limit.path, limit.text, limit.since) == ("spec.activeDeadlineSeconds", "600 s", None)
+
+
+def test_the_time_limit_of_a_train_job_runs_while_it_waits() -> None:
+    (warning,) = judged(train_job(activeDeadlineSeconds=600), runtime()).warnings
+    assert (warning.reason, warning.field) == (Reason.TIME_LIMIT_WHILE_WAITING, "spec.activeDeadlineSeconds")
