@@ -165,7 +165,7 @@ class Nudges:
         `wants` tells whether muster manages the workload and it is to run. One that MultiKueue runs in another cluster
         lacks nothing here. Raises NotLeaderError.
         """
-        elsewhere = view.workload is not None and bool(view.workload.elsewhere)
+        elsewhere = view.workload is not None and view.workload.elsewhere
         hears = view.kind is not None and view.kind.hears_touches and not elsewhere
         if not (wants and hears and view.short) or view.decoded is None or view.kind is None:
             self._turns.forget(view.key)

@@ -235,7 +235,7 @@ class Pod(LocalObject, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether its containers have ended for good; one that is being deleted occupies its node until they have."""
+        """Whether all its containers have ended for good; until then it occupies its node, also while it is deleted."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     def gated(self, gate: str) -> bool:

@@ -34,6 +34,7 @@ __all__ = [
     "made_at",
     "renewal_due",
     "server_context",
+    "valid_at",
 ]
 
 _AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster webhook CA")])
@@ -160,6 +161,11 @@ def authorities_in(bundle: bytes) -> frozenset[x509.Certificate]:
 def made_at(certificate: x509.Certificate) -> dt.datetime:
     """When one of muster's was made: its time begins a little earlier."""
     return certificate.not_valid_before_utc + _SKEW
+
+
+def valid_at(certificate: x509.Certificate, now: dt.datetime) -> bool:
+    """Whether its time has begun and has not ended, as callers check it."""
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def renewal_due(certificate: x509.Certificate, now: dt.datetime) -> bool:

@@ -69,20 +69,19 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
         yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
     elif makes_members:
-        yield from _unheard(meta, kind.speaks(decoded))
+        yield from _not_passed_on(meta, kind.speaks(decoded))
 
 
-def _unheard(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
+def _not_passed_on(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
     """Keys of what makes plain pods that the pods do not get."""
-    ours = (
+    rest = "it is read on the pods, which do not get it from there; write it into spec.template.metadata"
+    for field, own, of_pods, keys in (
         ("labels", meta.labels, heard.labels, _LABELS),
         ("annotations", meta.annotations, heard.annotations, _HEARD),
-    )
-    for field, own, of_pods, keys in ours:
+    ):
         for key in keys:
             if key in own and own[key] != of_pods.get(key):
                 path = f"metadata.{field}[{key}]"
-                rest = "it is read on the pods, which do not get it from there; write it into spec.template.metadata"
                 yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
-from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS
-from muster.model.names import ADMITTED, GANG, GANG_SIZE, GATE
+from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
+from muster.kube.resource import NAMESPACES, POD_GROUPS
+from muster.model.names import ADMITTED, GATE
 from tests.support.cluster.desk import PATIENCE, Desk, make_namespace, open_desk
 from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (
@@ -25,7 +25,6 @@ from tests.support.cluster.policy_actors import (
     group,
     labelled,
 )
-from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
@@ -124,13 +123,10 @@ def running(webhook: MusterInstall) -> MusterInstall:
 
 def _asked(api: Api) -> bool:
     """Whether muster is asked about a new member: the apiserver hears of its configurations by watches of its own."""
-    pod = applied.pod("probe")
-    pod["metadata"] |= {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}}
     try:
-        made = api.create(f"{PODS.path('default')}?dryRun=All", pod)
+        return GATE in gates_of_a_new_pod(api, gang=True)
     except TestbedError as refused:
         return "muster" in str(refused) and "failed calling" not in str(refused)
-    return {"name": GATE} in made["spec"].get("schedulingGates", [])
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,11 @@ import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import NotFoundError, answers
-from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import PODS, SECRETS
-from muster.model.names import GANG, GANG_SIZE, GATE
+from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
+from muster.kube.resource import SECRETS
+from muster.model.names import GATE
 from muster.process.certificates import Certificates, issue
 from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests import applied
 from tests.support.manifests.members import DEFINITIONS
 from webhook.certificates.bundles import CLOSED, CONFIGURATIONS
 
@@ -112,10 +111,7 @@ def installed(plane: Testbed, api: Api) -> Iterator[Installed]:
 
 def _held(api: Api) -> bool:
     """Whether a member that is made now gets the gate. Raises TestbedError where it is refused."""
-    pod = applied.pod("probe")
-    pod["metadata"] |= {"labels": {GANG: "probe"}, "annotations": {GANG_SIZE: "1"}}
-    made = api.create(f"{PODS.path('default')}?dryRun=All", pod)
-    return {"name": GATE} in made["spec"].get("schedulingGates", [])
+    return GATE in gates_of_a_new_pod(api, gang=True)
 
 
 def _becomes_called(api: Api, installed: Installed, muster: MusterInstall) -> None:

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from muster.kube.errors import ApiError
-from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in
+from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in, valid_at
 from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, in_all
 from webhook.certificates.serving import CertificateSource, ends_soon
@@ -119,8 +119,8 @@ class Mounted(CertificateSource):
         configurations, today = await self._bundles.read(), self._client.now()
         present = in_all(configurations)
         signers = [one for one in present or () if pair.signed_by([one]) is not None]
-        # An authority that is renewed with its key has signed twice, and any one that is valid suffices.
-        valid = [one for one in signers if one.not_valid_before_utc <= today < one.not_valid_after_utc]
+        # An authority that was renewed with its key is there twice, and one valid certificate of it is enough.
+        valid = [one for one in signers if valid_at(one, today)]
         self._signer = max(valid or signers, key=lambda one: one.not_valid_after_utc, default=None)
         self._account(pair)
         self.trusted = present is None or bool(valid)

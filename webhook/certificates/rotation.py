@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from muster.process.certificates import issue, renewal_due
+from muster.process.certificates import issue, renewal_due, valid_at
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -97,8 +97,7 @@ def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation)
 
 
 def _good(pair: KeyPair, names: Sequence[str], now: dt.datetime) -> bool:
-    leaf = pair.leaf
-    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and pair.serves(names)
+    return valid_at(pair.leaf, now) and pair.serves(names)
 
 
 def _anew(situation: Situation, names: Sequence[str], lives: Lives) -> Certificates:

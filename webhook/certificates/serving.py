@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from muster.process.certificates import KeyPair, server_context
+from muster.process.certificates import KeyPair, server_context, valid_at
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -44,10 +44,7 @@ class Serving:
 
     def valid(self, now: dt.datetime) -> bool:
         """Whether there is a certificate, valid at `now`."""
-        if self.pair is None:
-            return False
-        leaf = self.pair.leaf
-        return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc
+        return self.pair is not None and valid_at(self.pair.leaf, now)
 
     @property
     def context(self) -> ssl.SSLContext:

@@ -15,6 +15,7 @@ from muster.process.certificates import (
     authorities_in,
     made_at,
     renewal_due,
+    valid_at,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]
 def _fault(bundle: str, pair: KeyPair | None, now: dt.datetime) -> str:
     """What a caBundle holds instead of the CA of the serving certificate; "" when it holds that CA."""
     trusted = _authorities(bundle)
-    good = [one for one in trusted if one.not_valid_before_utc <= now < one.not_valid_after_utc]
+    good = [one for one in trusted if valid_at(one, now)]
     if not trusted:
         return "no certificate"
     if not good:

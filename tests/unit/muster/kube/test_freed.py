@@ -58,7 +58,7 @@ async def left_by(call: Callable[[], Awaitable[Any]], kind: type[ApiError]) -> l
                     left.append(weakref.ref(one))
                 one = one.__cause__ if one.__cause__ is not None else one.__context__
         assert left, "it did not fail so"
-        # A future wakes those who wait for it in the next turn of the loop.
+        # Whoever awaits a future goes on in the next turn of the loop.
         for _ in range(5):
             await asyncio.sleep(0)
         return [repr(there) for ref in left if (there := ref()) is not None]

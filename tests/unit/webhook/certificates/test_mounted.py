@@ -197,15 +197,20 @@ def signed_again(certificates: Certificates, end: dt.datetime) -> Certificate:
     return builder.not_valid_before(authority.not_valid_before_utc).not_valid_after(end).sign(key, hashes.SHA256())
 
 
+def outlived(places: Places, folder: Path, *, renewed: bool) -> tuple[Mounted, Certificates, Certificate]:
+    """A certificate without ca.crt, whose authority in the caBundle ends in 100 days; the longer one is `renewed`."""
+    long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
+    ending = signed_again(long, places.time.now + _DAY * 100)
+    mount(folder, long, "tls.crt", "tls.key")
+    trusting(places, replace(long, authorities=(ending, *(long.authorities if renewed else ()))))
+    return mounted(places, folder), long, ending
+
+
 async def test_an_authority_that_ends_before_its_certificate_is_said_before_and_after(
     places: Places, tmp_path: Path
 ) -> None:
     """Callers check it too; cert-manager lets a certificate outlive it, and a Secret of kubectl's does not name it."""
-    long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
-    ending = signed_again(long, places.time.now + _DAY * 100)
-    mount(tmp_path, long, "tls.crt", "tls.key")
-    trusting(places, replace(long, authorities=(ending,)))
-    one = mounted(places, tmp_path)
+    one, long, ending = outlived(places, tmp_path, renewed=False)
     looks = []
     for days in (0, 90, 11):
         places.time.passes(days=days)
@@ -230,11 +235,7 @@ async def test_an_authority_that_was_renewed_with_its_key_is_trusted_beside_the_
     places: Places, tmp_path: Path
 ) -> None:
     """A caBundle with both, which changes nothing for callers when one of them ends."""
-    long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
-    ending = signed_again(long, places.time.now + _DAY * 100)
-    mount(tmp_path, long, "tls.crt", "tls.key")
-    trusting(places, replace(long, authorities=(ending, *long.authorities)))
-    one = mounted(places, tmp_path)
+    one, long, _ = outlived(places, tmp_path, renewed=True)
     places.time.passes(days=101)
     await one.take()
     await one._check(0.0)
