@@ -9,14 +9,30 @@ import re
 from typing import TYPE_CHECKING
 
 from hack.testbed.errors import TestbedError
+from hack.testbed.modules import module_dir
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["read_crd", "without_descriptions"]
+    from hack.testbed.part import Part
+
+__all__ = ["crd_files", "read_crd", "without_descriptions"]
 
 _NAME = re.compile(rb"^  name: (\S+)$", re.MULTILINE)
 _DESCRIPTION = re.compile(rb" *description: \S")
+
+
+def crd_files(parts: Iterable[Part]) -> list[Path]:
+    """Return the files of these parts' CRDs. Raises TestbedError where a pattern of a part finds none."""
+    files = []
+    for part in parts:
+        for pattern in part.crds:
+            matching = sorted(module_dir(part.module).glob(pattern))
+            if not matching:
+                raise TestbedError(f"{part.module} has no {pattern}: correct the row of {part.name} in parts.py")
+            files += matching
+    return files
 
 
 def read_crd(path: Path) -> tuple[str, bytes]:

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from hack.testbed.api import answers
 from hack.testbed.costs import START, note, note_process
-from hack.testbed.crds import read_crd
+from hack.testbed.crds import crd_files, read_crd
 from hack.testbed.enclosure import ENCLOSURE, enter_argv, network_of, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
-from hack.testbed.modules import module_dir
 from hack.testbed.netns import run_inside
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
 from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
 from hack.testbed.site import ADMIN, NODE_ADDON, Site
+from hack.testbed.stored import Stored
 from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from hack.testbed.part import Launch, Part
 
@@ -48,6 +48,7 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
     if site.real_node:
         open_enclosure(site)
         progress("a place for the real node is enclosed")
+    stored = Stored(site, binaries["kube-apiserver"])
     waiting = [part for part in parts if part.launch]
     while waiting:
         names = {part.name for part in waiting}
@@ -58,13 +59,15 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
         late = [part for part in wave if part not in early]
         started = {part.name: start_process(site, part, binaries[part.name]) for part in early}
         if late:
-            create_objects(site, late)
+            create_objects(site, late, stored)
             started |= {part.name: start_process(site, part, binaries[part.name]) for part in late}
         for part in wave:
             await_ready(site, part, *started[part.name])
             if part.ready:
                 part.ready(site)
             progress(f"{part.name} is ready")
+        if "etcd" in started:
+            stored.put(crd_files(parts))
     for part in parts:
         await_settled(site, part)
 
@@ -136,35 +139,32 @@ def take_down(state: Path) -> None:
             entry.unlink()
 
 
-def create_objects(site: Site, parts: Sequence[Part]) -> None:
-    """Create namespaces and CRDs, wait until the CRDs are served, then create what else the parts ask for."""
-    crds = set()
+def create_objects(site: Site, parts: Sequence[Part], stored: Stored | None = None) -> None:
+    """Create namespaces and CRDs, wait until the CRDs are served, then create what else the parts ask for.
+
+    CRDs that are `stored` are there already; the others are kept for the next time.
+    """
+    present = dict(stored.present) if stored else {}
+    applied = {}
     with ThreadPoolExecutor(max_workers=6) as pool:
         jobs: list[Future[object]] = []
         for namespace in dict.fromkeys(part.namespace for part in parts if part.namespace):
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             jobs.append(pool.submit(site.api.apply, f"/api/v1/namespaces/{namespace}", manifest))
-        for path in _crd_files(parts):
-            name, content = read_crd(path)
-            crds.add(name)
-            jobs.append(pool.submit(site.api.apply, f"{_CRDS}/{name}", content))
+        files = crd_files(parts)
+        for path in files:
+            if path not in present:
+                applied[path], content = read_crd(path)
+                jobs.append(pool.submit(site.api.apply, f"{_CRDS}/{applied[path]}", content))
         for job in jobs:
             job.result()
-    wait_for("the CRDs to be served", lambda: crds <= _served(site), _READY_SECONDS)
+    names = {(present | applied)[path] for path in files}
+    wait_for("the CRDs to be served", lambda: names <= _served(site), _READY_SECONDS)
+    if stored:
+        stored.keep(applied)
     for part in parts:
         if part.prepare:
             part.prepare(site)
-
-
-def _crd_files(parts: Iterable[Part]) -> list[Path]:
-    files = []
-    for part in parts:
-        for pattern in part.crds:
-            matching = sorted(module_dir(part.module).glob(pattern))
-            if not matching:
-                raise TestbedError(f"{part.module} has no {pattern}: correct the row of {part.name} in parts.py")
-            files += matching
-    return files
 
 
 def _served(site: Site) -> set[str]:

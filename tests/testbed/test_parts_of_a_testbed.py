@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from hack.testbed import CommandError, wait_for
+from hack.testbed.crds import crd_files, read_crd
+from hack.testbed.parts import select
 from muster.kube.resource import PODS
 from tests.support.cluster.recorder import Recorder
 from tests.support.cluster.scene import PATIENCE, phase
@@ -61,6 +63,22 @@ def test_nodes_are_ready_and_offer_what_was_asked_for(testbed: Testbed) -> None:
 
 def test_default_queue_is_open(testbed: Testbed) -> None:
     assert _get(testbed, "queue", "default")["status"]["state"] == "Open"
+
+
+def test_crds_are_what_their_files_say_kept_from_an_earlier_start_or_not(testbed: Testbed) -> None:
+    files = crd_files(select(testbed.parts))
+    assert len(files) > 10
+    for path in files:
+        name, content = read_crd(path)
+        applied = testbed.kubectl(
+            *("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-", "--output=json"),
+            input=content.decode(),
+        )
+        stands = _get(testbed, "crd", name)
+        assert json.loads(applied.stdout)["spec"] == stands["spec"], f"{name}, {path}"
+        assert {"Established": "True", "NamesAccepted": "True"}.items() <= {
+            condition["type"]: condition["status"] for condition in stands["status"]["conditions"]
+        }.items()
 
 
 def test_services_live_on_loopback(testbed: Testbed) -> None:

@@ -1,0 +1,98 @@
+"""CRDs as an apiserver stored them, kept for the next testbed, which has them in etcd before its apiserver starts.
+
+An apiserver that is given them one by one writes each several times, and works out what all of them mean each time:
+that was half of the processor time of a start. They are kept outside the checkout, by what they are made of.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hack.testbed.enclosure import network_of
+from hack.testbed.errors import TestbedError
+from hack.testbed.netns import run_inside
+from hack.testbed.paths import cache_root, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from hack.testbed.site import Site
+
+__all__ = ["Stored"]
+
+_KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+_SECONDS = 30
+
+
+class Stored:
+    """What is kept of CRDs as this program, an apiserver, stored them. `present` are those that etcd was given."""
+
+    def __init__(self, site: Site, apiserver: Path) -> None:
+        self._site = site
+        self._apiserver = apiserver
+        self.present: dict[Path, str] = {}
+
+    def put(self, files: Iterable[Path]) -> None:
+        """Give etcd the CRDs of these files, as far as they are kept. The apiserver must not run yet."""
+
+        def put_all() -> None:
+            for path in files:
+                try:
+                    name, value = _kept(path, self._apiserver).read_text().splitlines()
+                except FileNotFoundError:
+                    continue
+                _etcd(self._site, "put", {"key": _key(name), "value": value})
+                self.present[path] = name
+
+        _inside(self._site, put_all)
+
+    def keep(self, files: Mapping[Path, str]) -> None:
+        """Keep what etcd has of these files' CRDs, by their names. They must be served, and nobody has changed them."""
+
+        def keep_all() -> None:
+            for path, name in files.items():
+                found = _etcd(self._site, "range", {"key": _key(name)}).get("kvs")
+                if not found:
+                    raise TestbedError(f"etcd has no {_KEYS}{name}, whose kind is served")
+                kept = _kept(path, self._apiserver)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(kept, f"{name}\n{found[0]['value']}\n")
+
+        _inside(self._site, keep_all)
+
+
+def _kept(path: Path, apiserver: Path) -> Path:
+    """Return where the CRD of a file is kept as a program stored it: its name, and in base64 what etcd had of it."""
+    program = apiserver.stat()
+    digest = hashlib.sha256()
+    for fact in (
+        path.read_bytes(),
+        Path(__file__).with_name("crds.py").read_bytes(),
+        f"{apiserver} {program.st_size} {program.st_mtime_ns}".encode(),
+    ):
+        digest.update(hashlib.sha256(fact).digest())
+    return cache_root() / "crds" / digest.hexdigest()[:32]
+
+
+def _inside(site: Site, work: Callable[[], None]) -> None:
+    if site.real_node:
+        run_inside(network_of(site), work)
+    else:
+        work()
+
+
+def _etcd(site: Site, verb: str, request: dict[str, str]) -> dict[str, Any]:
+    """Call etcd's gateway, which takes keys and values in base64."""
+    url = f"http://127.0.0.1:{site.port_of('etcd')}/v3/kv/{verb}"
+    with urllib.request.urlopen(url, json.dumps(request).encode(), timeout=_SECONDS) as response:
+        answer: dict[str, Any] = json.load(response)
+    return answer
+
+
+def _key(name: str) -> str:
+    return base64.b64encode((_KEYS + name).encode()).decode()
