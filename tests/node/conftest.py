@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,49 +20,35 @@ if TYPE_CHECKING:
     from hack.release.kept import Kept
 
 
-class Archives(NamedTuple):
-    """The images, of this checkout and of former versions, built one after the other while other things go on."""
-
-    own: Future[Path]
-    former: Future[list[tuple[Kept, Path]]]
-
-
 @pytest.fixture(scope="package")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archives]:
-    """Their archives, which are being built."""
-    copy, *folders = (tmp_path_factory.mktemp(name) for name in ("checkout", "own", "former"))
-
-    def own() -> Path:
-        return build(source(CHECKOUT), name=Release.image, progress=print).write(folders[0])
-
-    def former() -> list[tuple[Kept, Path]]:
-        versions = former_versions(copy).values()
-        return [(one, one.image(Release.image).write(folders[1] / one.version)) for one in versions]
-
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[Path]]:
+    """The archive of this checkout's image, which is being built while other things go on."""
+    folder = tmp_path_factory.mktemp("own")
     with ThreadPoolExecutor(1) as pool:
-        yield Archives(pool.submit(own), pool.submit(former))
+        yield pool.submit(lambda: build(source(CHECKOUT), name=Release.image, progress=print).write(folder))
 
 
 @pytest.fixture(scope="package")
-def real(archives: Archives) -> Iterator[Testbed]:  # noqa: ARG001 (they are built meanwhile)
+def real(archive: Future[Path]) -> Iterator[Testbed]:  # noqa: ARG001 (it is built meanwhile)
     """A testbed with Volcano, KubeRay, four nodes of kwok's and a real one."""
     with Testbed.start(parts=["volcano", "kuberay", "node"], nodes=Nodes(gpu=0), progress=print) as running:
         yield running
 
 
 @pytest.fixture(scope="package")
-def loaded(real: Testbed, archives: Archives) -> Release:
+def loaded(real: Testbed, archive: Future[Path]) -> Release:
     """A release that is not there yet; its image is on the node."""
-    real.load_image(archives.own.result())
+    real.load_image(archive.result())
     return Release(real)
 
 
 @pytest.fixture(scope="package")
-def former_loaded(real: Testbed, archives: Archives) -> dict[str, Kept]:
-    """The former versions; their images are on the node, too."""
-    for _, archive in archives.former.result():
-        real.load_image(archive)
-    return {one.version: one for one, _ in archives.former.result()}
+def former_loaded(real: Testbed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
+    """The former versions; their images, built from what is kept of them, are on the node, too."""
+    versions = former_versions(tmp_path_factory.mktemp("checkout"))
+    for one in versions.values():
+        real.load_image(one.image(Release.image).write(tmp_path_factory.mktemp("former") / one.version))
+    return versions
 
 
 @pytest.fixture(scope="package")

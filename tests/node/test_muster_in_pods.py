@@ -193,6 +193,8 @@ def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
     assert before.isdisjoint(release.ready())
 
 
+# An upgrade and a drain end replicas, too, each in a test of its own.
+@pytest.mark.long
 def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> None:
     """It answers most of them, until it is told to end, and others are under way until it has ended."""
     release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/muster-webhook", "--timeout=180s")

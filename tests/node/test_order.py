@@ -116,6 +116,8 @@ def former(real: Testbed, former_loaded: dict[str, Kept], request: pytest.Fixtur
         real.kubectl("delete", "--filename=-", input=given)
 
 
+# An install, an upgrade, a rollback and an uninstall for each version there was, whose images are built first.
+@pytest.mark.long
 @pytest.mark.parametrize("former", FORMER_VERSIONS, indirect=True)
 def test_from_a_former_version_and_back_with_gangs_that_wait_and_run(
     real: Testbed, absent: Release, scene: Scene, former: Kept
