@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.admitters import KueueWorkload
+from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.model.objects import decode
 from muster.model.times import seconds_of
@@ -52,9 +53,13 @@ class Kueue:
         self._wall = wall
 
     async def still_admits(self, view: View) -> bool:
-        """Whether Kueue's yes, where one is needed, holds now; the watch tells of the next one. Raises ApiError."""
-        workload = view.kueue.workload if view.kueue is not None else None
-        return workload is None or await self._admitted(workload)
+        """Whether Kueue's yes, where one is needed, holds now; the watch tells of the next one. Raises ApiError.
+
+        Of plain pods of several Jobs each Job has a Workload, and each of these is asked about.
+        """
+        workloads = view.kueue.workloads if view.kueue is not None else ()
+        # Without a Workload nothing is awaited: between the ledger's yes and its mark nobody else may take the room.
+        return not workloads or all(await burst(self._admitted, workloads))
 
     def tell(self, view: View, state: GangState, message: str) -> None:
         """Say why a gang without pods waits, but not before Kueue has looked at it, or has had the time.

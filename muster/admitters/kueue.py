@@ -100,10 +100,10 @@ class KueueWorkload(LocalObject, frozen=True):
 class Yes:
     """Kueue's answer: whether the gang is admitted, and in a sentence why not.
 
-    `workload` is the Workload that says so, None where there is none. While pods are awaited, `awaited_until` is when
-    Kueue takes its quota back (seconds of the wall clock): the time runs from its admission on, gates open or not, or
-    from when pods of it were lost. It is `settled` when Kueue has looked at the workload, and `never` tells that no
-    quota can ever hold it.
+    `workload` is the Workload that says so, None where there is none; `others` are those that speak for other pods of
+    the same gang. While pods are awaited, `awaited_until` is when Kueue takes its quota back (seconds of the wall
+    clock): the time runs from its admission on, gates open or not, or from when pods of it were lost. It is `settled`
+    when Kueue has looked at the workload, and `never` tells that no quota can ever hold it.
     """
 
     admitted: bool
@@ -112,6 +112,12 @@ class Yes:
     awaited_until: float | None = None
     settled: bool = True
     never: bool = False
+    others: tuple[KueueWorkload, ...] = ()
+
+    @property
+    def workloads(self) -> tuple[KueueWorkload, ...]:
+        """Every Workload that speaks for pods of the gang: it starts with the yes of all of them."""
+        return self.others if self.workload is None else (self.workload, *self.others)
 
 
 def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:

@@ -112,10 +112,28 @@ def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes
 
 def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> Yes:
     """What Kueue says of plain pods, one by one: they are one gang by their own word, and may be many Jobs'."""
-    answers = [_of_pod(pod, cluster, timeout) for pod in pods]
-    doubtful = (one for one in answers if not one.admitted)
-    named = (one for one in answers if one.workload is not None)
-    return next(doubtful, None) or next(named, Yes(admitted=True))
+    answers = [(_named(pod), _of_pod(pod, cluster, timeout)) for pod in pods]
+    workloads = {one.workload.metadata.uid: one.workload for _, one in answers if one.workload is not None}
+    doubtful = next(((name, one) for name, one in answers if not one.admitted), None)
+    if doubtful is None:
+        answer = next((one for _, one in answers if one.workload is not None), Yes(admitted=True))
+    else:
+        name, answer = doubtful
+        if len({of for of, _ in answers}) > 1:
+            answer = replace(answer, message=f"{name}: {answer.message}")
+    own = answer.workload.metadata.uid if answer.workload is not None else ""
+    return replace(
+        answer,
+        others=tuple(one for uid, one in workloads.items() if uid != own),
+        # The first that Kueue takes back ends it for all of them.
+        awaited_until=min((one.awaited_until for _, one in answers if one.awaited_until is not None), default=None),
+    )
+
+
+def _named(pod: Pod) -> str:
+    """Of whom Kueue's answer for this pod speaks: of its Job, or of the pod itself."""
+    job = pod.metadata.controller if job_of_pod(pod) else None
+    return f'Job "{job.name}"' if job is not None else f'pod "{pod.metadata.name}"'
 
 
 def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> Yes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.admitters import KueueWorkload
+from muster.admitters import Admitter, KueueWorkload
 from muster.model.names import GANG
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.observe.cluster import Cluster
@@ -45,7 +45,7 @@ def filled(
     elastic: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects; all gangs are the `scheduler`'s."""
-    cluster = Cluster(schedulers=[scheduler])
+    cluster = Cluster(schedulers=[scheduler], admitters=Admitter)
     fill_pods(cluster, pods, scheduler.name)
     cluster.pod_groups.of(scheduler.name).replace_all([made(scheduler.pod_groups, item) for item in groups])
     cluster.queues.replace_all([made(Queue, item) for item in queues])

@@ -6,14 +6,14 @@ import pytest
 
 from controller.kueue import still_admitted
 from muster.admitters import KueueWorkload
-from muster.model.names import ADMITTED, ADMITTER, MESSAGE, STATE
+from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import members
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, reply
 from tests.support.manifests.kueue import ADMITTED as YES
 from tests.support.manifests.kueue import EVICTED, PENDING, kueue_workload
-from tests.support.manifests.observed import GROUP, JSON, made, namespace, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import GROUP, JSON, made, namespace, pod, queue, ray_cluster, ray_pod
 
 LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
 KUEUES = namespace(annotations={ADMITTER: "kueue"})
@@ -80,6 +80,46 @@ async def test_kueue_is_asked_once_more_in_the_moment_of_opening() -> None:
     await harness.settle()
     assert harness.open_pods() == []
     assert ADMITTED not in harness.annotations(GROUP)
+
+
+def pair(**conditions: list[JSON]) -> Harness:
+    """A plain gang of one pod each of the Jobs j and k, and what Kueue says of these."""
+    pods = [
+        pod(
+            f"{job}-0",
+            labels={"muster.dev/gang": "pair"},
+            annotations={"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "pair"},
+            owner={"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"uid-{job}", "controller": True},
+            meta={"creationTimestamp": "2026-11-21T10:00:00Z"},
+            schedulingGates=[{"name": GATE}],
+        )
+        for job in ("j", "k")
+    ]
+    kueue = [
+        kueue_workload(said, name=f"job-{job}", uid=f"of-{job}", owner_uid=f"uid-{job}")
+        for job, said in conditions.items()
+    ]
+    return Harness(pods=pods, queues=[queue("default", cpu="9")], namespaces=[KUEUES], kueue=kueue)
+
+
+async def test_a_gang_of_several_jobs_starts_when_kueue_has_admitted_all_of_them() -> None:
+    harness = pair(j=YES, k=PENDING)
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert harness.annotations("pair")[MESSAGE].startswith('Job "k": Kueue has not admitted it: ')
+    admitted = kueue_workload(YES, name="job-k", uid="of-k", owner_uid="uid-k")
+    harness.cluster.kueue.workloads.apply("modified", made(KueueWorkload, admitted))
+    await harness.settle()
+    assert harness.open_pods() == ["j-0", "k-0"]
+
+
+@pytest.mark.parametrize("revoked", ["of-j", "of-k"])
+async def test_of_a_gang_of_several_jobs_kueue_is_asked_of_each_in_the_moment_of_opening(revoked: str) -> None:
+    harness = pair(j=YES, k=YES)
+    harness.revoked.add(revoked)
+    await harness.settle()
+    assert harness.open_pods() == []
+    assert ADMITTED not in harness.annotations("pair")
 
 
 @pytest.mark.parametrize("conditions", [EVICTED, []], ids=["evicted", "another Workload of the name"])

@@ -141,17 +141,57 @@ def test_all_pods_of_a_plain_gang_are_to_be_admitted() -> None:
     assert seen(kueue=[of_job(ADMITTED), of_job(ADMITTED, "uid-k")], key=PLAIN, pods=[first, second]).admitted
 
 
+def two_jobs(*conditions: list[JSON]) -> Yes:
+    """What Kueue says of a gang of two Jobs, whose Workloads have these conditions."""
+    kueue = [of_job(one, uid) for one, uid in zip(conditions, ("uid-j", "uid-k"), strict=True)]
+    pods = [plain("p-0", job="uid-j", size=2), plain("p-1", job="uid-k", size=2)]
+    pods[1]["metadata"]["ownerReferences"][0]["name"] = "k"
+    return seen(kueue=kueue, key=PLAIN, pods=pods)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "name"),
+    [
+        pytest.param((PENDING, ADMITTED), "j", id="the first"),
+        pytest.param((ADMITTED, PENDING), "k", id="the second"),
+    ],
+)
+def test_of_several_jobs_it_is_said_which_one_kueue_has_not_admitted(
+    conditions: tuple[list[JSON], ...], name: str
+) -> None:
+    said = two_jobs(*conditions)
+    assert said.message.startswith(f'Job "{name}": Kueue has not admitted it: insufficient unused quota')
+    alone = seen(kueue=[of_job(PENDING)], key=PLAIN, pods=[plain("j-0", job="uid-j")])
+    assert alone.message.startswith("Kueue has not admitted it: ")
+
+
+def test_every_workload_that_speaks_for_pods_of_a_gang_is_known_once() -> None:
+    pods = [plain("p-0", job="uid-j"), plain("p-1", job="uid-k"), plain("p-2", job="uid-k"), plain("p-3", queue="team")]
+    answer = seen(kueue=[of_job(ADMITTED), of_job(ADMITTED, "uid-k")], key=PLAIN, pods=pods)
+    assert [one.metadata.uid for one in answer.workloads] == ["of-uid-j", "of-uid-k"]
+
+
+def test_of_several_jobs_the_time_counts_that_ends_first() -> None:
+    later = [{**one, "lastTransitionTime": "2026-11-21T10:00:10Z"} for one in ADMITTED]
+    first = two_jobs(ADMITTED, ADMITTED).awaited_until
+    assert first is not None
+    assert two_jobs(later, ADMITTED).awaited_until == first
+    assert two_jobs(ADMITTED, later).awaited_until == first
+
+
 def test_a_label_that_names_no_queue_is_none() -> None:
     answer = seen(ray_cluster(labels={**LABELS, "kueue.x-k8s.io/queue-name": ""}), kueue=[])
     assert "in none of its queues" in answer.message
 
 
-def test_the_plain_gang_of_a_job_is_told_what_kueue_says_of_it() -> None:
+@pytest.mark.parametrize("uid", ["uid-j", "uid-k"])
+def test_the_plain_gang_of_a_job_is_told_what_kueue_says_of_it(uid: str) -> None:
+    """Of each of its Jobs, where it has several."""
     world = Cluster(admitters=KUEUES.admitters)
-    fill_pods(world, [plain("j-0", job="uid-j")])
+    fill_pods(world, [plain("j-0", job="uid-j"), plain("k-0", job="uid-k")])
     told: list[GangKey] = []
     world.subscribe(gang=told.append, gangs=lambda *_: None, queue=lambda _: None)
-    world.kueue.workloads.apply("added", made(KueueWorkload, of_job(PENDING)))
+    world.kueue.workloads.apply("added", made(KueueWorkload, of_job(PENDING, uid)))
     assert told == [PLAIN]
 
 
