@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
 
-__all__ = ["Nudges", "Turns", "short_jobs"]
+__all__ = ["Nudges", "Touch", "Turns", "short_jobs"]
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,13 @@ async def short_jobs(client: Client, namespace: str, selector: str) -> list[Obje
         client, JOBS, short, namespace=namespace, label_selector=selector, page=_MOST_JOBS, deadline=_JOBS_SECONDS
     )
     return found.items
+
+
+class Touch(NamedTuple):
+    """Seconds until a gang is to be touched again, None where nothing is; and whether one was sent and waited for."""
+
+    again: float | None = None
+    sent: bool = False
 
 
 @dataclass(slots=True)
@@ -159,8 +166,8 @@ class Nudges:
         """The gang is gone."""
         self._turns.forget(key)
 
-    async def nudge(self, view: View, *, wants: bool) -> float | None:
-        """Touch the workload if it is time; gives the seconds until it is again, None when no pod is lacking.
+    async def nudge(self, view: View, *, wants: bool) -> Touch:
+        """Touch the workload if it is time; `again` is None when no pod is lacking.
 
         `wants` tells whether muster manages the workload and it is to run. One that MultiKueue runs in another cluster
         lacks nothing here. Raises NotLeaderError.
@@ -169,11 +176,12 @@ class Nudges:
         hears = view.kind is not None and view.kind.hears_touches and not elsewhere
         if not (wants and hears and view.short) or view.decoded is None or view.kind is None:
             self._turns.forget(view.key)
-            return None
+            return Touch()
         wait = self._turns.wait(view.key, self._clock())
         if wait > 0:
-            return wait
-        if self._under_way >= _AT_ONCE:
+            return Touch(wait)
+        sent = self._under_way < _AT_ONCE
+        if not sent:
             self._turns.missed(view.key, self._clock())
         else:
             self._under_way += 1
@@ -181,7 +189,7 @@ class Nudges:
                 await self.touch(view)
             finally:
                 self._under_way -= 1
-        return self._turns.wait(view.key, self._clock())
+        return Touch(self._turns.wait(view.key, self._clock()), sent)
 
     async def touch(self, view: View) -> None:
         """Touch the workload at once, where its operator hears that. Raises NotLeaderError."""

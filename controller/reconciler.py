@@ -223,10 +223,10 @@ class Reconciler:
         evicted, out = self._evictions.wait(key), memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
         woken = await self._wakes.wake(view, admitted=standing.phase is Phase.ADMITTED)
-        for again in filter(None, (evicted, nudged, woken, look_again_in(pods, self._wall()), out)):
+        for again in filter(None, (evicted, nudged.again, woken.again, look_again_in(pods, self._wall()), out)):
             self._queue.add_after(key, again)
         # A touch takes up to ten seconds where a webhook is away, and meanwhile a pod may have gone.
-        if (nudged is not None or woken is not None) and (seen := self._observe(key)) != view:
+        if (nudged.sent or woken.sent) and (seen := self._observe(key)) != view:
             view, standing = seen, self._stand(seen)
         await self._step(view, standing, memory)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from controller.nudges import Turns
+from controller.nudges import Touch, Turns
 from muster.kube.errors import ApiError
 from muster.model.names import NUDGE
 from muster.model.times import text_of
@@ -47,8 +47,8 @@ class Wakes:
         """The gang is gone."""
         self._turns.forget(key)
 
-    async def wake(self, view: View, *, admitted: bool) -> float | None:
-        """Touch the PodGroup if it is time; gives the seconds until it is again, None when no open pod lacks a node.
+    async def wake(self, view: View, *, admitted: bool) -> Touch:
+        """Touch the PodGroup if it is time; `again` is None when no open pod lacks a node.
 
         Raises NotLeaderError.
         """
@@ -56,13 +56,13 @@ class Wakes:
         hears = view.intent is not None and view.intent.gang_scheduler.hears_groups_alone
         if group is None or not (admitted and hears and view.ours and view.unplaced):
             self._turns.forget(view.key)
-            return None
+            return Touch()
         wait = self._turns.wait(view.key, self._clock())
         if wait > 0:
-            return wait
+            return Touch(wait)
         logger.info("%s has pods without a node; asking its scheduler again", view.key, extra={"event": "wake.sent"})
         try:
             await self._writer.annotate(resource_of_group(group), group.metadata, {NUDGE: text_of(self._wall())})
         except ApiError as error:
             logger.warning("%s: cannot ask its scheduler: %s", view.key, error, extra={"event": "wake.failed"})
-        return self._turns.wait(view.key, self._clock())
+        return Touch(self._turns.wait(view.key, self._clock()), sent=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.nudges import Nudges, Turns, short_jobs
+from controller.nudges import Nudges, Touch, Turns, short_jobs
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import HOLD, NUDGE
 from muster.queueing.ledger import GangKey
+from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
 from tests.support.manifests.observed import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
@@ -175,6 +176,13 @@ async def test_what_happens_during_a_touch_is_heeded_after_it(what: str, monkeyp
     assert harness.open_pods() == []
 
 
+async def test_a_short_gang_is_looked_at_once_more_only_after_a_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing was waited for nothing can have happened, and a look at a gang of a thousand pods has its price."""
+    harness = harness_of(HEAD)
+    await harness.settle()
+    assert await touches_and_looks(harness, KEY, monkeypatch) == {(0, 1), (1, 2)}
+
+
 async def test_a_refused_nudge_hinders_nothing() -> None:
     harness = harness_of(HEAD)
     harness.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
@@ -256,7 +264,7 @@ async def test_touches_that_are_not_answered_keep_few_workers() -> None:
     nudges = Nudges(stuck, lambda *_: NotImplemented, clock=lambda: now[0], wall=lambda: 0.0)  # type: ignore[arg-type]
     stuck.answers.set()
     for now[0] in (0.0, 5.0):
-        assert all([await nudges.nudge(view, wants=True) for view in views])
+        assert all([(await nudges.nudge(view, wants=True)).again for view in views])
     assert stuck.touched == 1, "the first has its turn at once"
     stuck.answers.clear()
     now[0] = 10.0
@@ -264,7 +272,7 @@ async def test_touches_that_are_not_answered_keep_few_workers() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     assert stuck.under_way == 4
-    assert [task.result() for task in asking if task.done()] == [2.0] * 36
+    assert [task.result() for task in asking if task.done()] == [Touch(2.0, sent=False)] * 36
     stuck.answers.set()
     await asyncio.wait(asking)
     assert stuck.touched == 5

@@ -9,6 +9,7 @@ from muster.model.names import NUDGE
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from tests.support.controller import bypass_queue
+from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue
 
@@ -88,3 +89,9 @@ async def test_a_refused_touch_hinders_nothing() -> None:
     await world.settle()
     world.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
     assert len(await touches(world)) == 23
+
+
+async def test_a_gang_without_nodes_is_looked_at_once_more_only_after_a_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of()
+    await world.settle()
+    assert await touches_and_looks(world, KEY, monkeypatch) == {(0, 1), (1, 2)}

@@ -1,0 +1,39 @@
+"""How often a reconciler looks at its gangs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controller import reconciler
+from muster.observe.observing import observe
+
+if TYPE_CHECKING:
+    import pytest
+
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
+    from tests.support.controller.recording_client import Harness
+
+__all__ = ["touches_and_looks"]
+
+
+async def touches_and_looks(
+    harness: Harness, key: GangKey, monkeypatch: pytest.MonkeyPatch, seconds: int = 8
+) -> set[tuple[int, int]]:
+    """How many touches one reconcile of the gang sends, and how often it looks at it, in each of so many seconds."""
+    seen: list[GangKey] = []
+
+    def counting(one: GangKey, *args: Any, **options: Any) -> View:  # noqa: ANN401 - whatever is observed
+        seen.append(one)
+        return observe(one, *args, **options)
+
+    monkeypatch.setattr(reconciler, "observe", counting)
+    counted = set()
+    for _ in range(seconds):
+        seen.clear()
+        harness.now += 1
+        first = len(harness.client.writes)
+        await harness.reconciler.reconcile(key)
+        touches = [write for write in harness.client.writes[first:] if write.verb == "annotate"]
+        counted.add((len(touches), seen.count(key)))
+    return counted
