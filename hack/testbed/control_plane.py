@@ -58,9 +58,8 @@ def etcd(site: Site) -> Launch:
     )
 
 
-# With the operators' large CRDs it needs 1.1 GB; the nearer to a limit, the more Go's collector works (a sixth of the
-# apiserver's CPU time in the tests, where the limit was 1 GiB).
-_MEMORY = {"GOMEMLIMIT": "2GiB"}
+# With the operators' large CRDs 0.4 GB live; the nearer to a limit, the more Go's collector works.
+_MEMORY = {"GOMEMLIMIT": "1536MiB"}
 # A cluster of so many nodes may have 150,000 pods (hack/bench/fleet): six versions of each may come within the five
 # minutes after which the apiserver drops old ones, which is more than etcd's usual 2 GiB, and more than its own.
 _MANY_NODES = 100
