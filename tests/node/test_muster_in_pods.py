@@ -179,7 +179,7 @@ def test_its_pods_have_the_connections_that_its_network_policies_allow(
 def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
     """Every pod is replaced, one after the other: none is lost before, while old and new ones serve, and after."""
     before = set(release.ready())
-    with Stream(real) as stream, Rollout(release) as rollout:
+    with Rollout(release) as rollout, Stream(real, rollout.is_ending) as stream:
         stream.go_on()
         began = time.monotonic()
         release.helm("upgrade", "--reuse-values", *_IMPATIENT, "--wait", "--timeout=300s")
@@ -188,7 +188,9 @@ def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
     assert stream.failures == []
     assert stream.calls(began, phases.beside) >= ENOUGH
     assert stream.calls(phases.beside, phases.new) >= ENOUGH
-    assert stream.idle(began, phases.new) < _IDLE
+    ends = rollout.ends()
+    assert len(ends) == 2
+    assert sum(stream.idle(*times) for times in ends) < _IDLE
     wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
     assert before.isdisjoint(release.ready())
 
@@ -198,7 +200,7 @@ def test_an_upgrade_loses_no_call(release: Release, real: Testbed) -> None:
 def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> None:
     """It answers most of them, until it is told to end, and others are under way until it has ended."""
     release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/muster-webhook", "--timeout=180s")
-    with Stream(real) as stream:
+    with Stream(real, lambda: True) as stream:
         name = _answering(release, stream)["metadata"]["name"]
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
         began = time.monotonic()
@@ -212,10 +214,9 @@ def test_an_evicted_replica_loses_no_call(release: Release, real: Testbed) -> No
     assert stream.idle(began, ended) < _IDLE
 
 
-# Seconds in all. A replica that ends without answering hurts the calls that are under way, and no others.
+# Seconds of those in which replicas end, in all. One that ends without answering hurts the calls that are under way,
+# and no others.
 _IDLE = 0.5
-# Seconds: some hundred calls a second, where what fails or does not is seen without one under way at every moment.
-_PAUSE = 0.05
 
 
 def _answering(release: Release, stream: Stream) -> dict[str, Any]:
@@ -230,7 +231,7 @@ def _answering(release: Release, stream: Stream) -> dict[str, Any]:
 
 def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, real: Testbed) -> None:
     """Until the Service knows of it calls may fail, which their operators repeat; plain pods never notice."""
-    with Stream(real, _PAUSE) as stream:
+    with Stream(real) as stream:
         victim = _answering(release, stream)
         name, lives = victim["metadata"]["name"], restarts(victim)
         assert stream.failures == []
@@ -242,7 +243,7 @@ def test_a_killed_webhook_comes_back_and_then_no_call_fails(release: Release, re
         )
         wait_for("both to be ready", lambda: len(release.ready("webhook")) == 2, _PATIENCE)
     assert not [failure for failure in stream.failures if failure.startswith("plain")]
-    with Stream(real, _PAUSE) as after:
+    with Stream(real) as after:
         after.go_on()
     assert after.failures == []
 
@@ -280,7 +281,7 @@ def _moment(stamp: str) -> datetime:
 
 def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, real: Testbed) -> None:
     """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
-    with Stream(real, _PAUSE) as stream:
+    with Stream(real) as stream:
         webhook, controller = _answering(release, stream), _leader(release)
         hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
         assert stream.failures == []
@@ -291,7 +292,7 @@ def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, re
         stream.go_on(10)
     assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
     assert all("failed calling webhook" in failure for failure in stream.failures)
-    with Stream(real, _PAUSE) as after:
+    with Stream(real) as after:
         wait_for("both to be started anew", lambda: _started_anew(release, hung), _PATIENCE)
         wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
         after.go_on()
@@ -339,7 +340,7 @@ def test_an_upgrade_that_runs_out_of_memory_hurts_nobody_and_is_rolled_back(rele
         ]
         return "OOMKilled" in states
 
-    with Stream(real, _PAUSE) as stream:
+    with Stream(real) as stream:
         failed = release.helm("upgrade", "--reuse-values", *small, "--wait", "--timeout=5s", check=False)
         assert failed.returncode
         wait_for("a new replica to be killed for its memory", killed, _PATIENCE)
@@ -360,7 +361,7 @@ def test_a_drain_leaves_a_replica_that_serves_until_somebody_insists(
     """The disruption budget refuses the last eviction, for no other node could take the pods; no call is lost."""
     release.kubectl("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb", "--all", "--timeout=180s")
     before = release.ready("webhook")
-    with Stream(real, _PAUSE) as stream, _draining(real, tmp_path / "said") as said:
+    with Stream(real) as stream, _draining(real, tmp_path / "said") as said:
         refused = re.compile(r'/"muster-webhook-.*: Cannot evict pod as it would violate the pod.s disruption budget')
         wait_for("one to go", lambda: len(_on_the_node(release, before)) == 1, _PATIENCE)
         assert stream.calls() >= ENOUGH

@@ -11,6 +11,8 @@ from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hack.testbed import Testbed
     from hack.testbed.api import Api
 
@@ -21,6 +23,8 @@ ENOUGH = 100
 _PATIENCE = 180.0
 # With so many at once some are always at each replica; the apiserver keeps a connection for each, by HTTP/1.1.
 _AT_ONCE = 8
+# Seconds: some hundred calls a second, where what fails or does not is seen without one under way at every moment.
+_PAUSE = 0.05
 # Every so many calls one is about a plain pod.
 _PLAIN_EVERY = 8
 # A stream is a load for the whole machine: it ends here, and says so.
@@ -48,17 +52,17 @@ class Call(NamedTuple):
 class Stream(Meanwhile):
     """As long as the block lasts, creates pods of gangs, for which muster is called, and every eighth time a plain one.
 
-    Several at once, so that calls are under way whenever a replica ends: without a `pause` (seconds, of each after a
-    call) always, which takes all that a machine has. One call at a time would hardly ever be, and Go's client repeats
-    by itself what it sent on an idle connection that has ended.
+    Several at once, so that calls are under way whenever a replica ends: in each moment where `dense` says so, which
+    takes all that a machine has, and otherwise with a pause of each after a call. One call at a time would hardly ever
+    be, and Go's client repeats by itself what it sent on an idle connection that has ended.
     """
 
-    def __init__(self, testbed: Testbed, pause: float = 0.0) -> None:
+    def __init__(self, testbed: Testbed, dense: Callable[[], bool] = lambda: False) -> None:
         super().__init__(_AT_ONCE)
         self._api = testbed.api()
         self._numbers = iter(range(_MOST_CALLS))
         self._last = time.monotonic() + _MOST_SECONDS
-        self._pause = pause
+        self._dense = dense
         self.record: list[Call] = []
         self._spent = False
 
@@ -87,7 +91,7 @@ class Stream(Meanwhile):
 
     def _work(self) -> None:
         for number in self._numbers:
-            if self._ended.wait(self._pause):
+            if self._ended.wait(0.0 if self._dense() else _PAUSE):
                 return
             if time.monotonic() > self._last:
                 break

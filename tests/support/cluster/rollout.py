@@ -55,6 +55,18 @@ class Rollout:
         left = [state.at for state in seen if _uid(state.object) in old and state.gone]
         return Phases(min(ready), max(left))
 
+    def is_ending(self) -> bool:
+        """Whether a pod has been told to end, and is still there."""
+        return any("deletionTimestamp" in pod["metadata"] for pod in self.recorder.now(PODS))
+
+    def ends(self, component: str = "webhook") -> list[tuple[float, float]]:
+        """When each of a component's old pods was told to end, and when it was gone, in monotonic seconds."""
+        found: dict[str, list[float]] = {uid: [] for uid in self._old[component]}
+        for state in self._seen(component):
+            if "deletionTimestamp" in state.object["metadata"] and (uid := _uid(state.object)) in found:
+                found[uid].append(state.at)
+        return [(min(times), max(times)) for times in found.values()]
+
     def leaders(self) -> list[str]:
         """Whether an "old" or a "new" controller leads, each time that this changes."""
         old = self._old["controller"]
