@@ -99,6 +99,7 @@ controller: The controller's parts with a client that records what they write.
 - bypass_queue: Gangs of so many cpu, one a pod, in line for one queue: a large one, a small one, one that runs.
 - recording_client: A client that records what the controller writes, fails on demand, and shows the stores what a
   watch would.
+- observations: How often a reconciler looks at its gangs.
 - stores: The controller's picture of a cluster, filled with objects as a watch shows them.
 - two_gangs: Two gangs of 3 cpu and a queue of 4: one starts, and the other waits for it.
 
