@@ -77,8 +77,8 @@ _OF_PROCESSES = (
     *("test_idle.py", "test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_replicas.py"),
     "test_secrets_in_logs.py",
 )
-# Each has a control plane most of the time, and waits for it: as many as there are long ones. Each takes 2 GB.
-_AT_ONCE = 8
+# Each has a control plane most of the time, and 2 GB of memory. With more of them each takes more of the processors.
+_AT_ONCE = 7
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
@@ -111,12 +111,12 @@ def parts(
     paths = {
         "node": sorted(folders & {_NODE}),
         "operators": [_TESTBED, *sorted(with_operators)],
-        "time": sorted(of_time),
+        "processes": sorted(of_processes),
         "clusters": sorted(clusters - with_operators - bare - of_time - of_kinds),
         "bare": sorted(bare),
-        "kinds": sorted(of_kinds),
-        "processes": sorted(of_processes),
+        "time": sorted(of_time),
         "apiserver": sorted(apiserver - of_processes),
+        "kinds": sorted(of_kinds),
         "conformance": [_CONFORMANCE],
         "faults": [_FAULTS],
         "others": sorted(folders - own),

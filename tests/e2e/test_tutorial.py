@@ -17,6 +17,8 @@ from tests.support.pages.walkthrough import Shell, commands, follow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Pages, step by step, on a cluster of their own.
+pytestmark = pytest.mark.long
 _CHECKOUT = Path(__file__).parents[2]
 _TUTORIAL, _TEAMS = whole("docs/tutorial.md"), whole("docs/teams.md")
 _BLOCKS = re.findall(r"```sh\n(.*?)\n```", _TUTORIAL.read_text(), re.DOTALL)

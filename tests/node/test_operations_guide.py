@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from tests.support.cluster.helm_release import Release
 
+# A page, step by step; what its commands do is tested where each of them is.
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cluster(real: Testbed, release: Release) -> Iterator[Cluster]:  # noqa: ARG001 (it is installed)
