@@ -77,8 +77,8 @@ _OF_PROCESSES = (
     *("test_idle.py", "test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_replicas.py"),
     "test_secrets_in_logs.py",
 )
-# Each has a control plane most of the time, and 2 GB of memory. With more of them each takes more of the processors.
-_AT_ONCE = 7
+# As many as there are long ones, which begin at once and end together. Each has a control plane and 2 GB of memory.
+_AT_ONCE = 8
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
