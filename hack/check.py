@@ -3,9 +3,10 @@
 `quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
 The first two draw a quarter of the random examples, all of them where MUSTER_EXAMPLES=all, as `make test-all` has it.
 A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
-plane or two; the short ones begin where another has ended. What needs the MPI operator, which has a port compiled in,
-runs one after another. Every line says whose it is; the last ones name every test that failed, for of a long log
-people see its end. The exit code is 0 when all have passed; no test gets a second attempt.
+plane or two; the long ones begin, and the others where another has ended, so that all end together. What needs the MPI
+operator, which has a port compiled in, runs one after another. Every line says whose it is; the last ones name every
+test that failed, for of a long log people see its end. The exit code is 0 when all have passed; no test gets a second
+attempt.
 
 `make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one test where the programs are
 there, and names at the start and at the end those that are not; `make test-all` builds them all.
@@ -73,12 +74,19 @@ _OF_TIME = (
 _OF_KINDS = ("test_kind_*.py", "test_reclaim.py", "test_pilot.py")
 # Tests of the apiserver that start and end muster's processes, or wait for what they do by themselves.
 _OF_PROCESSES = (
-    *("test_busy_webhook.py", "test_cannot_know.py", "test_direct_client.py", "test_first_installation.py"),
-    *("test_idle.py", "test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_replicas.py"),
-    "test_secrets_in_logs.py",
+    *("test_busy_webhook.py", "test_cannot_know.py", "test_direct_client.py", "test_idle.py"),
+    *("test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_secrets_in_logs.py"),
 )
-# As many as there are long ones, which begin at once and end together. Each has a control plane and 2 GB of memory.
-_AT_ONCE = 8
+# The same with several replicas, and their certificates.
+_OF_REPLICAS = ("test_first_installation.py", "test_replicas.py")
+# Tests of the apiserver that give commands.
+_OF_COMMANDS = (
+    *("test_audit.py", "test_doctor.py", "test_explain_names.py", "test_gang_queues.py", "test_hold.py"),
+    *("test_kubectl.py", "test_page.py", "test_plan*.py", "test_release.py", "test_tenants_explain.py"),
+    *("test_watch.py", "test_withdraw.py"),
+)
+# Each has a control plane and 2 GB of memory most of the time; of more of them each takes more of the processors.
+_AT_ONCE = 6
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
@@ -106,19 +114,24 @@ def parts(
     of_time = {path for path in clusters if path.name in _OF_TIME}
     of_kinds = {path for path in clusters - with_operators if any(map(path.match, _OF_KINDS))}
     apiserver = {*_APISERVER.glob("test_*.py")}
-    of_processes = {path for path in apiserver if path.name in _OF_PROCESSES}
+    of_processes, of_replicas, of_commands = (
+        {path for path in apiserver if any(map(path.match, names))}
+        for names in (_OF_PROCESSES, _OF_REPLICAS, _OF_COMMANDS)
+    )
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
         "node": sorted(folders & {_NODE}),
-        "operators": [_TESTBED, *sorted(with_operators)],
-        "processes": sorted(of_processes),
         "clusters": sorted(clusters - with_operators - bare - of_time - of_kinds),
         "bare": sorted(bare),
+        "operators": [_TESTBED, *sorted(with_operators)],
         "time": sorted(of_time),
-        "apiserver": sorted(apiserver - of_processes),
         "kinds": sorted(of_kinds),
         "conformance": [_CONFORMANCE],
+        "processes": sorted(of_processes),
+        "commands": sorted(of_commands),
+        "apiserver": sorted(apiserver - of_processes - of_replicas - of_commands),
         "faults": [_FAULTS],
+        "replicas": sorted(of_replicas),
         "others": sorted(folders - own),
         "image": [_IMAGE],
     }
