@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muster.gangs.pod_patch import opening
@@ -13,6 +14,7 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.observe import messages
+from muster.observe.admitted_terms import units_of
 from muster.resources.amounts import describe
 
 if TYPE_CHECKING:
@@ -66,15 +68,30 @@ class Gates:
         now, opening = self._wall(), standing.opening
         holds = describe(self._ledger.holds(view.key) or {})
         holds += ", admitted by Kueue" if view.kueue else f' of queue "{self._ledger.queue_of(view.key)}"'
+        before = memory.units
+        memory.opens(view, opening.units if opening is not None else frozenset())
         mark = memory.admitted(view, standing.wave, now)
-        if view.marked_for != view.uid and opening is not None and opening.members:
-            view = await self._group_writer.write(view, memory, mark, GangState.ADMITTED, holds)
         if opening is not None and opening.members:
             if opening.grows:
                 memory.unplaced_since = now
                 self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
+            if view.marked_for != view.uid or (memory.units or frozenset()) - units_of(view.mark, view.uid):
+                said = GangState.ADMITTED, holds
+                if view.marked_for == view.uid:
+                    said = messages.admitted(view, standing, holds, memory.aside)
+                try:
+                    view = await self._group_writer.write(view, memory, mark, *said)
+                except ApiError as error:
+                    # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
+                    memory.units = before if error.refused else memory.units
+                    raise
             memory.opened |= set(opened := await self.take_off(opening.members))
             self._evictions.opened(view.key, opened)
+            if memory.units:
+                now_open = {*opened}
+                seen = (one._replace(held=one.held and one.pod.metadata.uid not in now_open) for one in view.members)
+                memory.opens(replace(view, members=tuple(seen)), frozenset())
+                memory.admitted(view, standing.wave, now)
         for due in (standing.requeues, None if standing.soft else standing.softens):
             if due is not None:
                 self._look_again(view.key, due - now)

@@ -13,9 +13,10 @@ from muster.admitters import Admitter
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import STATE
 from muster.model.times import seconds_of, text_of
-from muster.observe.admitted_terms import admitted_for, with_need
+from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, passed_since
 from muster.observe.pod_groups import Repairs
+from muster.observe.units import being_opened
 from muster.observe.view import Mark
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Memory:
     """The PodGroup as the last write left it; None where the watch has caught up."""
     terms: PodGroupSpec | None = None
     """What muster said last in the PodGroup's spec."""
+    units: frozenset[str] | None = None
+    """The units beyond its minimum that are being opened (`muster.observe.units`); None before the first look."""
     opened: set[str] = field(default_factory=set)
     """UIDs of pods whose gates were opened, and that the watch may still show as held."""
     opened_elsewhere: tuple[int, float] = (0, 0.0)
@@ -158,6 +161,8 @@ class Memory:
         of the former workload, "" where the same one is there.
         """
         self.opened &= gated
+        if self.units is None:
+            self.units = units_of(view.mark, view.uid)
         self.refused.shown(view.pod_group)
         open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
@@ -200,9 +205,14 @@ class Memory:
         # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
         known = (view.mark.admitted_at, self.mark.admitted_at)
         at = next((text for text in known if seconds_of(text) is not None), text_of(now))
-        terms = admitted_for(self.terms)
+        terms = admitted_for(self.terms, self.units or ())
         self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
         return self.mark
+
+    def opens(self, view: View, more: frozenset[str]) -> None:
+        """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""
+        roles = view.gang.roles if view.gang else ()
+        self.units = more | being_opened(view.members, roles, self.units or ()).keys()
 
     def left_alone(self, view: View) -> Mark:
         """What was decided of the gang while its workload is left alone; it is remembered.
@@ -210,7 +220,7 @@ class Memory:
         What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
         """
         marks = (self.mark, view.mark) if view.uid and view.open else ()
-        self.mark = next((mark for mark in marks if mark.admitted == view.uid), Mark())
+        self.mark = without_units(next((mark for mark in marks if mark.admitted == view.uid), Mark()))
         if self.mark == Mark():
             self.terms = None
         return self.mark

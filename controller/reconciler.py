@@ -31,7 +31,7 @@ from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.times import text_of
 from muster.observe import messages
-from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.admitted_terms import carried, terms_of, without_units
 from muster.observe.candidates import queue_held
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
@@ -214,6 +214,9 @@ class Reconciler:
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)
+        if standing.phase is not Phase.ADMITTED:
+            # What is no admitted gang keeps no room for the rest of a unit: others may have taken it.
+            memory.units = frozenset()
         self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
@@ -240,7 +243,8 @@ class Reconciler:
             case Phase.STALE:
                 await self._group_writer.delete(view)
             case Phase.INVALID:
-                await self._group_writer.report(view, memory, view.mark, GangState.INVALID, view.error)
+                mark = without_units(view.mark)
+                await self._group_writer.report(view, memory, mark, GangState.INVALID, view.error)
             case Phase.RELEASED | Phase.NOT_MANAGED:
                 await self._release(view, standing, memory)
             case Phase.INACTIVE:
@@ -268,7 +272,8 @@ class Reconciler:
 
     def _context(self, key: GangKey) -> EntryContext:
         memory = self._memories.seen(key)
-        known = memory.mark, memory.unplaced_since, memory.waiting, True, memory.refused.wait(self._clock()) > 0
+        refused = memory.refused.wait(self._clock()) > 0
+        known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units
         return EntryContext(self._wall(), self._cluster.priorities(), *known)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:

@@ -5,6 +5,7 @@ The PodGroup's spec says the same, but others may write PodGroups, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,11 +15,20 @@ from muster.resources.amounts import Resources, as_text, largest, minus, parse_r
 from muster.resources.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from muster.observe.view import View
+    from muster.observe.view import Mark, View
 
-__all__ = ["AdmittedTerms", "admitted_for", "carried", "granted", "terms_of", "with_need"]
+__all__ = [
+    "AdmittedTerms",
+    "admitted_for",
+    "carried",
+    "granted",
+    "terms_of",
+    "units_of",
+    "with_need",
+    "without_units",
+]
 
 # All annotations of an object may have 256 KiB together; for a workload of thousands of roles its spec counts.
 _LONGEST = 16_384
@@ -31,7 +41,7 @@ class AdmittedTerms(PodGroupSpec, frozen=True):
 
 
 class _Written(LocalObject, frozen=True, omit_defaults=True):
-    """The part that stays while the gang is admitted; all names but `needs` are the spec's own."""
+    """The part that stays while the gang is admitted; all names but the last two are the spec's own."""
 
     min_member: int = 0
     min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
@@ -39,6 +49,7 @@ class _Written(LocalObject, frozen=True, omit_defaults=True):
     queue: str = ""
     priority_class_name: str = ""
     needs: ResourceList = msgspec.field(default_factory=dict)
+    opening_units: tuple[str, ...] = ()
 
 
 def with_need(spec: PodGroupSpec, need: Resources) -> AdmittedTerms:
@@ -86,12 +97,40 @@ def _claim(said: ResourceList) -> Resources:
         return {}
 
 
-def admitted_for(spec: PodGroupSpec | None) -> str:
-    """The annotation's text: JSON, the same for the same terms; "" where there are none, or too many to write."""
+def admitted_for(spec: PodGroupSpec | None, units: Iterable[str] = ()) -> str:
+    """The annotation's text: JSON, the same for the same terms; "" where there are none, or too many to write.
+
+    `units` are those beyond the minimum that are being opened (`muster.observe.units`).
+    """
     if spec is None:
         return ""
-    text = msgspec.json.encode(convert(msgspec.to_builtins(spec), _Written), order="deterministic").decode()
+    written = convert(msgspec.to_builtins(spec), _Written)
+    text = _text(msgspec.structs.replace(written, opening_units=tuple(sorted(units))))
+    # Without the terms everything would be doubtful, without the units only what is opened at this moment.
+    text = text if len(text) <= _LONGEST else _text(written)
     return text if len(text) <= _LONGEST else ""
+
+
+def _text(written: _Written) -> str:
+    return msgspec.json.encode(written, order="deterministic").decode()
+
+
+def units_of(mark: Mark, uid: str) -> frozenset[str]:
+    """The units that are being opened, by the mark of this workload."""
+    if not uid or mark.admitted != uid or not mark.admitted_for:
+        return frozenset()
+    try:
+        return frozenset(decode(mark.admitted_for, _Written).opening_units)
+    except InvalidObjectError:
+        return frozenset()
+
+
+def without_units(mark: Mark) -> Mark:
+    """The mark of a gang that keeps no room for units which were being opened."""
+    if not units_of(mark, mark.admitted):
+        return mark
+    written = decode(mark.admitted_for, _Written)
+    return replace(mark, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
 
 
 def terms_of(view: View) -> PodGroupSpec | None:

@@ -100,6 +100,6 @@ def still_leaving(view: View, opening: Opening | None, held: Resources) -> Resou
     """What terminating pods use beyond what the gang has `held`; `held` already covers their replacements."""
     if not view.leaving:
         return {}
-    joining = (member.requests for member in (opening.members if opening else ()))
+    joining = (member.requests for member in ((*opening.members, *opening.reserved) if opening else ()))
     together = total((view.leaving, *(member.requests for member in view.open), *joining))
     return {name: amount for name, amount in minus(together, held).items() if amount.nano}

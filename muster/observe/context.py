@@ -9,6 +9,7 @@ from muster.observe.view import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["EntryContext"]
 
@@ -34,3 +35,6 @@ class EntryContext:
     refused: bool = False
     """Whether the apiserver refused the gang's mark: it does not wait in the queue, for it would keep those behind it
     from what it cannot take."""
+    units: AbstractSet[str] | None = None
+    """The units beyond its minimum that this leader is opening (`muster.observe.units`); None before its first look,
+    where the PodGroup says it."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from muster.gangs.gang import priority_value
 from muster.model.modes import GateMode
 from muster.model.times import seconds_of
+from muster.observe.admitted_terms import units_of
 from muster.observe.candidates import candidate, limited, passed_since, priority_held, queue_held, waiting_since
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
@@ -22,6 +23,7 @@ from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
+from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
 from muster.queueing.growth import Growth
@@ -32,6 +34,7 @@ from muster.resources.amounts import largest, minus, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from collections.abc import Set as AbstractSet
 
     from muster.gangs.gang import Role
     from muster.observe.claims import Grant
@@ -255,7 +258,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     gate = gate_in(view, ledger.tree, grant.queue)
     hold = held_back(view, ledger.tree, grant.queue, gate)
     limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
-    opening = _opening(view, grant, gate, limit)
+    units = units_of(view.mark, view.uid) if context.units is None else context.units
+    opening = _opening(view, grant, gate, limit, units)
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
     entry = _Held(
@@ -285,21 +289,30 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     return _Outlook(standing, entry, next_claim, limit.refused.values())
 
 
-def _opening(view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resources], bool]) -> Opening:
-    """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions."""
+def _opening(
+    view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resources], bool], units: AbstractSet[str]
+) -> Opening:
+    """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions.
+
+    `units` beyond the minimum keep the room that they were given.
+    """
+    rest = rest_of_units(view.members, grant.roles, units)
     if view.kueue is not None and not view.kueue.admitted:
-        return plan_pause(view.members, (), grant.claim, may_hold)
+        return plan_pause(view.members, (), grant.claim, may_hold, granted=rest)
     if view.pause is not Pause.NONE:
         roles = grant.roles if view.pause is Pause.SURPLUS else ()
-        return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown)
+        return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown, granted=rest)
     if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
-        plan = plan_pause(view.members, grant.roles, grant.claim, may_hold, outgrown=grant.outgrown)
+        roles, more = grant.roles, grant.outgrown
+        plan = plan_pause(view.members, roles, grant.claim, may_hold, outgrown=more, granted=rest)
         return replace(plan, after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:
         roles = tuple(replace(role, together=False, unit=None) for role in roles)
-    return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, outgrown=grant.outgrown)
+    return plan_opening(
+        *(view.members, roles, grant.claim, may_hold, view.ended), outgrown=grant.outgrown, granted=units
+    )
 
 
 def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:

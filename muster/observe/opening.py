@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from muster.observe.units import mark_of_unit, rest_of_units
 from muster.resources.amounts import Resources, largest, times, total
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Opening:
     either. `lacking` has of roles and units that start together, and of which not all pods are there yet, how many are
     lacking; these wait for them and not for room. `next_claim` is what the gang would hold with the first role that
     starts together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has
-    nodes.
+    nodes. `units` names the units beyond the minimum that are opened now (`mark_of_unit`). `reserved` are those of the
+    surplus that wait for a pause to end, and for no room: what they ask for is in the claim.
     """
 
     members: tuple[Member, ...]
@@ -41,6 +43,8 @@ class Opening:
     lacking: Mapping[str, int] = field(default_factory=dict)
     next_claim: Resources = field(default_factory=dict)
     after_minimum: bool = False
+    units: frozenset[str] = frozenset()
+    reserved: tuple[Member, ...] = ()
 
 
 def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:
@@ -77,6 +81,7 @@ def plan_opening(
     ended: Collection[str] = (),
     *,
     outgrown: bool = False,
+    granted: Collection[str] = (),
 ) -> Opening:
     """What to open of an admitted gang, of which pods of the roles `ended` have finished.
 
@@ -85,7 +90,8 @@ def plan_opening(
     are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
     grow: one by one, unit by unit, or all of a role that starts together. They leave alone what the minimum still
     lacks: the head that died comes again, and is opened then. Where pods of a role are made when the first of them have
-    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come.
+    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come. The
+    rest of units that were `granted` room is opened as the minimum is.
     """
     open_already = [member for member in members if not member.held]
     if len(open_already) == len(members):
@@ -96,7 +102,8 @@ def plan_opening(
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
-    first = [] if outgrown else list({member.pod.metadata.uid: member for member in wanted}.values())
+    due = [*([] if outgrown else wanted), *rest_of_units(members, roles, granted)]
+    first = list({member.pod.metadata.uid: member for member in due}.values())
     to_come = _to_come((*open_already, *first), roles, ended)
     entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
     claim = before = largest(base, entitled)
@@ -119,6 +126,7 @@ def plan_opening(
             key, least = f"unit {member.role} {name}", unit.pods
         batches.setdefault(key, (least, []))[1].append(member)
     lacking: dict[str, int] = {}
+    started: set[str] = set()
     next_claim: Resources = {}
     growth = False
     for least, batch in batches.values():
@@ -134,10 +142,12 @@ def plan_opening(
             growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together
             opening += batch
+            started |= {mark_of_unit(batch)} if role in units and least > 1 else set()
         else:
             surplus += batch
             next_claim = next_claim or (grown if role in whole else {})
-    return Opening(tuple(opening), claim, tuple(surplus), claim != before, growth, lacking, next_claim)
+    grows, waits = claim != before, tuple(surplus)
+    return Opening(tuple(opening), claim, waits, grows, growth, lacking, next_claim, units=frozenset(started))
 
 
 def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:
@@ -172,21 +182,25 @@ def plan_pause(
     may_hold: Callable[[Resources], bool],
     *,
     outgrown: bool = False,
+    granted: Sequence[Member] = (),
 ) -> Opening:
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
-    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows.
+    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows. The room of held
+    members that were `granted` it stays theirs.
     """
-    running = total(member.requests for member in members if not member.held)
+    kept = {member.pod.metadata.uid for member in granted}
+    running = total(one.requests for one in members if not one.held or one.pod.metadata.uid in kept)
     claim, first = largest(base, running), []
     chosen = set()
     for member in () if outgrown else minimum_of(members, roles):
-        together = total((running, member.requests))
+        together = running if member.pod.metadata.uid in kept else total((running, member.requests))
         grown = largest(claim, together)
         if member.held and (grown == claim or may_hold(grown)):
             first.append(member)
             chosen.add(member.pod.metadata.uid)
             running, claim = together, grown
-    surplus = (member for member in members if member.held and member.pod.metadata.uid not in chosen)
-    return Opening(tuple(first), claim, tuple(surplus))
+    surplus = tuple(member for member in members if member.held and member.pod.metadata.uid not in chosen)
+    reserved = tuple(member for member in surplus if member.pod.metadata.uid in kept)
+    return Opening(tuple(first), claim, surplus, reserved=reserved)

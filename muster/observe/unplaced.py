@@ -50,7 +50,7 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: 
     }
     late = {uid for uid, moment in due.items() if moment <= now}
     used = (member for member in view.members if not member.held and member.pod.metadata.uid not in late)
-    kept = total(member.requests for member in (*used, *plan.members))
+    kept = total(member.requests for member in (*used, *plan.members, *plan.reserved))
     unused = minus(plan.claim, largest(base, kept))
     soft_part = {name: amount for name, amount in unused.items() if amount.nano}
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)

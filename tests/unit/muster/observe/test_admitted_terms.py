@@ -8,8 +8,9 @@ import pytest
 
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import PodGroup
-from muster.observe.admitted_terms import admitted_for, terms_of
+from muster.observe.admitted_terms import admitted_for, terms_of, units_of, without_units
 from muster.observe.observing import observe
+from muster.observe.view import Mark
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster
 
@@ -56,3 +57,17 @@ def test_what_this_leader_said_itself_comes_first() -> None:
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
     said = made(PodGroup, pod_group(minMember=2)).spec
     assert terms_of(replace(view, terms=said)) is said
+
+
+def test_units_that_are_being_opened_stand_beside_the_terms() -> None:
+    text = admitted_for(SPEC, {"b", "a"})
+    assert text == TEXT.removesuffix("}") + ',"openingUnits":["a","b"]}'
+    mark = Mark("uid-demo", admitted_for=text)
+    assert units_of(mark, "uid-demo") == {"a", "b"}
+    assert not units_of(mark, "uid-old")
+    assert not units_of(Mark("uid-demo", admitted_for="{"), "uid-demo")
+    assert without_units(mark) == Mark("uid-demo", admitted_for=TEXT)
+
+
+def test_where_the_units_are_too_many_the_terms_are_written_alone() -> None:
+    assert admitted_for(SPEC, {f"{number:016}" for number in range(1000)}) == TEXT

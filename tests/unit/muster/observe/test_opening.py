@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from muster.gangs.gang import Role
 from muster.model.objects import Pod
 from muster.observe.opening import minimum_of, plan_opening, plan_pause
+from muster.observe.units import mark_of_unit, rest_of_units
 from muster.observe.view import Member
 from muster.resources.amounts import Resources, total, within
 from muster.workloads.model import Unit
@@ -285,3 +286,26 @@ def test_hosts_that_say_of_no_replica_come_one_by_one() -> None:
     running = [HEAD_RUNS, member("a", held=False), member("b", held=False)]
     plan = plan_opening([*running, member("c")], SLICES, amounts(cpu="4"), never)
     assert names(plan.members) == ["c"]
+
+
+def test_the_rest_of_a_replica_that_was_given_room_needs_none() -> None:
+    begun = [host("b-1", held=False), host("b-2")]
+    members = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False), *begun, host("c-1"), host("c-2")]
+    granted = {mark_of_unit(begun)}
+    assert names(rest_of_units(members, SLICES, granted)) == ["b-2"]
+    plan = plan_opening(members, SLICES, amounts(cpu="3"), never, granted=granted)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["b-2"], ["c-1", "c-2"], amounts(cpu="5"))
+    pause = plan_pause(members, SLICES, amounts(cpu="3"), never, granted=rest_of_units(members, SLICES, granted))
+    assert (names(pause.members), names(pause.reserved), pause.claim) == ([], ["b-2"], amounts(cpu="5"))
+
+
+def test_what_comes_for_a_host_was_given_nothing() -> None:
+    granted = {mark_of_unit([host("b-1"), host("b-2")])}
+    assert rest_of_units([host("b-1", held=False), host("b-3")], SLICES, granted) == []
+
+
+def test_a_replica_that_is_given_room_is_named() -> None:
+    whole = [host("b-1"), host("b-2")]
+    members = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False), *whole]
+    assert plan_opening(members, SLICES, amounts(cpu="5"), never).units == {mark_of_unit(whole)}
+    assert plan_opening(members, SLICES, amounts(cpu="3"), never).units == set()
