@@ -92,6 +92,16 @@ async def test_who_wants_no_more_when_its_turn_comes_leaves_the_room_to_the_next
     assert harness.grown() == [second]
 
 
+async def test_who_is_gone_grows_no_more() -> None:
+    harness = _Full(["1000m"])
+    await harness.settle()
+    first, second, third, *_ = ELASTIC
+    del harness.client.pods[f"{first}-more"]
+    assert await harness.ends(first) == [first, second]
+    assert first not in await harness.ends("ending-0")
+    assert harness.grown() == [second, third]
+
+
 async def test_a_larger_queue_lets_as_many_grow_as_it_has_room_for() -> None:
     harness = _Full([])
     await harness.settle()

@@ -84,11 +84,13 @@ async def test_nobody_is_asked_in_vain(product: type[Harness], cpu: str) -> None
     assert await touches(world_of(product, cpu=cpu)) == []
 
 
-async def test_a_refused_touch_hinders_nothing() -> None:
+async def test_a_refused_touch_is_said_and_hinders_nothing(caplog: pytest.LogCaptureFixture) -> None:
     world = world_of()
     await world.settle()
     world.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
     assert len(await touches(world)) == 23
+    said = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "wake.failed"]
+    assert said == [f"{KEY}: cannot ask its scheduler: 403 Forbidden: no"] * 23
 
 
 async def test_a_gang_without_nodes_is_looked_at_once_more_only_after_a_touch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from muster.admitters import KueueWorkload, answer_of, newest
+from muster.admitters import KueueWorkload, Yes, answer_of, newest
 from muster.model.times import seconds_of
 from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload
 from tests.support.manifests.observed import JSON, made
-
-if TYPE_CHECKING:
-    from muster.admitters import Yes
 
 OLD, NEW = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"
 SLICE = {"kueue.x-k8s.io/workload-slice-replacement-for": "ns/old"}
@@ -29,6 +24,13 @@ def said(conditions: list[JSON], **fields: object) -> Yes:
 def test_admitted_is_admitted() -> None:
     answer = said(ADMITTED)
     assert (answer.admitted, answer.message) == (True, "")
+
+
+def test_every_workload_that_speaks_for_a_gang_is_asked_where_its_own_has_none_too() -> None:
+    first, second = workload(ADMITTED, name="first"), workload(ADMITTED, name="second")
+    assert Yes(admitted=True, workload=first, others=(second,)).workloads == (first, second)
+    assert Yes(admitted=True, others=(first, second)).workloads == (first, second)
+    assert Yes(admitted=True).workloads == ()
 
 
 def test_kueue_counts_its_timeout_from_the_admission_while_pods_are_not_ready() -> None:

@@ -106,6 +106,13 @@ def test_a_workload_of_the_same_name_and_another_uid_is_another() -> None:
     assert (view.decoded.metadata.uid, view.members, view.former) == ("uid-new", (), {})
 
 
+def test_what_runs_of_a_former_workload_of_the_name_is_counted_once() -> None:
+    former = ray_pod("left", owner_uid="uid-old", held=False, nodeName="node")
+    view = seen(HEAD, former, groups=[pod_group()])
+    assert view.ours
+    assert (names(view), view.former, view.placed) == (["head"], view.members[0].requests, {})
+
+
 def test_the_group_alone_leads_to_its_workload() -> None:
     view = seen(groups=[pod_group()])
     assert view.decoded is not None

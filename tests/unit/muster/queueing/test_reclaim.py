@@ -114,6 +114,18 @@ def test_what_can_be_spared_is_news_only_where_it_is_taken_back() -> None:
         assert (books.newly_startable("rich", NOW) is None) is not reclaims
 
 
+def test_where_no_nodes_bind_the_queues_it_is_news_in_its_own() -> None:
+    books = Ledger()
+    for view in (root(), queue("rich", 5, cpu="20"), queue("poor", 5, cpu="20")):
+        books.set_queue(view)
+    hold(books, "elastic", "rich", 9, spare=4)
+    for name in ("rich", "poor"):
+        books.newly_startable(name, NOW)
+    assert hold(books, "elastic", "rich", 9, spare=2)
+    assert books.newly_startable("rich", NOW) is not None
+    assert books.newly_startable("poor", NOW) is None
+
+
 def test_the_root_says_it() -> None:
     said = made(Queue, {"metadata": {"name": "root", "annotations": {RECLAIM: "beyond-share"}}})
     assert read_queue(said).reclaims
