@@ -17,6 +17,7 @@ from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.model.names import MESSAGE, QUEUE_LABEL, STATE
 from muster.observe.resources import resource_of
 from muster.workloads import KINDS
+from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk, open_desk
 from tests.support.cluster.grants import account, bind, grant, on
@@ -60,7 +61,8 @@ class Tenant(NamedTuple):
 @pytest.fixture(scope="module")
 def tenant(bare: Testbed, calls: Api, webhook_of_session: MusterInstall, every_kind: None) -> Iterator[Tenant]:
     """The role is aggregated by the real controller manager, and taken back in the end."""
-    del webhook_of_session, every_kind
+    del every_kind
+    running(webhook_of_session)
     text = bare.helm(
         *("template", "muster", str(CHART), "--namespace=muster-system", "--show-only=templates/rbac-reader.yaml"),
         *("--set=image.repository=r", "--set=readerRole=true"),

@@ -10,6 +10,7 @@ import yaml
 
 from hack.testbed import wait_for
 from muster.kube.resource import NAMESPACES
+from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, open_desk
 from tests.support.cluster.grants import bind, user
 from tests.support.cluster.helm_release import CHART
@@ -31,7 +32,7 @@ RELEASE = {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["relea
 @pytest.fixture(scope="module")
 def owned(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[str]:
     """A namespace whose tenant is its administrator."""
-    del webhook_of_session
+    running(webhook_of_session)
     with open_desk(bare, calls, "owned") as desk:
         bind(calls, "owner", "admin", user(OWNER), namespace=desk.namespace)
         pods = f"/api/v1/namespaces/{desk.namespace}/pods"
