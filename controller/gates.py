@@ -88,8 +88,7 @@ class Gates:
             memory.opened |= set(opened := await self.take_off(opening.members))
             self._evictions.opened(view.key, opened)
             if memory.units:
-                now_open = {*opened}
-                seen = (one._replace(held=one.held and one.pod.metadata.uid not in now_open) for one in view.members)
+                seen = (m._replace(held=m.held and m.pod.metadata.uid not in memory.opened) for m in view.members)
                 memory.opens(replace(view, members=tuple(seen)), frozenset())
                 memory.admitted(view, standing.wave, now)
         for due in (standing.requeues, None if standing.soft else standing.softens):

@@ -33,7 +33,7 @@ from hack.testbed.schemas import schemas
 from hack.testbed.toolchain import find_go
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["LEFT_OUT", "QUICK", "SMOKE", "Part", "lanes", "main", "parts", "quick", "run", "unbuilt"]
 
@@ -109,14 +109,11 @@ def parts(
     left_out = set(QUICK) if node else {*QUICK, _NODE}
     folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
     clusters = {*_CLUSTERS.glob("test_*.py")}
-    with_operators = {path for path in clusters if path.name in _WITH_OPERATORS}
-    bare = {path for path in clusters if any(map(path.match, _BARE))}
-    of_time = {path for path in clusters if path.name in _OF_TIME}
-    of_kinds = {path for path in clusters - with_operators if any(map(path.match, _OF_KINDS))}
+    with_operators, bare, of_time = (_named(clusters, names) for names in (_WITH_OPERATORS, _BARE, _OF_TIME))
+    of_kinds = _named(clusters - with_operators, _OF_KINDS)
     apiserver = {*_APISERVER.glob("test_*.py")}
     of_processes, of_replicas, of_commands = (
-        {path for path in apiserver if any(map(path.match, names))}
-        for names in (_OF_PROCESSES, _OF_REPLICAS, _OF_COMMANDS)
+        _named(apiserver, names) for names in (_OF_PROCESSES, _OF_REPLICAS, _OF_COMMANDS)
     )
     own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
     paths = {
@@ -142,6 +139,11 @@ def parts(
     lanes = {"conformance": "operators"}
     # A pytest without paths would run every test there is.
     return [Part(name, options, [*map(str, paths[name])], lane=lanes.get(name, name)) for name in paths if paths[name]]
+
+
+def _named(paths: Iterable[Path], names: Sequence[str]) -> set[Path]:
+    """Those of the paths whose file has one of the names, which may have wildcards."""
+    return {path for path in paths if any(map(path.match, names))}
 
 
 def unbuilt() -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import family_dir
-from hack.testbed.paths import cache_root, locked, write_atomically
+from hack.testbed.paths import cache_root, digest_of, locked, write_atomically
 from hack.testbed.toolchain import Go, find_go
 
 if TYPE_CHECKING:
@@ -64,16 +64,16 @@ def binaries(parts: Iterable[Part], progress: Callable[[str], None]) -> dict[str
 def binary_path(part: Part, go: Go) -> Path:
     """Return where the part's program is kept: what could change its bytes is in the folder's name."""
     family = family_dir(part.family)
-    digest = hashlib.sha256()
-    for fact in (
-        (family / "go.mod").read_bytes(),
-        (family / "go.sum").read_bytes(),
-        part.ldflags.encode(),
-        go.version.encode(),
-        *(source.read_bytes() for source in sorted(family.glob("*.go"))),
-    ):
-        digest.update(hashlib.sha256(fact).digest())
-    return cache_root() / "bin" / f"{part.family}-{digest.hexdigest()[:16]}" / (part.program or part.name)
+    digest = digest_of(
+        (
+            (family / "go.mod").read_bytes(),
+            (family / "go.sum").read_bytes(),
+            part.ldflags.encode(),
+            go.version.encode(),
+            *(source.read_bytes() for source in sorted(family.glob("*.go"))),
+        )
+    )
+    return cache_root() / "bin" / f"{part.family}-{digest[:16]}" / (part.program or part.name)
 
 
 def is_finished(binary: Path) -> bool:

@@ -15,16 +15,17 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.netns import run_inside
 from hack.testbed.ports import check_free
 from hack.testbed.process import spawn
 from hack.testbed.site import cgroup_name
 from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from hack.testbed.site import Site
 
@@ -34,11 +35,13 @@ __all__ = [
     "cgroup_roots",
     "check_machine",
     "enter_argv",
+    "inside",
     "network_of",
     "open_enclosure",
     "remove_cgroups",
 ]
 
+_T = TypeVar("_T")
 ENCLOSURE, DOOR = "enclosure", "door"
 _INIT = Path(__file__).with_name("enclosure_init.py")
 _TOOLS = ("unshare", "nsenter", "setpriv", "mount", "ip")
@@ -101,6 +104,11 @@ def _listens(port: int) -> bool:
 def network_of(site: Site) -> Path:
     """Return the file of the enclosure's network namespace."""
     return Path(f"/proc/{_first_pid(site)}/ns/net")
+
+
+def inside(site: Site, work: Callable[[], _T]) -> _T:
+    """Return what `work` returns, or raise what it raises, when its sockets are where the control plane listens."""
+    return run_inside(network_of(site), work) if site.real_node else work()
 
 
 def enter_argv(site: Site, *, wholly: bool) -> list[str]:

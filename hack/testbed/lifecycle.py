@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed.api import answers
 from hack.testbed.costs import START, note, note_process
 from hack.testbed.crds import crd_files, read_crd
-from hack.testbed.enclosure import ENCLOSURE, enter_argv, network_of, open_enclosure, remove_cgroups
+from hack.testbed.enclosure import ENCLOSURE, enter_argv, inside, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
-from hack.testbed.netns import run_inside
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
 from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
@@ -95,11 +94,7 @@ def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> Non
     """Wait until a started part answers on its health endpoint, or raise TestbedError with the end of its log."""
 
     def ready() -> bool:
-        if not process.alive():
-            return True
-        if site.real_node:
-            return run_inside(network_of(site), lambda: answers(launch.health, site.ca_file))
-        return answers(launch.health, site.ca_file)
+        return not process.alive() or inside(site, lambda: answers(launch.health, site.ca_file))
 
     try:
         wait_for(f"{part.name} to be ready", ready, _READY_SECONDS)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["cache_root", "default_state", "locked", "write_atomically"]
+__all__ = ["cache_root", "default_state", "digest_of", "locked", "write_atomically"]
 
 
 def cache_root() -> Path:
@@ -25,6 +26,14 @@ def cache_root() -> Path:
 def default_state() -> Path:
     """Return the state folder of the testbed that the command line starts when no other is named."""
     return cache_root() / "state" / "default"
+
+
+def digest_of(facts: Iterable[bytes]) -> str:
+    """Return a digest of facts in their order, by which what is made of them is kept."""
+    digest = hashlib.sha256()
+    for fact in facts:
+        digest.update(hashlib.sha256(fact).digest())
+    return digest.hexdigest()
 
 
 def write_atomically(path: Path, content: str) -> None:

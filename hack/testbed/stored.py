@@ -7,19 +7,17 @@ that was half of the processor time of a start. They are kept outside the checko
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.testbed.enclosure import network_of
+from hack.testbed.enclosure import inside
 from hack.testbed.errors import TestbedError
-from hack.testbed.netns import run_inside
-from hack.testbed.paths import cache_root, write_atomically
+from hack.testbed.paths import cache_root, digest_of, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from hack.testbed.site import Site
 
@@ -49,7 +47,7 @@ class Stored:
                 _etcd(self._site, "put", {"key": _key(name), "value": value})
                 self.present[path] = name
 
-        _inside(self._site, put_all)
+        inside(self._site, put_all)
 
     def keep(self, files: Mapping[Path, str]) -> None:
         """Keep what etcd has of these files' CRDs, by their names. They must be served, and nobody has changed them."""
@@ -63,27 +61,15 @@ class Stored:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(kept, f"{name}\n{found[0]['value']}\n")
 
-        _inside(self._site, keep_all)
+        inside(self._site, keep_all)
 
 
 def _kept(path: Path, apiserver: Path) -> Path:
     """Return where the CRD of a file is kept as a program stored it: its name, and in base64 what etcd had of it."""
     program = apiserver.stat()
-    digest = hashlib.sha256()
-    for fact in (
-        path.read_bytes(),
-        Path(__file__).with_name("crds.py").read_bytes(),
-        f"{apiserver} {program.st_size} {program.st_mtime_ns}".encode(),
-    ):
-        digest.update(hashlib.sha256(fact).digest())
-    return cache_root() / "crds" / digest.hexdigest()[:32]
-
-
-def _inside(site: Site, work: Callable[[], None]) -> None:
-    if site.real_node:
-        run_inside(network_of(site), work)
-    else:
-        work()
+    stripped_by = Path(__file__).with_name("crds.py").read_bytes()
+    stored_by = f"{apiserver} {program.st_size} {program.st_mtime_ns}".encode()
+    return cache_root() / "crds" / digest_of((path.read_bytes(), stripped_by, stored_by))[:32]
 
 
 def _etcd(site: Site, verb: str, request: dict[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList
+from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList, TimedCondition
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ __all__ = ["JOB_UID", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
 JOB_UID = "kueue.x-k8s.io/job-uid"  # label on Workloads: the UID of what they are made of
 # Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.
 _REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
-
-
-class _Condition(LocalObject, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
 
 
 class PodSet(LocalObject, frozen=True):
@@ -60,7 +52,7 @@ class _Request(LocalObject, frozen=True):
 
 
 class _Status(LocalObject, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     requeue_state: _Requeue | None = None
     # What Kueue took each pod set to need when it last looked at one that waits.
     resource_requests: tuple[_Request, ...] = ()
@@ -81,7 +73,7 @@ class KueueWorkload(LocalObject, frozen=True):
         uid = controller.uid if controller else self.metadata.labels.get(JOB_UID, "")
         return (uid,) if uid else ()
 
-    def condition(self, type_: str) -> _Condition | None:
+    def condition(self, type_: str) -> TimedCondition | None:
         """The condition of that type, where it has one."""
         return next((one for one in self.status.conditions if one.type == type_), None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from muster.model.objects import Condition, Pod, PodStatus
+from muster.model.objects import Pod, PodStatus, TimedCondition
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
@@ -26,12 +26,8 @@ _SAME = 2.0
 _ENDED = ("PodCompleted", "PodFailed")
 
 
-class _TimedCondition(Condition, frozen=True):
-    last_transition_time: str = ""
-
-
 class _TimedStatus(PodStatus, frozen=True):
-    conditions: tuple[_TimedCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class TimedPod(Pod, frozen=True):

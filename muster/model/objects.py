@@ -41,6 +41,7 @@ __all__ = [
     "ResourceRequirements",
     "SchedulingGate",
     "TemplateMeta",
+    "TimedCondition",
     "convert",
     "decode",
     "is_true",
@@ -191,6 +192,12 @@ class Condition(LocalObject, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+
+
+class TimedCondition(Condition, frozen=True):
+    """A condition that says since when it holds; most are kept without that, for there are many."""
+
+    last_transition_time: str = ""
 
 
 def is_true(conditions: Iterable[Condition], *types: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from muster.observe.units import mark_of_unit, rest_of_units
+from muster.observe.units import mark_of_unit, rest_of_units, unit_of
 from muster.resources.amounts import Resources, largest, times, total
 
 if TYPE_CHECKING:
@@ -58,19 +58,14 @@ def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]
 
 def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple[Any, ...]]:
     """Open members first, then those of units that have begun, then whole units, by name."""
-    there = Counter(_unit_of(member, unit) for member in members)
-    begun = {_unit_of(member, unit) for member in members if not member.held}
+    there = Counter(unit_of(member, unit) for member in members)
+    begun = {unit_of(member, unit) for member in members if not member.held}
 
     def order(member: Member) -> tuple[Any, ...]:
-        name = _unit_of(member, unit)
+        name = unit_of(member, unit)
         return member.held, name not in begun, there[name] < unit.pods, name, member.pod.metadata.name
 
     return order
-
-
-def _unit_of(member: Member, unit: Unit | None) -> str:
-    """The unit to which the member belongs; "" for one that belongs to none."""
-    return member.pod.metadata.labels.get(unit.label, "") if unit else ""
 
 
 def plan_opening(
@@ -113,7 +108,7 @@ def plan_opening(
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
     in_waves = {role.name for role in roles if role.together}
     units = {role.name: role.unit for role in roles if role.unit}
-    parts = {(one.role, _unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
+    parts = {(one.role, unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
     batches: dict[str, tuple[int, list[Member]]] = {}
     ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
     for uid, member in ordered.items():
@@ -122,7 +117,7 @@ def plan_opening(
         key, least = uid, 1
         if member.role in whole:
             key, least = f"role {member.role}", whole[member.role].awaited
-        elif (name := _unit_of(member, unit := units.get(member.role))) and unit and (member.role, name) not in parts:
+        elif (name := unit_of(member, unit := units.get(member.role))) and unit and (member.role, name) not in parts:
             key, least = f"unit {member.role} {name}", unit.pods
         batches.setdefault(key, (least, []))[1].append(member)
     lacking: dict[str, int] = {}

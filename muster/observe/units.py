@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
     from muster.gangs.gang import Role
     from muster.observe.view import Member
+    from muster.workloads.model import Unit
 
-__all__ = ["being_opened", "mark_of_unit", "rest_of_units"]
+__all__ = ["being_opened", "mark_of_unit", "rest_of_units", "unit_of"]
 
 _HASH_LENGTH = 16
+
+
+def unit_of(member: Member, unit: Unit | None) -> str:
+    """The unit to which the member belongs; "" for one that belongs to none."""
+    return member.pod.metadata.labels.get(unit.label, "") if unit else ""
 
 
 def mark_of_unit(hosts: Iterable[Member]) -> str:
@@ -32,9 +38,7 @@ def being_opened(members: Sequence[Member], roles: Iterable[Role], granted: Coll
     units = {role.name: role.unit for role in roles if role.unit} if granted else {}
     hosts: dict[tuple[str, str], list[Member]] = {}
     for member in members if units else ():
-        unit = units.get(member.role)
-        name = member.pod.metadata.labels.get(unit.label, "") if unit else ""
-        if name:
+        if name := unit_of(member, units.get(member.role)):
             hosts.setdefault((member.role, name), []).append(member)
     begun = ((mark_of_unit(one), one) for one in hosts.values() if any(host.held for host in one))
     return {mark: one for mark, one in begun if mark in granted}

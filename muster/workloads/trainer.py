@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL
 from muster.model.objects import (
-    Condition,
     Container,
     InvalidObjectError,
     LocalObject,
@@ -24,6 +23,7 @@ from muster.model.objects import (
     ResourceRequirements,
     SchedulingGate,
     TemplateMeta,
+    TimedCondition,
     is_true,
 )
 from muster.model.times import seconds_of
@@ -120,12 +120,8 @@ class _Spec(Bounded, frozen=True):
         return sum(map(_weight, self.pod_template_overrides)) + len(given.requests or ()) + len(given.limits or ())
 
 
-class _Condition(Condition, frozen=True):
-    last_transition_time: str = ""
-
-
 class _Status(LocalObject, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     jobs_status: tuple[JobsStatus, ...] = ()
 
 
