@@ -8,7 +8,7 @@ import pytest
 
 from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError
-from muster.model.names import ADMITTED_FOR
+from muster.model.names import ADMITTED_FOR, STATE
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, queue, ray_cluster, ray_pod, workers
@@ -54,6 +54,20 @@ async def half_open(error: Exception, *, strict: bool = False) -> Harness:
     return harness
 
 
+async def not_marked(error: Exception, *, strict: bool = False) -> Harness:
+    """The second replica has come, and the write of its mark fails."""
+    harness = world(strict=strict)
+    await harness.settle()
+    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
+    harness.watch()
+    harness.client.fails["mark"] = [error]
+    with contextlib.suppress(ApiError):
+        await harness.work()
+    assert harness.open_pods() == ["head", "w-0", "w-1"]
+    harness.client.fails.clear()
+    return harness
+
+
 def comes(harness: Harness, name: str = "small") -> None:
     head = ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}")
     harness.client.pods[f"{name}-head"] = head
@@ -76,6 +90,20 @@ async def test_another_leader_finishes_a_replica_before_anybody_has_its_room(str
     assert harness.open_pods() == ["head", "w-0", "w-1", "x-0", "x-1"]
 
 
+async def test_another_leader_whose_write_fails_too_keeps_the_rest_of_a_replica_in_mind() -> None:
+    harness = await half_open(NotLeaderError("lost"))
+    harness.restart()
+    harness.client.fails["patch x-1"] = [ApiError(500, "", "broken")]
+    with contextlib.suppress(ApiError):
+        await harness.reconciler.reconcile(KEY)
+    assert harness.open_pods() == ["head", "w-0", "w-1", "x-0"]
+    harness.watch()
+    comes(harness)
+    await harness.reconciler.reconcile(SMALL)
+    await all_looked_at(harness)
+    assert harness.open_pods() == ["head", "w-0", "w-1", "x-0", "x-1"]
+
+
 @pytest.mark.parametrize("strict", [False, True])
 async def test_after_a_write_that_failed_the_rest_asks_for_no_room(strict: bool) -> None:  # noqa: FBT001
     harness = await half_open(ApiError(500, "", "broken"), strict=strict)
@@ -86,9 +114,10 @@ async def test_after_a_write_that_failed_the_rest_asks_for_no_room(strict: bool)
     assert "openingUnits" not in harness.annotations(GROUP)[ADMITTED_FOR]
 
 
-async def test_its_room_is_kept_while_the_scheduler_takes_others_back() -> None:
-    """Meanwhile nothing beyond the minimum is opened."""
-    harness = await half_open(ApiError(500, "", "broken"))
+@pytest.mark.parametrize("marked", [True, False])
+async def test_its_room_is_kept_while_the_scheduler_takes_others_back(marked: bool) -> None:  # noqa: FBT001
+    """Meanwhile nothing beyond the minimum is opened; without an answer nobody knows whether the mark is there."""
+    harness = await half_open(ApiError(500, "", "broken")) if marked else await not_marked(ApiError(500, "", "broken"))
     harness.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
     harness.watch()
     del harness.client.pods["w-1"]
@@ -114,16 +143,24 @@ async def test_the_mark_comes_before_the_first_gate_and_goes_with_the_last() -> 
     assert "openingUnits" not in harness.annotations(GROUP)[ADMITTED_FOR]
 
 
-async def test_what_may_not_be_marked_keeps_no_room_from_those_before_it() -> None:
-    harness = world(strict=True)
+async def test_a_gang_that_runs_is_said_to_run_while_it_grows() -> None:
+    harness = world()
+    await harness.settle()
+    harness.client.groups[GROUP]["status"] = {"phase": "Running"}
+    harness.watch()
     await harness.settle()
     harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
     harness.watch()
-    harness.client.fails["mark"] = [ApiError(403, "Forbidden", "no")]
+    harness.client.fails["patch x-0"] = [ApiError(500, "", "broken")]
     with contextlib.suppress(ApiError):
         await harness.work()
-    assert harness.open_pods() == ["head", "w-0", "w-1"]
-    harness.client.fails.clear()
+    said = harness.annotations(GROUP)
+    assert "openingUnits" in said[ADMITTED_FOR]
+    assert said[STATE] == "Running"
+
+
+async def test_what_may_not_be_marked_keeps_no_room_from_those_before_it() -> None:
+    harness = await not_marked(ApiError(403, "Forbidden", "no"), strict=True)
     comes(harness)
     await harness.reconciler.reconcile(SMALL)
     await all_looked_at(harness)
