@@ -101,7 +101,7 @@ def quick(more: Sequence[str] = ()) -> list[Part]:
 def parts(
     more: Sequence[str] = (), *, node: bool = True, everything: bool = True, without: Sequence[str] = ()
 ) -> list[Part]:
-    """Return all other pytests, the long ones first, each with the options `more`.
+    """Return all other pytests, the long ones first and then those that wait most, each with the options `more`.
 
     Together they run every test that `quick` does not, but for the node's without `node`, and without `everything` for
     those marked `long` or with a mark of `without`.
@@ -123,12 +123,12 @@ def parts(
         "operators": [_TESTBED, *sorted(with_operators)],
         "time": sorted(of_time),
         "kinds": sorted(of_kinds),
-        "conformance": [_CONFORMANCE],
-        "processes": sorted(of_processes),
-        "commands": sorted(of_commands),
-        "apiserver": sorted(apiserver - of_processes - of_replicas - of_commands),
         "faults": [_FAULTS],
+        "processes": sorted(of_processes),
         "replicas": sorted(of_replicas),
+        "commands": sorted(of_commands),
+        "conformance": [_CONFORMANCE],
+        "apiserver": sorted(apiserver - of_processes - of_replicas - of_commands),
         "others": sorted(folders - own),
         "image": [_IMAGE],
     }

@@ -58,6 +58,7 @@ def test_two_builds_have_one_digest(image: Built, tmp_path: Path) -> None:
     seen.touch()
 
 
+@pytest.mark.long
 def test_the_dockerfile_makes_the_same_files(image_tree: Tree, image: Built, tmp_path: Path) -> None:
     """Its one step that builds is run as it stands there; the rest of it needs Docker."""
     step = re.search(r"^RUN \.venv/bin/python -m hack\.image (.*)$", _DOCKERFILE, re.MULTILINE)

@@ -39,6 +39,7 @@ def releases(tools: Programs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_image_of_a_kept_version_has_the_same_code(releases: Path, image: Built, image_tree: Tree) -> None:
     """Beside the commit, of which only the version's tag is known, and what says so."""
     (one,) = kept(releases)

@@ -90,7 +90,11 @@ def test_the_diagrams_are_drawn_without_a_network(browser: Window, address: str,
 
 
 @pytest.mark.parametrize("page", ["index", "tutorial", "how-it-works", "names", "gangs"])
-@pytest.mark.parametrize("width", WIDTHS.values())
+@pytest.mark.parametrize(
+    "width",
+    # The narrowest and the widest are the two layouts; between them one of both is shown.
+    [pytest.param(width, marks=[pytest.mark.long] if name == "tablet" else []) for name, width in WIDTHS.items()],
+)
 def test_a_page_fits_a_window_and_everybody_can_read_it(browser: Window, address: str, page: str, width: int) -> None:
     """axe-core finds nothing, light or dark."""
     for scheme in ("light", "dark"):
