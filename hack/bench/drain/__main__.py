@@ -3,7 +3,8 @@
 On a control plane of its own (etcd, kube-apiserver, muster's webhook and controller with their real rights, no
 operator, no scheduler, no kubelet) gangs of five plain pods wait for a queue that holds some of them. The bench deletes
 the pods of each gang as soon as its last gate is open. In the same run, in turn, a raw client does as many of the same
-writes, as many at once, on objects as large. With `--before` a controller of another revision takes turns as well.
+writes, as many at once, on objects as large, and the same watch sees them. With `--before` a controller of another
+revision takes turns as well.
 
 Prints for each number of waiting gangs: gangs a second, beside raw; what each gang took of the CPU, process by process;
 the apiserver's calls for each gang; and the times of one gang, as a watch shows them.

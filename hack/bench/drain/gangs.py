@@ -89,9 +89,9 @@ class Gangs:
         self.seen = Drained()
 
     def reflectors(self) -> list[Reflector[Any]]:
-        """What shows the pods and the PodGroups; each is to run meanwhile."""
+        """What shows the pods and the PodGroups, the raw client's too; each is to run meanwhile."""
         return [
-            Reflector(self._client, PODS, Pod, self._pods, label_selector=GANG),
+            Reflector(self._client, PODS, Pod, self._pods),
             Reflector(self._client, POD_GROUPS, PodGroup, self._groups),
         ]
 
@@ -151,7 +151,9 @@ class Gangs:
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         pod, now = change.object, time.perf_counter()
-        gang, name = pod.metadata.labels[GANG], pod.metadata.name
+        gang, name = pod.metadata.labels.get(GANG), pod.metadata.name
+        if gang is None:
+            return
         held = self._held[gang]
         if change.new is not None and pod.gated(GATE):
             held.add(name)
