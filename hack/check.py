@@ -86,7 +86,7 @@ _OF_COMMANDS = (
     *("test_watch.py", "test_withdraw.py"),
 )
 # Each has a control plane and 2 GB of memory most of the time; of more of them each takes more of the processors.
-_AT_ONCE = 5
+_AT_ONCE = 6
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
