@@ -15,6 +15,7 @@ import tomllib
 from pathlib import Path
 
 from hack.mutate.forks import Reach, reach, survives
+from hack.testbed.paths import digest_of
 
 _ROOTS = ("muster", "webhook", "controller")
 # Commands and the client.
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("--least", type=float, default=95.0, help="per cent of them that must be killed")
     parser.add_argument("--only", type=int, nargs="*", help="the numbers of single mutants of the draw")
     parser.add_argument("--tests", nargs="*", default=["tests/unit"], help="the tests, as for pytest")
-    parser.add_argument("--reach", type=Path, help="what an earlier run has written there of what tests reach")
+    parser.add_argument("--reach", type=Path, help="kept there: what tests reach, as long as no file changes")
     given = parser.parse_args()
     paths = [str(path) for root in _ROOTS for path in Path(root).rglob("*.py")]
     files = sorted(path for path in paths if not path.startswith(_LEFT_OUT))
@@ -52,7 +53,7 @@ def main() -> None:
         # Failing examples of mutants are nobody else's.
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
         report = given.reach or Path(folder, "reach.json")
-        known = Reach(json.loads(report.read_text())) if report.exists() else reach(list(sources), given.tests, report)
+        known = _known(report, list(sources), given.tests)
         chosen = [one for one in mutants if not given.only or one[0] in given.only]
         alive, started = [], time.monotonic()
         for done, (number, mutant) in enumerate(chosen, start=1):
@@ -78,6 +79,15 @@ def main() -> None:
         f" {unexplained} not; {time.monotonic() - started:.0f} s"
     )
     sys.exit(f"{score:.2f} % is less than {given.least:g}" if score < given.least else 0)
+
+
+def _known(report: Path, sources: list[str], tests: list[str]) -> Reach:
+    """What the tests reach, as it was kept for the same files, or measured now."""
+    files = sorted(path for root in (*_ROOTS, "tests") for path in Path(root).rglob("*.py"))
+    of = digest_of(part for path in files for part in (str(path).encode(), path.read_bytes()))
+    if report.exists() and (found := json.loads(report.read_text())).get("of") == of:
+        return Reach(found)
+    return reach(sources, tests, report, of)
 
 
 def _change(before: str, after: str) -> str:

@@ -56,9 +56,12 @@ class Reach:
         return sorted(found - {""}, key=lambda test: (self.seconds[test], test))
 
 
-def reach(sources: Sequence[str], tests: Sequence[str], report: Path) -> Reach:
-    """Run all tests as they are; exits when one of them fails."""
-    code = _forked(lambda: _measured(sources, tests, report), seconds=3600, show=True)
+def reach(sources: Sequence[str], tests: Sequence[str], report: Path, of: str) -> Reach:
+    """Run all tests as they are, and keep in `report` what they reach, `of` the files of this digest.
+
+    Exits when one of them fails.
+    """
+    code = _forked(lambda: _measured(sources, tests, report, of), seconds=3600, show=True)
     if code:
         sys.exit("the unit tests fail without any mutant")
     return Reach(json.loads(report.read_text()))
@@ -110,7 +113,7 @@ def _forked(run: Callable[[], int], *, seconds: float, show: bool = False) -> in
     return -signal.SIGKILL
 
 
-def _measured(sources: Sequence[str], tests: Sequence[str], report: Path) -> int:
+def _measured(sources: Sequence[str], tests: Sequence[str], report: Path, of: str) -> int:
     measured = coverage.Coverage(
         data_file=None, include=[str(Path(path).resolve()) for path in sources], config_file=False
     )
@@ -120,7 +123,7 @@ def _measured(sources: Sequence[str], tests: Sequence[str], report: Path) -> int
     measured.stop()
     data = measured.get_data()
     lines = {path: data.contexts_by_lineno(str(Path(path).resolve())) for path in sources}
-    report.write_text(json.dumps({"seconds": contexts.seconds, "lines": lines}))
+    report.write_text(json.dumps({"of": of, "seconds": contexts.seconds, "lines": lines}))
     return code
 
 
