@@ -138,10 +138,10 @@ def _revisions(before: str) -> Iterator[dict[str, Path]]:
 async def measure(run: Run, sizes: list[int], rounds: int, part: float, revisions: list[str]) -> None:
     """Let the numbers of waiting gangs grow, and drain a part of them at each, in turns."""
     await run.gangs.queue()
-    run.lead(revisions[0])
     for waiting in sizes:
         lacking = waiting - run.gangs.waiting
         if lacking > 0:
+            run.lead(revisions[0])
             seconds = await run.gangs.make(lacking)
             print(f"{lacking} gangs made, {lacking / seconds:.1f} a second", flush=True)
         gangs = max(1, round(waiting * part))
