@@ -60,7 +60,7 @@ def etcd(site: Site) -> Launch:
 
 # With the operators' large CRDs 0.4 GB live; the nearer to a limit, the more Go's collector works.
 _MEMORY = {"GOMEMLIMIT": "1536MiB"}
-# A cluster of so many nodes may have 150,000 pods (hack/bench/fleet): six versions of each may come within the five
+# A cluster of many pods may have 150,000 (hack/bench/fleet): six versions of each may come within the five
 # minutes after which the apiserver drops old ones, which is more than etcd's usual 2 GiB, and more than its own.
 _MANY_NODES = 100
 _MUCH_MEMORY = {"GOMEMLIMIT": "8GiB"}
@@ -68,7 +68,7 @@ _ROOM = (f"--quota-backend-bytes={8 * 2**30}",)
 
 
 def _large(site: Site) -> bool:
-    return site.nodes.count > _MANY_NODES
+    return site.many_pods or site.nodes.count > _MANY_NODES
 
 
 def kube_apiserver(site: Site) -> Launch:

@@ -44,6 +44,8 @@ class Site:
     detached: bool
     version: str = DEFAULT_KUBERNETES
     """A key of `KUBERNETES`."""
+    many_pods: bool = False
+    """Whether tens of thousands may be there, for which the apiserver has 8 GiB."""
 
     @classmethod
     def create(
@@ -55,13 +57,14 @@ class Site:
         *,
         detached: bool,
         version: str = DEFAULT_KUBERNETES,
+        many_pods: bool = False,
     ) -> Site:
         """Lay out a state folder. `users` gives the apiserver's name of every client, by the client's name."""
-        site = cls(state, free_port(), tuple(parts), nodes, detached, version)
+        site = cls(state, free_port(), tuple(parts), nodes, detached, version, many_pods)
         for folder in ("kubeconfigs", "conf", "tmp", "logs", "processes"):
             (state / folder).mkdir(parents=True, exist_ok=True)
         facts = {"port": site.port, "parts": site.parts, "nodes": asdict(nodes), "detached": detached}
-        facts["version"] = version
+        facts |= {"version": version, "many_pods": many_pods}
         write_atomically(state / _FILE, json.dumps(facts))
         authority = Authority.create("muster-testbed-ca")
         write_pair(site.pki, "ca", authority.pem())
@@ -96,7 +99,8 @@ class Site:
         except FileNotFoundError:
             raise TestbedError(f"no testbed in {state}: start one with `python -m hack.testbed up`") from None
         return cls(
-            state, facts["port"], tuple(facts["parts"]), Nodes(**facts["nodes"]), facts["detached"], facts["version"]
+            *(state, facts["port"], tuple(facts["parts"]), Nodes(**facts["nodes"])),
+            *(facts["detached"], facts["version"], facts["many_pods"]),
         )
 
     @staticmethod

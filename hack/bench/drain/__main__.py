@@ -186,7 +186,7 @@ def main() -> None:
     turns = arguments.rounds * (2 if arguments.before else 1)
     if turns * arguments.part > 1:
         parser.error(f"{turns} turns of muster's let more gangs leave than wait: lower --rounds or --part")
-    with _revisions(arguments.before) as revisions, Testbed.start(parts=(), progress=print) as testbed:
+    with _revisions(arguments.before) as revisions, Testbed.start(parts=(), many_pods=True, progress=print) as testbed:
         asyncio.run(_measured(testbed, prepare(testbed), revisions, arguments))
 
 
