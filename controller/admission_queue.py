@@ -172,6 +172,10 @@ class AdmissionQueue:
             self.wake(queue)
             yield
 
+    def refresh(self, queue: str) -> None:
+        """Have the message of each gang that waits in the queue written in its turn, where it says something else."""
+        self._status_updates.touch([queue])
+
     def tell(self) -> None:
         """Reconcile gangs whose message has changed, a few of them; called about every second."""
         for key in self._status_updates.due(self.ledger.next_waiting):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
 from muster.model.gang_states import BEFORE_ADMISSION
-from muster.model.names import STATE
+from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, passed_since
@@ -260,8 +260,12 @@ class Memories:
         return self._of.get(key) or Memory()
 
     def begin(self, key: GangKey, group: PodGroup) -> None:
-        """Start with the PodGroup as it was listed; the watch may be behind it."""
-        self._of[key] = Memory(written=group)
+        """Start with the PodGroup as it was listed; the watch may be behind it.
+
+        What it says stays said: thousands of gangs whose numbers have changed are told so in their turn.
+        """
+        said = group.metadata.annotations
+        self._of[key] = Memory(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
 
     def note_passed(self, key: GangKey, queue: str, now: float) -> None:
         """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts."""

@@ -68,6 +68,8 @@ class Takeover:
             queue = self._cluster.queues.get("", name)
             if queue is not None:
                 self._admission_queue.set_queue(queue)
+                # What PodGroups say of those who wait may be old by now.
+                self._admission_queue.refresh(name)
             yield
         for group in groups:
             key = GangKey(group.metadata.namespace, gang_name(group))

@@ -142,6 +142,32 @@ async def test_other_numbers_are_written_in_a_gangs_turn_whatever_brings_it_up_b
     assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
 
 
+async def test_a_new_leader_too_writes_other_numbers_in_a_gangs_turn() -> None:
+    """Else it would begin with a write for each of thousands that wait, before any of them starts."""
+    runs, group = running("runs", 4)
+    waiting = [gang(f"waits-{number:02}", 2, created="2026-11-21T10:00:00Z") for number in range(12)]
+    world = harness(runs, *waiting, groups=[group])
+    await world.settle()
+    names = [f"ray-waits-{number:02}-pg" for number in range(12)]
+    before = {name: world.annotations(name)[MESSAGE] for name in names}
+    world.drop_workload(waiting[0][0])
+    for pod in waiting[0][1]:
+        del world.client.pods[pod["metadata"]["name"]]
+    del world.client.groups[names[0]]
+    world.watch()
+    world.restart()
+    assert await world.work() == []
+    told = []
+    for _ in range(4):
+        world.reconciler.tell_who_waits()
+        told.append(len(await world.work()))
+        world.watch()
+    assert told == [5, 5, 1, 0]
+    for number, name in enumerate(names[1:], start=1):
+        assert before[name].endswith(f"position {number + 1} of 12 waiting")
+        assert world.annotations(name)[MESSAGE].endswith(f"position {number} of 11 waiting")
+
+
 async def test_what_somebody_writes_over_a_waiting_gangs_words_is_put_right_at_once() -> None:
     world, _ = waits_for_room()
     await world.settle()
