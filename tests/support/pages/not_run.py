@@ -84,7 +84,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster plan -f": "a name; docs/tutorial.md has the command",
     },
     "docs/performance.md": {
-        "python -m hack.bench.drain --waiting 300 --rounds 2 --before 8db862f": _BENCH,
+        "python -m hack.bench.drain --waiting 500,2000": _BENCH,
         "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",
         "python -m hack.bench.memory": _BENCH,
         "python -m hack.bench.siblings --plot docs/images/siblings.svg": "tests/docs/test_performance.py",
