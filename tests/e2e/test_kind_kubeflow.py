@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest
 
 
+# muster reads all of them with the same few lines, and tests/conformance has a case of each.
+_LONG = pytest.mark.long
+
+
 def _replica(container: str, count: int) -> Manifest:
     pod = {"containers": [{"name": container, "image": "none", "resources": {"requests": {"cpu": "1"}}}]}
     return {"replicas": count, "restartPolicy": "Never", "template": {"spec": pod}}
@@ -35,8 +39,12 @@ def _job(kind: Kind, name: str, specs: Manifest, queue: str) -> Manifest:
 @pytest.mark.parametrize(
     ("kind", "field", "container", "roles"),
     [
-        pytest.param(XGBOOST_JOB, "xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 2}, id="XGBoostJob"),
-        pytest.param(PADDLE_JOB, "paddleReplicaSpecs", "paddle", {"Master": 1, "Worker": 2}, id="PaddleJob"),
+        pytest.param(
+            XGBOOST_JOB, "xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 2}, id="XGBoostJob", marks=_LONG
+        ),
+        pytest.param(
+            PADDLE_JOB, "paddleReplicaSpecs", "paddle", {"Master": 1, "Worker": 2}, id="PaddleJob", marks=_LONG
+        ),
         pytest.param(JAX_JOB, "jaxReplicaSpecs", "jax", {"Worker": 3}, id="JAXJob"),
     ],
 )

@@ -130,7 +130,7 @@ def bound(scene: Scene) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("bound")
-@pytest.mark.parametrize("sharing", ["capacity", "proportion"], indirect=True)
+@pytest.mark.parametrize("sharing", ["capacity", pytest.param("proportion", marks=pytest.mark.long)], indirect=True)
 def test_on_full_nodes_a_gang_below_its_share_gets_what_others_hold_beyond_theirs(scene: Scene, sharing: str) -> None:
     """Where the root says that Volcano takes it back; else it waits for free nodes, held, and Volcano sees nothing."""
     del sharing
