@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +110,9 @@ def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> Non
 
 def take_down(state: Path) -> None:
     """Stop every process of this state folder, clients before servers, and remove the folder but for its logs."""
+    with suppress(FileNotFoundError):
+        # Who starts another testbed removes the oldest folders in which nothing runs: this one is the newest.
+        os.utime(state)
     processes = recorded(state)
     if ENCLOSURE in processes:
         # With it goes everything inside, containers too.
@@ -123,9 +128,7 @@ def take_down(state: Path) -> None:
     for process in marked(state):
         process.kill()
     remove_cgroups(state)
-    if not state.exists():
-        return
-    for entry in state.iterdir():
+    for entry in state.iterdir() if state.exists() else ():
         if entry.name == "logs":
             continue
         if entry.is_dir():

@@ -5,11 +5,11 @@ own acts are judged: that it marks a gang as admitted, and that it takes a gate 
 here and nowhere else in the tests:
 
 - A gang claims the larger of what its opened pods ask for and of what it was admitted for (its minResources, or what
-its
-  pods really asked for), that from the mark on until the mark is gone, or its workload has ended or is being deleted. A
-  pod that is being deleted counts until it is gone, if it has a node, but not against those that come in its place: an
-  act of its own gang. Plain pods, which have no workload, claim what they were admitted for as long as one of them
-  lives.
+  its pods really asked for), that from the mark on until the mark is gone, or its workload has ended or is being
+  deleted. A pod that is being deleted counts until it is gone, if it has a node, but not against those that come in its
+  place: an act of its own gang. Of a gang that has become smaller the PodGroup's spec says so first, and its mark a
+  moment later: the spec counts. Plain pods, which have no workload, claim what they were admitted for as long as one of
+  them lives.
 - A gang of which nothing has had a node for as long as its queue says (`muster.dev/unplaced-after`, five minutes) is
   soft: in its own queue its claim counts for nothing until one has, and in those above as well where none of its pods
   is open. Pods beyond what it was admitted for that have had no node for so long are soft in the same way. What is soft
@@ -24,6 +24,7 @@ done while the record had a gap, for the apiserver itself was killed: what had e
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -204,7 +205,10 @@ class _Record:
             return {}
         if not gang.owner and not gang.members:
             return {}
-        said, needs = _amounts(gang.terms.get("minResources", {})), _amounts(gang.terms.get("needs", {}))
+        terms, spec = gang.terms, gang.group["spec"]
+        needs = _amounts(terms.get("needs", {}))
+        smaller = not needs and spec.get("minMember", math.inf) < terms.get("minMember", 0)
+        said = _amounts((spec if smaller else terms).get("minResources", {}))
         return {one: max(said.get(one, 0), needs.get(one, 0)) for one in {*said, *needs}}
 
     def _soft(self, gang: _Gang, queue: str, at: float) -> Amounts:

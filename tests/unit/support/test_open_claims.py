@@ -34,9 +34,16 @@ class Record:
         """Its workload, a RayCluster to the record."""
         self.note(RAY_CLUSTERS, name, {"metadata": {"uid": name}, "status": status})
 
-    def group(self, name: str, cpu: int = 0, queue: str = "q", *, owned: bool = True, needs: int = 0) -> None:
-        """Its PodGroup, with the mark where it is admitted for so much cpu; its pods may need more."""
-        terms = {"minResources": {"cpu": str(cpu)}, "queue": queue, "needs": {"cpu": str(needs)}}
+    def group(
+        self, name: str, cpu: int = 0, queue: str = "q", *, owned: bool = True, needs: int = 0, spec: int | None = None
+    ) -> None:
+        """Its PodGroup, with the mark where it is admitted for so much cpu; its pods may need more.
+
+        The `spec` asks for as much as the mark where nothing else is given.
+        """
+        terms = {"minMember": cpu, "minResources": {"cpu": str(cpu)}, "queue": queue}
+        terms |= {"needs": {"cpu": str(needs)}} if needs else {}
+        asks = cpu if spec is None else spec
         marks = {ADMITTED: name, ADMITTED_FOR: json.dumps(terms)} if cpu else {}
         meta = {
             "name": name,
@@ -44,7 +51,8 @@ class Record:
             "annotations": marks,
             "ownerReferences": [{"uid": name}] if owned else [],
         }
-        self.note(POD_GROUPS, name, {"metadata": meta, "spec": {"queue": queue}})
+        said = {"minMember": asks, "minResources": {"cpu": str(asks)}, "queue": queue}
+        self.note(POD_GROUPS, name, {"metadata": meta, "spec": said})
 
     def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: int) -> None:
         """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`."""
@@ -117,6 +125,16 @@ def test_growth_beyond_the_room_is_found_and_a_replacement_is_not() -> None:
     record.pod("b", 2, held=True)
     record.pod("b", 2)
     assert opened_above(record.states)[0] == ['at version 14 b opened: cpu 5 of the 4 that queue "q" has']
+
+
+@pytest.mark.parametrize(("spec", "finds"), [(2, 0), (3, 1), (4, 1)])
+def test_a_gang_that_becomes_smaller_leaves_room_as_soon_as_its_pod_group_says_so(spec: int, finds: int) -> None:
+    """And no PodGroup that says less than the mark makes room for more than the gang has become smaller by."""
+    record = Record()
+    _started(record, "a", 3)
+    record.group("a", 3, spec=spec)
+    _started(record, "b", 2)
+    assert len(opened_above(record.states)[0]) == finds
 
 
 def test_a_queue_above_has_a_limit_too() -> None:
