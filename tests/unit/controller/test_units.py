@@ -143,6 +143,15 @@ async def test_the_mark_comes_before_the_first_gate_and_goes_with_the_last() -> 
     assert "openingUnits" not in harness.annotations(GROUP)[ADMITTED_FOR]
 
 
+async def test_the_mark_goes_with_the_last_gate_whoever_opened_the_first() -> None:
+    harness = await half_open(NotLeaderError("lost"))
+    assert "openingUnits" in harness.annotations(GROUP)[ADMITTED_FOR]
+    harness.restart()
+    await harness.reconciler.reconcile(KEY)
+    assert "x-1" in harness.open_pods()
+    assert "openingUnits" not in harness.annotations(GROUP)[ADMITTED_FOR]
+
+
 async def test_a_gang_that_runs_is_said_to_run_while_it_grows() -> None:
     harness = world()
     await harness.settle()
