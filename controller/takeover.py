@@ -68,7 +68,7 @@ class Takeover:
             queue = self._cluster.queues.get("", name)
             if queue is not None:
                 self._admission_queue.set_queue(queue)
-                # What PodGroups say of those who wait may be old by now.
+                # The PodGroups of those who wait may state the numbers of an earlier moment.
                 self._admission_queue.refresh(name)
             yield
         for group in groups:

@@ -22,6 +22,9 @@ from hack.testbed.site import NODE_ADDON, Site
 
 __all__ = ["main"]
 
+# So many nodes hold tens of thousands of pods.
+_MANY_NODES = 100
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 when it did what was asked, 1 with one line on stderr when it could not."""
@@ -46,6 +49,7 @@ def main(argv: list[str] | None = None) -> int:
                     kubernetes=options.kubernetes,
                     state=options.state,
                     detached=True,
+                    many_pods=options.nodes > _MANY_NODES,
                     progress=progress,
                 )
                 progress(f"ready: try `{_again(options.state, 'kubectl get nodes')}`")

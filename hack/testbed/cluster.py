@@ -72,8 +72,8 @@ class Testbed:
         of the default version, and of those of add-ons, the environment may ask for others (`versions`).
 
         Attached, all of it dies with this process, and it must be called from the main thread; detached, it runs until
-        `stop` or `python -m hack.testbed down`. `state` defaults to a fresh folder. With `many_pods`, or more than 100
-        nodes, etcd and the apiserver have room for tens of thousands. Raises TestbedError, and leaves nothing running.
+        `stop` or `python -m hack.testbed down`. `state` defaults to a fresh folder. With `many_pods` etcd and
+        the apiserver have room for tens of thousands. Raises TestbedError, and leaves nothing running.
         """
         if kubernetes == DEFAULT_KUBERNETES:
             wished = chosen_version("kubernetes") or kubernetes
@@ -90,8 +90,12 @@ class Testbed:
                 )
             lifecycle.take_down(state)
             shutil.rmtree(state / "logs", ignore_errors=True)
-            facts = {"detached": detached, "many_pods": many_pods}
-            site = Site.create(state, list(parts), nodes, lifecycle.users(), version=kubernetes, **facts)
+            site = Site.create(
+                *(state, list(parts), nodes, lifecycle.users()),
+                detached=detached,
+                version=kubernetes,
+                many_pods=many_pods,
+            )
         try:
             lifecycle.bring_up(site, chosen, programs, progress)
         except BaseException:

@@ -52,7 +52,7 @@ def etcd(site: Site) -> Launch:
             f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync",
             "--log-level=warn",
-            *(_ROOM if _large(site) else ()),
+            *(_ROOM if site.many_pods else ()),
         ),
         health=f"{client}/readyz",
     )
@@ -62,13 +62,8 @@ def etcd(site: Site) -> Launch:
 _MEMORY = {"GOMEMLIMIT": "1536MiB"}
 # A cluster of many pods may have 150,000 (hack/bench/fleet): six versions of each may come within the five
 # minutes after which the apiserver drops old ones, which is more than etcd's usual 2 GiB, and more than its own.
-_MANY_NODES = 100
 _MUCH_MEMORY = {"GOMEMLIMIT": "8GiB"}
 _ROOM = (f"--quota-backend-bytes={8 * 2**30}",)
-
-
-def _large(site: Site) -> bool:
-    return site.many_pods or site.nodes.count > _MANY_NODES
 
 
 def kube_apiserver(site: Site) -> Launch:
@@ -92,7 +87,7 @@ def kube_apiserver(site: Site) -> Launch:
             *site.kubernetes.apiserver,
         ),
         health=f"{site.server}/readyz",
-        environment=_MUCH_MEMORY if _large(site) else _MEMORY,
+        environment=_MUCH_MEMORY if site.many_pods else _MEMORY,
     )
 
 

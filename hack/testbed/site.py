@@ -63,8 +63,8 @@ class Site:
         site = cls(state, free_port(), tuple(parts), nodes, detached, version, many_pods)
         for folder in ("kubeconfigs", "conf", "tmp", "logs", "processes"):
             (state / folder).mkdir(parents=True, exist_ok=True)
-        facts = {"port": site.port, "parts": site.parts, "nodes": asdict(nodes), "detached": detached}
-        facts |= {"version": version, "many_pods": many_pods}
+        facts = asdict(site)
+        del facts["state"]
         write_atomically(state / _FILE, json.dumps(facts))
         authority = Authority.create("muster-testbed-ca")
         write_pair(site.pki, "ca", authority.pem())
@@ -98,10 +98,8 @@ class Site:
             facts = json.loads((state / _FILE).read_text())
         except FileNotFoundError:
             raise TestbedError(f"no testbed in {state}: start one with `python -m hack.testbed up`") from None
-        return cls(
-            *(state, facts["port"], tuple(facts["parts"]), Nodes(**facts["nodes"])),
-            *(facts["detached"], facts["version"], facts["many_pods"]),
-        )
+        facts |= {"parts": tuple(facts["parts"]), "nodes": Nodes(**facts["nodes"])}
+        return cls(state, **facts)
 
     @staticmethod
     def exists(state: Path) -> bool:

@@ -92,7 +92,7 @@ class Place:
 def place(nodes: int) -> Iterator[Place]:
     """Start all of it with so many nodes; it ends with the context."""
     size = Nodes(count=nodes, cpu=str(CORES), memory="256Gi", gpu=0)
-    with Testbed.start(parts=("volcano",), nodes=size, progress=print) as testbed:
+    with Testbed.start(parts=("volcano",), nodes=size, many_pods=True, progress=print) as testbed:
         make_namespace(testbed, NAMESPACE)
         muster = install(testbed, values=PATIENT, webhooks=1, controllers=1)
         muster.wait_ready(_READY)

@@ -40,12 +40,17 @@ def world(*, strict: bool = False) -> Harness:
     )
 
 
+def second_comes(harness: Harness) -> None:
+    """The hosts of the second replica."""
+    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
+    harness.watch()
+
+
 async def half_open(error: Exception, *, strict: bool = False) -> Harness:
     """One host of the second replica is open, and the write for the other fails."""
     harness = world(strict=strict)
     await harness.settle()
-    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
-    harness.watch()
+    second_comes(harness)
     harness.client.fails["patch x-1"] = [error]
     with contextlib.suppress(ApiError, NotLeaderError):
         await harness.work()
@@ -58,8 +63,7 @@ async def not_marked(error: Exception, *, strict: bool = False) -> Harness:
     """The second replica has come, and the write of its mark fails."""
     harness = world(strict=strict)
     await harness.settle()
-    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
-    harness.watch()
+    second_comes(harness)
     harness.client.fails["mark"] = [error]
     with contextlib.suppress(ApiError):
         await harness.work()
@@ -136,8 +140,7 @@ async def test_its_room_is_kept_while_the_scheduler_takes_others_back(marked: bo
 async def test_the_mark_comes_before_the_first_gate_and_goes_with_the_last() -> None:
     harness = world()
     await harness.settle()
-    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
-    harness.watch()
+    second_comes(harness)
     written = await harness.settle()
     assert written[:3] == [f"mark {GROUP}", "patch x-0", "patch x-1"]
     assert "openingUnits" not in harness.annotations(GROUP)[ADMITTED_FOR]
@@ -158,8 +161,7 @@ async def test_a_gang_that_runs_is_said_to_run_while_it_grows() -> None:
     harness.client.groups[GROUP]["status"] = {"phase": "Running"}
     harness.watch()
     await harness.settle()
-    harness.client.pods |= {"x-0": host("x-0", "b"), "x-1": host("x-1", "b")}
-    harness.watch()
+    second_comes(harness)
     harness.client.fails["patch x-0"] = [ApiError(500, "", "broken")]
     with contextlib.suppress(ApiError):
         await harness.work()
