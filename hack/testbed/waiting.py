@@ -13,15 +13,20 @@ if TYPE_CHECKING:
 __all__ = ["wait_for"]
 
 _T = TypeVar("_T")
+# Of what it has waited so far, and seconds.
+_SHARE, _SHORTEST, _LONGEST = 0.05, 0.05, 0.5
 
 
-def wait_for(description: str, condition: Callable[[], _T], timeout: float, *, interval: float = 0.05) -> _T:
+def wait_for(description: str, condition: Callable[[], _T], timeout: float, *, interval: float | None = None) -> _T:
     """Call `condition` until its answer is true and return that answer.
 
-    `timeout` and `interval` are seconds. Raises TestbedError with the description and the last answer (or the last
-    error, when the condition itself failed with one of ours or of the network) at the deadline.
+    `timeout` and `interval`, between two calls, are seconds. Without an interval the longer it has waited the longer it
+    pauses: most conditions are a question to an apiserver, and nobody misses a twentieth of a wait. Raises TestbedError
+    with the description and the last answer (or the last error, when the condition itself failed with one of ours or
+    of the network) at the deadline.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     while True:
         last: object
         try:
@@ -34,4 +39,8 @@ def wait_for(description: str, condition: Callable[[], _T], timeout: float, *, i
             last = answer
         if time.monotonic() > deadline:
             raise TestbedError(f"waited {timeout:g} s for {description}; last seen: {last!s}")
-        time.sleep(interval)
+        time.sleep(_pause(time.monotonic() - began) if interval is None else interval)
+
+
+def _pause(waited: float) -> float:
+    return min(max(_SHORTEST, waited * _SHARE), _LONGEST)

@@ -20,7 +20,7 @@ from hack.testbed import wait_for
 from hack.testbed.archive import PAUSE
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE, REAL
-from muster.kube.resource import LEASES
+from muster.kube.resource import LEASES, PODS
 from muster.model.names import QUEUE_LABEL
 from tests.support.chart.network_policies import Peer, let_through
 from tests.support.cluster.admission_stream import ENOUGH, Stream, admitted
@@ -320,7 +320,7 @@ _IMPATIENT = tuple(
 
 def _leader(release: Release) -> dict[str, Any]:
     def holders() -> list[dict[str, Any]]:
-        held_by = release.kubectl("get", "lease", "muster-controller", "--output=jsonpath={.spec.holderIdentity}")
+        held_by = _lease(release.testbed)["holderIdentity"]
         return [pod for pod in release.pods("controller") if held_by.startswith(pod["metadata"]["name"])]
 
     return wait_for("a leader", holders, _PATIENCE)[0]
@@ -395,8 +395,8 @@ def _draining(testbed: Testbed, said: Path) -> Iterator[Path]:
 
 def _on_the_node(release: Release, names: list[str]) -> list[str]:
     """Of these pods those that still are, being deleted or not."""
-    found = release.kubectl("get", "pods", "--output=name").split()
-    return [name for name in names if f"pod/{name}" in found]
+    found = {pod["metadata"]["name"] for pod in _api(release.testbed).get(PODS.path(NAMESPACE))["items"]}
+    return [name for name in names if name in found]
 
 
 def test_drained_and_back(release: Release, real: Testbed) -> None:

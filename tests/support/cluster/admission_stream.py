@@ -23,8 +23,8 @@ ENOUGH = 100
 _PATIENCE = 180.0
 # With so many at once some are always at each replica; the apiserver keeps a connection for each, by HTTP/1.1.
 _AT_ONCE = 8
-# Seconds: some hundred calls a second, where what fails or does not is seen without one under way at every moment.
-_PAUSE = 0.05
+# Seconds: some forty calls a second, where what fails or does not is seen without one under way at every moment.
+_PAUSE = 0.2
 # Every so many calls one is about a plain pod.
 _PLAIN_EVERY = 8
 # A stream is a load for the whole machine: it ends here, and says so.

@@ -24,7 +24,7 @@ __all__ = ["ENOUGH", "Creation", "Creations"]
 ENOUGH = 15
 """So often is everything created, at least, before, during and after what a test says fails no creation."""
 _PATIENCE = 180.0
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.2
 _PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "RayCluster": "/apis/ray.io/v1/namespaces/{}/rayclusters"}
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
+from muster.kube.resource import PODS
 
 if TYPE_CHECKING:
     import subprocess
@@ -41,6 +42,7 @@ class Release:
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
+        self._api = testbed.api()
         self.chart: Path | str = CHART
 
     def helm(self, verb: str, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -56,8 +58,8 @@ class Release:
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Return the pods of the release, or of one of its two Deployments, that are not being deleted."""
         component_is = f",app.kubernetes.io/component={component}" if component else ""
-        selector = f"--selector=app.kubernetes.io/instance=muster{component_is}"
-        found = json.loads(self.kubectl("get", "pods", selector, "--output=json"))["items"]
+        selector = quote(f"app.kubernetes.io/instance=muster{component_is}")
+        found = self._api.get(f"{PODS.path(NAMESPACE)}?labelSelector={selector}")["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def ready(self, component: str = "") -> list[str]:
@@ -66,7 +68,7 @@ class Release:
 
     def metrics(self, pod: str) -> str:
         """Return what a pod shows to Prometheus."""
-        shown: str = self.testbed.api()("GET", f"{self.path_of(pod, 8080)}/metrics").body["message"]
+        shown: str = self._api("GET", f"{self.path_of(pod, 8080)}/metrics").body["message"]
         return shown
 
     def reviews(self) -> dict[str, float]:
