@@ -122,7 +122,7 @@ def kwok(site: Site) -> Launch:
     upstream = module_dir(_KWOK) / "kustomize" / "stage"
     stages = [
         *sorted((upstream / "node" / "fast").glob("node-*.yaml")),
-        *sorted((upstream / "node" / "heartbeat").glob("node-*.yaml")),
+        *sorted((upstream / "node" / "heartbeat-with-lease").glob("node-*.yaml")),
         *sorted((upstream / "pod" / "fast").glob("pod-*.yaml")),
         *sorted(_STAGES.glob("*.yaml")),
     ]
@@ -131,6 +131,8 @@ def kwok(site: Site) -> Launch:
         (
             f"--kubeconfig={site.kubeconfig_of('kwok')}",
             *((f"--manage-nodes-with-label-selector=!{REAL}",) if site.real_node else ("--manage-all-nodes=true",)),
+            # As kubelets do it: a lease that nobody watches, renewed every 30 s, and seldom a node's status.
+            "--node-lease-duration-seconds=120",
             "--node-ip=127.0.0.1",
             "--cidr=10.0.0.0/16",
             f"--server-address=127.0.0.1:{port}",

@@ -23,7 +23,7 @@ from hack.testbed.nodes import FAKE, REAL
 from muster.kube.resource import LEASES, PODS
 from muster.model.names import QUEUE_LABEL
 from tests.support.chart.network_policies import Peer, let_through
-from tests.support.cluster.admission_stream import ENOUGH, Stream, admitted
+from tests.support.cluster.admission_stream import CONNECTIONS, ENOUGH, Stream, admitted
 from tests.support.cluster.helm_release import NAMESPACE, Release, restarts
 from tests.support.cluster.recorder import RAY_CLUSTERS, Recorder
 from tests.support.cluster.rollout import Rollout
@@ -286,7 +286,7 @@ def _moment(stamp: str) -> datetime:
 
 
 def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, real: Testbed) -> None:
-    """Calls that come to it fail, until the Service leaves it out; then none does. Plain pods never notice."""
+    """Calls that come to it fail until the Service leaves it out, then one on each connection that is there already."""
     with Stream(real) as stream:
         webhook, controller = _answering(release, stream), _leader(release)
         hung = {pod["metadata"]["name"]: restarts(pod) for pod in (webhook, controller)}
@@ -295,12 +295,14 @@ def test_a_hung_replica_leaves_the_service_and_is_restarted(release: Release, re
             release.signal(pod, signal.SIGSTOP)
         wait_for("a call to fail", lambda: stream.failures, _PATIENCE)
         wait_for("the Service to leave it out", lambda: len(release.ready("webhook")) == 1, _PATIENCE)
+        left_out = time.monotonic()
         stream.go_on(10)
-    assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
-    assert all("failed calling webhook" in failure for failure in stream.failures)
-    with Stream(real) as after:
         wait_for("both to be started anew", lambda: _started_anew(release, hung), _PATIENCE)
         wait_for("all to be ready", lambda: len(release.ready()) == 4, _PATIENCE)
+    assert [failure for failure in stream.failures if not failure.startswith("gang: ")] == []
+    assert all("failed calling webhook" in failure for failure in stream.failures)
+    assert sum(call.began > left_out for call in stream.record if call.wrong) <= CONNECTIONS
+    with Stream(real) as after:
         after.go_on()
     assert after.failures == []
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from hack.testbed.api import Api
 
-__all__ = ["ENOUGH", "Call", "Stream", "admitted"]
+__all__ = ["CONNECTIONS", "ENOUGH", "Call", "Stream", "admitted"]
 
 ENOUGH = 100
 """So many calls to muster, at least, before, during and after what a test says loses none: one in forty would show."""
+CONNECTIONS = 8
+"""So many calls at once, so that some are always at each replica; the apiserver keeps a connection for each."""
 _PATIENCE = 180.0
-# With so many at once some are always at each replica; the apiserver keeps a connection for each, by HTTP/1.1.
-_AT_ONCE = 8
 # Seconds: some forty calls a second, where what fails or does not is seen without one under way at every moment.
 _PAUSE = 0.2
 # Every so many calls one is about a plain pod.
@@ -58,7 +58,7 @@ class Stream(Meanwhile):
     """
 
     def __init__(self, testbed: Testbed, dense: Callable[[], bool] = lambda: False) -> None:
-        super().__init__(_AT_ONCE)
+        super().__init__(CONNECTIONS)
         self._api = testbed.api()
         self._numbers = iter(range(_MOST_CALLS))
         self._last = time.monotonic() + _MOST_SECONDS

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Relay", "relay_to"]
 
 _AT_ONCE = 65536
+_END_SECONDS, _LOOK_SECONDS = 30.0, 0.05
 
 
 class Relay:
@@ -27,7 +28,7 @@ class Relay:
         self._behind = parts.hostname, parts.port
         self._loop = asyncio.new_event_loop()
         self._open: set[asyncio.StreamWriter] = set()
-        self._listening: asyncio.Server | None = None
+        self._ended = asyncio.Event()
         self.url = ""
 
     def cut(self) -> int:
@@ -45,20 +46,31 @@ class Relay:
         """Serve until `end`, in the thread that calls this."""
 
         async def serve() -> None:
-            self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-            self.url = f"https://127.0.0.1:{self._listening.sockets[0].getsockname()[1]}"
+            server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+            self.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             listening.set()
-            with suppress(asyncio.CancelledError):
-                await self._listening.serve_forever()
+            await self._ended.wait()
+            # A server that closes drops those whom it is just accepting, open as they are: nobody is by then.
+            for socket in server.sockets:
+                self._loop.remove_reader(socket.fileno())
+            await self._until_all_have_gone()
+            server.close()
 
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(serve())
 
     def end(self) -> None:
         """Take no more connections, and break those that are open."""
-        self.cut()
-        if self._listening is not None:
-            self._loop.call_soon_threadsafe(self._listening.close)
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    async def _until_all_have_gone(self) -> None:
+        """Break what is open, also what came while the end did."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                    for writer in list(self._open):
+                        writer.transport.abort()
+                    await asyncio.wait(others, timeout=_LOOK_SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ends = {writer}
