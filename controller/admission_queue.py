@@ -19,7 +19,7 @@ from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, Ledger, queue_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from muster.model.objects import PodGroup, Queue
     from muster.observe.context import EntryContext
@@ -52,8 +52,8 @@ class AdmissionQueue:
         self._wall = wall
         self._sweep = sweep
         self._growing = Growing(self.ledger)
-        # Those who are looked at because they may grow: the queue, and their place among those who want to.
-        self._turns_to_grow: dict[GangKey, tuple[str, Order]] = {}
+        # Those who are looked at because they may grow: the queue that has changed, and the places that had their turn.
+        self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
         self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
 
@@ -107,7 +107,7 @@ class AdmissionQueue:
                 self._look_at(view.key)
         if turn is not None:
             # Whatever it took or left: what there is may be enough for the next.
-            self._let_grow(turn[0], behind=turn[1], but=view.key)
+            self._let_grow(turn[0], turn[1], but=view.key)
         return standing
 
     def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
@@ -156,12 +156,12 @@ class AdmissionQueue:
                 self._look_at(gang)
         self._let_grow(queue, but=but)
 
-    def _let_grow(self, queue: str, *, behind: Order | None = None, but: GangKey | None = None) -> None:
+    def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
         """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
-        first = self._growing.first(self.ledger.competing(queue), self._wall(), behind=behind, but=but)
-        if first is not None:
-            self._turns_to_grow[first.key.gang] = queue, first
-            self._look_at(first.key.gang)
+        turn = self._growing.first(self.ledger.competing(queue), self._wall(), passed=passed, but=but)
+        if turn is not None:
+            self._turns_to_grow[turn.gang] = queue, turn.passed
+            self._look_at(turn.gang)
 
     def wake_all(self) -> None:
         """As `wake`, wherever something has changed: in the tree, and with it for the competitors of each gang."""

@@ -1,25 +1,28 @@
 """Gangs that run and want more than they hold: what room they were refused, and who of them may grow now.
 
 Whatever happens in a queue may let one of them grow, and thousands may want to. Each stands in line with the growth
-that was refused, so that a change leads to the first who may have it, and to nobody else.
+that was refused, so that a change leads to the first who may have it, and to nobody else. Queues have their turns as
+among those who wait (`muster.queueing.turns`): the one that has least of its share is first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from muster.queueing.turns import Visitor
 from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from muster.queueing.ledger import Ledger
     from muster.queueing.queue_state import GangKey, Order
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
-__all__ = ["Growing", "Growth"]
+__all__ = ["Growing", "Growth", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,49 @@ class Growth:
     waits_as: GangKey
     replaces: GangKey
     limited: bool = False
+
+
+class Turn(NamedTuple):
+    """The gang that may grow, and by queue the place up to which nobody else may."""
+
+    gang: GangKey
+    passed: Mapping[str, Order]
+
+
+class _GrowthVisitor(Visitor):
+    """Goes along those of a queue who want to grow, from one who may to the next."""
+
+    def __init__(
+        self,
+        queue: str,
+        first: Order,
+        last: Order | None,
+        next_behind: Callable[[Order | None], tuple[Order, Amounts] | None],
+        may_grow: Callable[[GangKey], bool],
+    ) -> None:
+        self.first = first
+        self.last = last
+        """Up to this place everybody was visited, or may not grow."""
+        self._queue = queue
+        self._next_behind = next_behind
+        self._may_grow = may_grow
+        self._found = False
+
+    def settle(self) -> bool:
+        while not self._found and (next_one := self._next_behind(self.last)) is not None:
+            self._found = self._may_grow(next_one[0].key.gang)
+            if self._found:
+                self.first = next_one[0]
+            else:
+                self.last = next_one[0]
+        return self._found
+
+    def next(self) -> tuple[str, Order] | None:
+        return (self._queue, self.first) if self.settle() else None
+
+    def visited(self) -> None:
+        self.last = self.first
+        self._found = False
 
 
 class Growing:
@@ -64,25 +110,32 @@ class Growing:
             self._known[key] = growth
 
     def first(
-        self, queues: set[str], now: float, *, behind: Order | None = None, but: GangKey | None = None
-    ) -> Order | None:
-        """The first entry, of those in these queues and behind that place, whose gang may grow now; not gang `but`.
+        self, queues: set[str], now: float, *, passed: Mapping[str, Order] | None = None, but: GangKey | None = None
+    ) -> Turn | None:
+        """The first gang, of those in these queues of one subtree, that may grow now; not gang `but`.
 
-        The key of an entry has the gang as its `gang`.
+        Only places behind those `passed` count, by queue.
         """
-        found = (self._first_in(queue, now, behind, but) for queue in self._lines.keys() & queues)
-        return min((one for one in found if one is not None), default=None)
 
-    def _first_in(self, queue: str, now: float, behind: Order | None, but: GangKey | None) -> Order | None:
-        most = self._ledger.room_to_grow(queue, now)
-        if most is None:
+        def may_grow(gang: GangKey) -> bool:
+            return gang != but and self._may_grow(gang, now)
+
+        passed = passed or {}
+        visitors = {}
+        for queue in self._lines.keys() & queues:
+            line, last = self._lines[queue], passed.get(queue)
+            first, most = line.next_behind(last), self._ledger.room_to_grow(queue, now)
+            if first is not None and most is not None:
+                visitors[queue] = _GrowthVisitor(queue, first, last, partial(line.next_within, most=most), may_grow)
+        if not visitors:
             return None
-        line = self._lines[queue]
-        while (found := line.next_within(behind, most)) is not None:
-            behind, gang = found[0], found[0].key.gang
-            if gang != but and self._may_grow(gang, now):
-                return behind
-        return None
+        turns = self._ledger.turns({queue: [one] for queue, one in visitors.items()}, now)
+        found = turns.next()
+        if found is None:
+            return None
+        turns.visited()
+        last_now = {queue: one.last for queue, one in visitors.items() if one.last is not None}
+        return Turn(found[1].key.gang, {**passed, **last_now})
 
     def _may_grow(self, key: GangKey, now: float) -> bool:
         growth = self._known[key]

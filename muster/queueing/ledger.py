@@ -27,17 +27,19 @@ from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueS
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
+from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import soft_in, softened
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
     from muster.queueing.queue_view import QueueView
+    from muster.queueing.turns import Visitor
 
 __all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
 
@@ -419,6 +421,10 @@ class Ledger:
         """
         outcome = self._passes.of(queue, now)
         return outcome.room(queue) if growth_may_pass(outcome, queue) else None
+
+    def turns(self, visitors: Mapping[str, Sequence[Visitor]], now: float) -> Turns:
+        """The turns of visitors of one subtree, by queue, as things stand when all have started that may."""
+        return Turns(self._shares, self._passes.of(next(iter(visitors)), now).usage, visitors)
 
     def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
         states = {queue: self._states[queue] for queue in queues}

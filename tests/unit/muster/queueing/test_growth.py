@@ -48,6 +48,10 @@ def _name(number: int) -> GangKey:
     return GangKey("team", f"gang-{number}")
 
 
+def _waits(number: int) -> GangKey:
+    return GangKey("team", f"waits-{number}")
+
+
 def _growth(key: GangKey, one: _Wants) -> Growth:
     refused = tuple((claim, amounts_of(minus(claim, one.held))) for claim in one.claims)
     order = Order(-one.priority, "2026", key)
@@ -59,15 +63,17 @@ def _growth(key: GangKey, one: _Wants) -> Growth:
     st.lists(candidates, max_size=4),
     st.tuples(st.integers(5, 40), st.integers(3, 20), st.integers(3, 20)),
     st.booleans(),
+    st.booleans(),
 )
-def test_the_first_in_order_is_found_who_may_grow_and_nobody_else(
+def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_by_age(
     gangs: list[_Wants],
     waiting: list[tuple[str, Resources, bool]],
     limits: tuple[int, int, int],
     strict: bool,  # noqa: FBT001
+    by_age: bool,  # noqa: FBT001
 ) -> None:
     ledger = Ledger()
-    ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu=str(limits[0])), parent=""))
+    ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu=str(limits[0])), parent="", by_age=by_age))
     for name, limit in zip(QUEUES, limits[1:], strict=True):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu=str(limit), gpu="4"), strict=strict))
     growing = Growing(ledger)
@@ -77,20 +83,33 @@ def test_the_first_in_order_is_found_who_may_grow_and_nobody_else(
         growing.enter(key, _growth(key, one))
     for number, (queue, need, passed) in enumerate(waiting):
         since = NOW - 500 if passed else None
-        ledger.wait(Candidate(GangKey("team", f"waits-{number}"), queue, 0, "2026", need, passed_since=since))
+        ledger.wait(Candidate(_waits(number), queue, 0, "2026", need, passed_since=since))
 
     def may_grow(key: GangKey) -> bool:
         return any(ledger.fits_more(key, wanted[key].queue, claim, NOW) for claim in wanted[key].claims)
 
-    expected = sorted((key for key in wanted if may_grow(key)), key=lambda key: (-wanted[key].priority, key))
-    found = []
-    place = None
-    while (place := growing.first(set(QUEUES), NOW, behind=place)) is not None:
-        found.append(place.key.gang)
+    # Nobody takes what it may, so that shares stay as they are: of cpu, which the root limits, to equal parts. What is
+    # held softly is no part of it.
+    starting = set(ledger.startable("a", NOW))
+    taken = [(one.queue, minus(one.held, one.soft)) for one in gangs]
+    taken += [(queue, need) for number, (queue, need, _) in enumerate(waiting) if _waits(number) in starting]
+    cpu = {
+        queue: sum(need["cpu"].nano if "cpu" in need else 0 for where, need in taken if where == queue)
+        for queue in QUEUES
+    }
+
+    def turn(key: GangKey) -> tuple[int, int, GangKey]:
+        return (0 if by_age else cpu[wanted[key].queue], -wanted[key].priority, key)
+
+    expected = sorted(filter(may_grow, wanted), key=turn)
+    found, passed = [], None
+    while (one_turn := growing.first(set(QUEUES), NOW, passed=passed)) is not None:
+        found.append(one_turn.gang)
+        passed = one_turn.passed
     assert list(dict.fromkeys(found)) == expected
     if expected:
         following = growing.first(set(QUEUES), NOW, but=expected[0])
-        assert (following.key.gang if following else None) == (expected[1] if len(expected) > 1 else None)
+        assert (following.gang if following else None) == (expected[1] if len(expected) > 1 else None)
     for key in wanted:
         growing.enter(key, None)
     assert growing.first(set(QUEUES), NOW) is None
