@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from muster.model.names import MESSAGE
+import pytest
+
+from muster.model.names import MESSAGE, QUEUE_LABEL
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod, template, workers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ELASTIC = [f"elastic-{number:02}" for number in range(20)]
+SIBLINGS = ELASTIC[-2:]
 
 
-def _gang(name: str, cpu: str = "1") -> tuple[JSON, JSON]:
+def _gang(name: str, cpu: str = "1", queue_name: str = "q") -> tuple[JSON, JSON]:
     """A gang of its head alone, which runs; an autoscaler may give it a worker."""
     group = workers(replicas=0, minReplicas=0, maxReplicas=1)
-    cluster = ray_cluster(group, name=name, uid=f"uid-{name}", head=template(cpu), enableInTreeAutoscaling=True)
+    whose: dict[str, Any] = {"name": name, "uid": f"uid-{name}", "labels": {QUEUE_LABEL: queue_name}}
+    cluster = ray_cluster(group, **whose, head=template(cpu), enableInTreeAutoscaling=True)
     head = ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}", held=False, nodeName="node")
     head["spec"]["containers"] = template(cpu)["spec"]["containers"]
     return cluster, head
 
 
 class _Full(Harness):
-    """A full queue: elastic gangs that each want one cpu more, and gangs that run and end."""
+    """A full queue: elastic gangs that each want one cpu more, and gangs that run and end.
 
-    def __init__(self, ending: Sequence[str]) -> None:
-        self.gangs = {name: _gang(name) for name in ELASTIC}
+    With `root` the limit is that of the queue above, so annotated, and the last gangs are in another queue below it.
+    """
+
+    def __init__(self, ending: Sequence[str], root: Mapping[str, str] | None = None) -> None:
+        others = SIBLINGS if root is not None else []
+        self.gangs = {name: _gang(name, queue_name="other" if name in others else "q") for name in ELASTIC}
         self.gangs |= {f"ending-{number}": _gang(f"ending-{number}", cpu) for number, cpu in enumerate(ending)}
         surplus = [ray_pod(f"{name}-more", cluster=name, owner_uid=f"uid-{name}") for name in ELASTIC]
         whole = 1000 * len(ELASTIC) + sum(int(cpu.removesuffix("m")) for cpu in ending)
+        queues = [queue(cpu=f"{whole}m")]
+        if root is not None:
+            queues = [queue("root", annotations=root, cpu=f"{whole}m"), queue(), queue("other")]
         super().__init__(
             workloads=[cluster for cluster, _ in self.gangs.values()],
             pods=[*(head for _, head in self.gangs.values()), *surplus],
-            queues=[queue(cpu=f"{whole}m")],
+            queues=queues,
         )
 
     async def look(self) -> str:
@@ -75,6 +86,19 @@ async def test_room_goes_to_the_first_in_order_and_no_more_are_looked_at_than_gr
     looked = await harness.ends("ending-0")
     assert harness.grown() == ELASTIC[:3]
     assert looked == ["ending-0", *ELASTIC[:3]]
+
+
+@pytest.mark.parametrize(
+    ("root", "first"),
+    [({}, [*SIBLINGS, ELASTIC[0]]), ({"muster.dev/siblings": "age"}, ELASTIC[:3])],
+    ids=["by share", "by age"],
+)
+async def test_room_goes_to_the_queue_that_has_least_of_its_share(root: dict[str, str], first: list[str]) -> None:
+    """However many want to grow in the other, and are older. The queue above may say that age alone counts."""
+    harness = _Full(["3500m"], root)
+    await harness.settle()
+    assert await harness.ends("ending-0") == ["ending-0", *first]
+    assert harness.grown() == sorted(first)
 
 
 async def test_who_wants_no_more_when_its_turn_comes_leaves_the_room_to_the_next() -> None:
