@@ -4,7 +4,10 @@ import gc
 import os
 import signal
 
+import pytest
+
 from muster.cli import CONNECT_TIMEOUT
+from tests.support.cluster import steps
 from tests.support.cluster.image_fixtures import container, image, image_tree
 from tests.support.cluster.testbed_fixtures import own_testbed, pytest_runtest_makereport, testbed
 
@@ -22,3 +25,12 @@ def pytest_collection_finish() -> None:
     """Have the garbage collector look at what tests make alone, not at all that was imported and collected before."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how much work of muster's the steps of this run took."""
+    steps.record()
+    if lines := steps.table():
+        terminalreporter.section("work of muster's by step: median and most of this run (recorded median)")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -16,7 +16,6 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, adopt, install
 from muster.kube.resource import PRIORITY_CLASSES
-from tests.support.cluster import steps
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
@@ -142,15 +141,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(item: pytest.Item) -> int:
     names = set(getattr(item, "fixturenames", ()))
     return max((turn for turn, name in enumerate(_LATER, 1) if name in names and "resident" in names), default=0)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show how much work of muster's the steps of this run took."""
-    steps.record()
-    if lines := steps.table():
-        terminalreporter.section("work of muster's by step: median and most of this run (recorded median)")
-        for line in lines:
-            terminalreporter.write_line(line)
 
 
 class InstallOnBare(Protocol):
