@@ -24,6 +24,7 @@ __all__ = [
     "admitted_for",
     "carried",
     "granted",
+    "recorded_terms",
     "terms_of",
     "units_of",
     "with_need",
@@ -138,8 +139,13 @@ def terms_of(view: View) -> PodGroupSpec | None:
 
     None where nobody tells: the gang is not admitted, or it was by a muster that wrote no annotation.
     """
-    if view.terms is not None or not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
-        return view.terms
+    return view.terms if view.terms is not None else recorded_terms(view)
+
+
+def recorded_terms(view: View) -> PodGroupSpec | None:
+    """As `terms_of`, by the annotation alone: it is behind what this leader knows until that is written."""
+    if not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
+        return None
     try:
         return decode(view.mark.admitted_for, AdmittedTerms)
     except InvalidObjectError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.observe.admitted_terms import carried, granted, terms_of
+from muster.observe.admitted_terms import carried, granted, recorded_terms, terms_of
 from muster.observe.candidates import gang_and_intent
 from muster.observe.phases import Phase
 from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
@@ -50,9 +50,18 @@ def grant_of(view: View, *, unmarked: bool) -> tuple[Grant, Wanted | None]:
     if unmarked:
         view = replace(view, terms=of_what_is_open(view))
     if not unmarked and (view.terms is not None or view.pod_group is None):
-        return _granted_by(view, view.terms), None
+        return _until_recorded(view, _granted_by(view, view.terms)), None
     wanted = desired(view, admitted=True)
-    return _granted_by(view, carried(wanted.group.spec, terms_of(view))), wanted
+    return _until_recorded(view, _granted_by(view, carried(wanted.group.spec, terms_of(view)))), wanted
+
+
+def _until_recorded(view: View, grant: Grant) -> Grant:
+    """Of a gang that becomes smaller the room is free when its PodGroup says so, and no moment before.
+
+    It may become larger again, and the next leader has nothing but the PodGroup to know for what it was admitted.
+    """
+    said = recorded_terms(view)
+    return grant if said is None else replace(grant, claim=largest(grant.claim, granted(said)))
 
 
 def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:

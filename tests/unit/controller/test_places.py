@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from muster.kube.errors import ApiError
-from muster.model.names import ADMITTED, MESSAGE, STATE
+from muster.model.names import ADMITTED, ADMITTED_FOR, MESSAGE, STATE
 from muster.model.objects import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
-from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two
+from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two, until_refused
 from tests.support.manifests.observed import (
     GROUP,
     made,
@@ -314,3 +316,24 @@ async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(gro
     harness = Harness(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
     await harness.settle()
     assert f"{grown}-w-2" not in harness.open_pods()
+
+
+# The next leader, and a user who makes it larger again, have nothing else to go by.
+@pytest.mark.parametrize("taken_over", [False, True], ids=["the same leader", "a new leader"])
+async def test_room_of_a_gang_that_becomes_smaller_is_free_when_its_mark_says_so(*, taken_over: bool) -> None:
+    harness = two()
+    await harness.settle()
+    harness.set_workload(ray_cluster(workers(replicas=0)))
+    del harness.client.pods["demo-w-0"], harness.client.pods["demo-w-1"]
+    harness.watch()
+    harness.client.fails[f"mark {GROUP}"] = [ApiError(500, "InternalError", "try again")]
+    if taken_over:
+        harness.restart()
+    await until_refused(harness)
+    harness.watch()
+    await harness.work()
+    assert ADMITTED not in harness.annotations("ray-other-pg")
+    again(harness)
+    written = await harness.settle()
+    assert json.loads(harness.annotations(GROUP)[ADMITTED_FOR])["minMember"] == 1
+    assert written.index(f"mark {GROUP}") < written.index("mark ray-other-pg")
