@@ -69,7 +69,6 @@ ELSEWHERE = (
     Elsewhere("docs/index.md", "[«Ten minutes» with muster]", _TUTORIAL),
     Elsewhere("docs/teams.md", "waits for «half an hour» at most", "the 30m of docs/examples/teams.yaml"),
     Elsewhere("CONTRIBUTING.md", "(about «a quarter of an hour» on two cores", _BUILD),
-    Elsewhere("CONTRIBUTING.md", "below «95 %» it fails", "hack/mutate, run by hand"),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «512Mi»}}", _TABLE),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «1Gi»}}", _TABLE),
     Elsewhere(_CHART, "thousands of reviews of usual pods «a second».", _SIZING),
