@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import re
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from muster.gangs.intent import Defaults
 from muster.observe.cluster import Cluster
-from tests.support.pages.numbers import Elsewhere, Row, found, measures, prose, spans, stated
+from tests.support.pages.numbers import CHECKOUT, Elsewhere, Row, found, measures, prose, spans, stated
 from tests.support.pages.stated import ELSEWHERE, ROWS
 from webhook.certificates.bundles import CONFIGURATIONS
 from webhook.reviews.knowledge import Knowledge
@@ -37,6 +38,28 @@ def test_the_watches_are_counted() -> None:
     webhook = len(Knowledge(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
     said = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
     assert said in prose("docs/operations.md")
+
+
+def _reasons(pattern: str) -> list[Any]:
+    found_ = [(row, match) for row in ELSEWHERE for match in re.finditer(pattern, row.why)]
+    return [pytest.param(row, *match.groups(), id=f"{row.document}: {row.quote}") for row, match in found_]
+
+
+@pytest.mark.parametrize(("row", "path", "name"), _reasons(r"(tests/[\w/]+\.py)(?:::(\w+))?"))
+def test_who_is_said_to_hold_a_number_speaks_of_it(row: Elsewhere, path: str, name: str) -> None:
+    """A test by its file and its function; the file has the page's name, the number's words, or a command beside it."""
+    source = (CHECKOUT / path).read_text()
+    assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{path} has no {name}"
+    words = [row.document, *re.findall("(?<=«).*?(?=»)", row.quote), *re.findall("(?<=`).*?(?=`)", row.quote)]
+    assert any(re.search(rf"\b{re.escape(word)}\b", source, re.IGNORECASE) for word in words)
+
+
+@pytest.mark.parametrize(("row", "module"), _reasons(r"hack\.bench\.([\w.]+)"))
+def test_the_bench_behind_a_number_is_named_on_its_page(row: Elsewhere, module: str) -> None:
+    """So that an operator can run it, and the program is there."""
+    path = CHECKOUT / "hack/bench" / module.replace(".", "/")
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+    assert re.search(rf"hack\.bench\.{module}(?![\w.])", prose(row.document))
 
 
 def test_every_number_has_a_row() -> None:

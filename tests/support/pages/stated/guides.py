@@ -19,6 +19,13 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
     Row(_PERFORMANCE, "the loop made that takes «5 ms» or", ("muster.process.event_loop:_LONG",)),
     Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
+    Row(
+        _PERFORMANCE,
+        "whose calls take «4» to",
+        ("hack.bench.drain.model:_TAKES.event",),
+        lambda seconds: seconds * 1000,
+    ),
+    Row(_PERFORMANCE, "calls take 4 to «8 ms» of", ("hack.bench.drain.model:_TAKES.apply",)),
     Row(_COMPARISON, "the same with qps «2,000»,", ("hack.bench.peers.place:_TUNED.qps",)),
     Row(_COMPARISON, "burst «4,000» |", ("hack.bench.peers.place:_TUNED.burst",)),
     Row(_COMPARISON, "«200» gangs of five pods wait", ("flag:hack/bench/peers/__main__.py --gangs",)),
