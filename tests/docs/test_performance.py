@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 
 from hack.bench.drain.model import report as drains
 from hack.bench.siblings import plot, report, simulated
+from hack.bench.watch import pod
+from tests.support.pages.numbers import prose
 
 # Gangs a second, and parts of a hundred.
 _ROUNDING = 2
@@ -34,6 +37,27 @@ def test_drains_are_as_quick_as_the_model_makes_them() -> None:
         (where, rates, calls), (there, stated, asked) = map(_parts, (row, of_document))
         assert (where, calls) == (there, asked)
         assert all(abs(one - other) <= _ROUNDING for one, other in zip(rates, stated, strict=True)), row
+
+
+def test_the_longest_steps_are_below_what_the_changelog_says() -> None:
+    """Of the table, which hack.bench.steps printed: CHANGELOG.md names no step that is longer."""
+    text = (_DOCS / "performance.md").read_text()
+    table = re.findall(r"^.{50,60} +(\d+\.\d) +(\d+\.\d)$", text[text.index("the longest step in ms") :], re.MULTILINE)
+    assert len(table) > 30
+    said = re.search(
+        r"with 16,000 gangs no step of its event loop took (\d+) ms, with 50,000 none took (\d+) ms",
+        prose("CHANGELOG.md"),
+    )
+    assert said is not None
+    for column, most in enumerate(said.groups()):
+        assert int(most) - 10 < max(float(row[column]) for row in table) < int(most)
+
+
+def test_the_pods_of_the_first_list() -> None:
+    """hack/bench/README.md says how large the pods of hack.bench.steps are."""
+    said = re.search(r"two pods of (\d+) kB for each gang", prose("hack/bench/README.md"))
+    assert said is not None
+    assert round(len(json.dumps(pod(0), separators=(",", ":"))) / 1000) == int(said[1])
 
 
 def _parts(row: str) -> tuple[str, list[int], str]:

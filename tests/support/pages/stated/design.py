@@ -33,6 +33,8 @@ _CHECKS = (
 _DECISIONS = (
     Row(_NOTES, "The walk has «four» steps at", ("muster.workloads.owners:MOST_OWNERS",)),
     Row(_NOTES, "and retries every «half minute», as for", ("muster.kube.reflector:Reflector.__init__.absent_retry",)),
+    Row(_NOTES, "flavors are tried, up to «20,000»;", ("muster.admitters.kueue_quota:_TRIES",)),
+    Row(_NOTES, "probe looks for «three seconds» more", ("muster.cli.doctor.probing:_SETTLED",)),
     Row(_NOTES, "roles are too many for «16 KiB»", ("muster.observe.admitted_terms:_LONGEST",)),
     Row(_NOTES, "at once, then after «1», 2, 4,", ("muster.observe.pod_groups:_FIRST_DELAY",)),
     Row(_NOTES, "4, … «300 seconds»", ("muster.observe.pod_groups:_LONGEST_DELAY",)),

@@ -9,6 +9,7 @@ __all__ = ["ROWS"]
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
 _PERFORMANCE, _COMPARISON = "docs/performance.md", "docs/comparison.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
+_CHANGELOG, _KEPT = "CHANGELOG.md", "tests.unit.webhook.reviews.test_kept"
 
 _BENCHMARKS = (
     Row(_PERFORMANCE, "with equal shares of «2,000» cpu", ("hack.bench.siblings:_CPU",)),
@@ -294,4 +295,16 @@ _KUEUE = (
     ),
 )
 
-ROWS = (*_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
+_CHANGES = (
+    Row(_CHANGELOG, "less than «100 kB» of a", (f"{_KEPT}:MOST_BYTES",)),
+    Row(_CHANGELOG, "of a manifest of «1.5 MB»,", (f"{_KEPT}:MANIFEST_BYTES",)),
+    Row(_CHANGELOG, "most often «3 kB»", (r"text:docs/operations.md /in each webhook \| (\d+ kB) with few/",)),
+    Row(_CHANGELOG, "or changes, takes «5 ms».", (r"text:docs/operations.md /comes or changes \| (\d+ ms) \|/",)),
+    Row(
+        _CHANGELOG,
+        "stands still for more than «a second», again",
+        (r'text:charts/muster/files/alerts.yaml /event_loop_turn_seconds_bucket\{le="(\S+)"/',),
+    ),
+)
+
+ROWS = (*_CHANGES, *_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)

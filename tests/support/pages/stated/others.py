@@ -24,9 +24,17 @@ def _sized(test: str, bench: str = "") -> str:
 
 
 _PLAN, _GIVEN = "test_what_to_plan_for_covers_what_was_measured", "test_the_chart_gives_what_is_planned_for"
+_STEPS = "held by tests/docs/test_performance.py::test_the_longest_steps_are_below_what_the_changelog_says"
 _STORED = "test_what_is_stored_takes_what_the_table_says"
 
 ELSEWHERE = (
+    Elsewhere("CHANGELOG.md", "event loop took «30 ms», with 50,000 none took «40 ms»", _STEPS),
+    Elsewhere("CHANGELOG.md", "New are a tutorial of «ten minutes»", _TUTORIAL),
+    Elsewhere(
+        "docs/architecture.md",
+        "from «3.6 ms» to «732 ms» while",
+        "measured with a prototype, before the first program was written",
+    ),
     Elsewhere("docs/performance.md", "The goal is «50 ms» with", "the goal of hack.bench.steps"),
     Elsewhere("docs/performance.md", "a Queue that came took «141 ms»,", _by("steps")),
     Elsewhere("docs/performance.md", "a PriorityClass «113 ms»,", _by("steps")),
