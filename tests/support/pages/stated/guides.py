@@ -172,8 +172,9 @@ _HELD = (
     Row(
         _SECURITY,
         "keeps neither containers nor amounts, and less than «100 kB»",
-        ("tests.unit.webhook.reviews.test_kept:MOST_BYTES",),
+        (f"{_KEPT}:MOST_BYTES",),
     ),
+    Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(
         _SECURITY,

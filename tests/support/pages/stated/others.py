@@ -25,6 +25,7 @@ def _sized(test: str, bench: str = "") -> str:
 
 _PLAN, _GIVEN = "test_what_to_plan_for_covers_what_was_measured", "test_the_chart_gives_what_is_planned_for"
 _STEPS = "held by tests/docs/test_performance.py::test_the_longest_steps_are_below_what_the_changelog_says"
+_LARGE = "test_what_is_kept_of_a_large_workload_is_what_the_table_says"
 _STORED = "test_what_is_stored_takes_what_the_table_says"
 
 ELSEWHERE = (
@@ -96,15 +97,21 @@ ELSEWHERE = (
         _sized("test_a_core_answers_thousands_of_usual_pods_a_second"),
     ),
     Elsewhere(_CHART, "Reviews of «3 MiB», a hundred at once, stay below «250Mi»", _sized(_GIVEN)),
-    Elsewhere(_OPERATIONS, "| «84 MB», «72 MB» of memory |", _sized(_PLAN)),
+    Elsewhere(
+        _OPERATIONS,
+        "| «84 MB», «72 MB» of memory |",
+        "held by tests/apiserver/test_idle.py::test_processes_that_were_just_started_take_the_memory_of_the_sizing",
+    ),
     Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _by("start")),
     Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _sized(_PLAN, "admission")),
     Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _sized(_STORED, "watch")),
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _by("watch")),
     Elsewhere(
-        _OPERATIONS, "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with", _by("memory")
+        _OPERATIONS,
+        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with",
+        _sized(_LARGE, "memory"),
     ),
-    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _by("memory")),
+    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _sized(_LARGE, "memory")),
     Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _sized(_STORED, "ledger")),
     Elsewhere(
         _OPERATIONS,
