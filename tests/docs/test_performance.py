@@ -7,7 +7,10 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from hack.bench.drain.model import report as drains
+from hack.bench.memory import SHAPES, measured
 from hack.bench.siblings import plot, report, simulated
 from hack.bench.watch import pod
 from tests.support.pages.numbers import prose
@@ -58,6 +61,17 @@ def test_the_pods_of_the_first_list() -> None:
     said = re.search(r"two pods of (\d+) kB for each gang", prose("hack/bench/README.md"))
     assert said is not None
     assert round(len(json.dumps(pod(0), separators=(",", ":"))) / 1000) == int(said[1])
+
+
+@pytest.mark.parametrize("title", SHAPES)
+def test_what_is_kept_of_a_workload_is_what_the_bench_counts(title: str) -> None:
+    """The first row of each shape, in kB; the other rows are larger workloads of the same shape."""
+    row = re.search(
+        rf"^{title} +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) ", (_DOCS / "performance.md").read_text(), re.MULTILINE
+    )
+    assert row is not None
+    counted = [size / 1000 for size in measured(SHAPES[title](100_000))]
+    assert [float(one) for one in row.groups()] == pytest.approx(counted, rel=0.03, abs=0.1)
 
 
 def _parts(row: str) -> tuple[str, list[int], str]:
