@@ -15,7 +15,7 @@ from tests.support.pages.blocks import block
 from tests.support.pages.numbers import prose
 
 CHECKOUT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/**/*.md")])
 
 
 def test_the_plan_in_the_readme_is_what_muster_plan_prints(monkeypatch: pytest.MonkeyPatch) -> None:

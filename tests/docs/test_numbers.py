@@ -71,7 +71,7 @@ _EXEMPT = {
 }
 _PAGES = sorted(
     str(path.relative_to(CHECKOUT))
-    for pattern in ("*.md", "docs/*.md", "charts/*/*.md", "hack/bench/*.md")
+    for pattern in ("*.md", "docs/*.md", "charts/**/*.md", "hack/bench/*.md")
     for path in CHECKOUT.glob(pattern)
 )
 
