@@ -12,7 +12,7 @@ import gc
 import json
 import time
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
@@ -24,6 +24,8 @@ from webhook.reviews.knowledge import GangTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+__all__ = ["SHAPES", "Kept", "measured"]
 
 _JSON = dict[str, Any]
 _SIZES = (100_000, 500_000, 1_500_000)
@@ -131,21 +133,46 @@ def _whole(cluster: RayCluster) -> RayCluster:
     return cluster
 
 
-def _measure(title: str, manifest: _JSON) -> None:
+class Kept(NamedTuple):
+    """Bytes of a manifest, and of what is kept of one workload of that shape."""
+
+    manifest: int
+    whole: float
+    kept: float
+    answers: float
+
+
+SHAPES: dict[str, Callable[[int], _JSON]] = {
+    "four large templates": _few_large,
+    "many templates": _many_small,
+    "one pod, many names of resources": _containers,
+    "one pod, many amounts of one": _amounts,
+    "labels": _labels,
+}
+"""Manifests of about so many bytes."""
+
+
+def measured(manifest: _JSON) -> Kept:
+    """Give the bytes, which tracemalloc counts. Raises AssertionError for more than muster reads."""
     texts = [_seen(manifest, number) for number in range(_WORKLOADS)]
     # The caches of the process are filled, and are no workload's.
     store = _stored(texts, kept)
     _answers(store)
     cluster = decode(texts[0], RayCluster)
     if cluster.spec.too_much:
-        raise AssertionError(f"{title}: more than muster reads")
-    sizes = (
+        raise AssertionError("more than muster reads")
+    return Kept(
         len(texts[0]),
         _bytes(lambda: _stored(texts, _whole)),
         _bytes(lambda: _stored(texts, kept)),
         _bytes(lambda: _answers(store)),
     )
-    times = _milliseconds(lambda: decode(texts[0], RayCluster)), _milliseconds(lambda: kept(cluster))
+
+
+def _measure(title: str, manifest: _JSON) -> None:
+    sizes, text = measured(manifest), _seen(manifest, 0)
+    cluster = decode(text, RayCluster)
+    times = _milliseconds(lambda: decode(text, RayCluster)), _milliseconds(lambda: kept(cluster))
     kilobytes = " ".join(f"{size / 1e3:10.1f}" for size in sizes)
     print(f"{title:36} {kilobytes}   {times[0]:6.2f} {times[1]:6.2f}", flush=True)
 
@@ -153,13 +180,7 @@ def _measure(title: str, manifest: _JSON) -> None:
 def main() -> None:
     """Measure and print."""
     print(f"{'kB, and ms':36} {'manifest':>10} {'whole':>10} {'kept':>10} {'answers':>10}   decode   keep")
-    for title, shape in {
-        "four large templates": _few_large,
-        "many templates": _many_small,
-        "one pod, many names of resources": _containers,
-        "one pod, many amounts of one": _amounts,
-        "labels": _labels,
-    }.items():
+    for title, shape in SHAPES.items():
         for size in _SIZES:
             _measure(title, shape(size))
 

@@ -101,7 +101,7 @@ class _Server:
 
 
 async def _listing(bench: _Bench, gangs: int) -> None:
-    """The first list of pods of 11 KB, two for each gang."""
+    """The first list of pods of 6 kB, two for each gang."""
     one = pod(0)
     one["metadata"] |= {"name": "NUMBER", "uid": "NUMBER", "namespace": "bench", "resourceVersion": "1"}
     one["metadata"]["labels"]["muster.dev/gang"] = "gang-NODE"

@@ -1,6 +1,6 @@
 """What a watch of many pods costs: `python -m hack.bench.watch [COUNT]`.
 
-Starts a bare control plane, creates COUNT (5,000) gated pods of about 11 KB in it, and watches them in a fresh process
+Starts a bare control plane, creates COUNT (5,000) gated pods of about 13 kB in it, and watches them in a fresh process
 as the controller does. Prints the seconds until the store is synced, and the resident memory of that process in MB:
 before the reflector starts, with all pods in the store, at its highest, after a whole relist, and after one event each.
 """
@@ -34,7 +34,7 @@ _NAMESPACE = "default"
 
 
 def pod(number: int) -> dict[str, Any]:
-    """Give a worker as KubeRay makes it, of about 11 KB when the apiserver has added its part."""
+    """Give a worker as KubeRay makes it, of about 13 kB when the apiserver has added its part."""
     environment = [{"name": f"RAY_VARIABLE_{index}", "value": "v" * 60} for index in range(36)]
     container = {
         "name": "ray-worker",

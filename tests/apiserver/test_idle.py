@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from hack.bench.usage import resident
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, SECRETS
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, eventually
+from tests.support.pages.numbers import prose
 from webhook.certificates.bundles import CONFIGURATIONS
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ class Asked(NamedTuple):
 
     before: list[Request]
     after: list[Request]
+    memory: float
+    """MB that were resident when it had nothing to do."""
 
 
 async def _webhook(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
@@ -98,10 +103,10 @@ async def _webhook(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked
         before = list(proxy.requests)
         proxy.requests.clear()
         await eventually(lambda: len(looks()) == _LOOKS)
-        after = list(proxy.requests)
+        after, memory = list(proxy.requests), resident(process.pid)
         webhook.webhooks.remove(process)
         await asyncio.to_thread(process.stop)
-    return Asked(before, after)
+    return Asked(before, after, memory)
 
 
 async def _controller(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
@@ -116,11 +121,11 @@ async def _controller(bare: Testbed, webhook: MusterInstall, folder: Path) -> As
         before = list(proxy.requests)
         proxy.requests.clear()
         await eventually(lambda: len(renewals()) == _RENEWALS)
-        after = list(proxy.requests)
+        after, memory = list(proxy.requests), resident(process.pid)
         webhook.controllers.remove(process)
         await asyncio.to_thread(process.stop)
         webhook.free_lease()
-    return Asked(before, after)
+    return Asked(before, after, memory)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +150,7 @@ def asked(
 
 def test_an_idle_webhook_looks_at_its_certificates_and_no_more(asked: tuple[Asked, Asked]) -> None:
     """The Secret and both configurations every ten seconds; everything else comes by watches."""
-    (before, seen), _ = asked
+    (before, seen, _), _ = asked
     looked = [one for one in seen if one.path == _SECRET]
     assert looked[-1].at - looked[0].at > (_LOOKS - 1) * _LOOK * 0.9
     _hold(before, seen)
@@ -157,9 +162,17 @@ def test_an_idle_webhook_looks_at_its_certificates_and_no_more(asked: tuple[Aske
 
 def test_an_idle_controller_renews_its_lease_and_no_more(asked: tuple[Asked, Asked]) -> None:
     """A write every two seconds, and not a read beside it; everything else comes by watches."""
-    _, (before, seen) = asked
+    _, (before, seen, _) = asked
     renewed = [one for one in seen if one.path == _LEASE]
     assert {one.kind for one in renewed} == {"PUT"}
     assert renewed[-1].at - renewed[0].at > (_RENEWALS - 1) * _RENEWAL * 0.9
     _hold(before, seen)
     assert _told([one for one in seen if one not in [*_of_watches(seen), *_whole(seen), *renewed]]) == {}
+
+
+def test_processes_that_were_just_started_take_the_memory_of_the_sizing(asked: tuple[Asked, Asked]) -> None:
+    """What is resident differs by Python and its libraries, so the table has some room on both sides."""
+    said = re.search(r"just installed \| (\d+) MB, (\d+) MB of memory", prose("docs/operations.md"))
+    assert said is not None
+    for process, of_table in zip(asked, said.groups(), strict=True):
+        assert 0.6 < process.memory / float(of_table) < 1.2

@@ -12,9 +12,10 @@ from muster.cli.doctor.diagnosis import Check
 from muster.model.gang_states import GangState
 from tests.support.cli.in_process import muster
 from tests.support.pages.blocks import block
+from tests.support.pages.numbers import prose
 
 CHECKOUT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/*/*.md")])
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("charts/**/*.md")])
 
 
 def test_the_plan_in_the_readme_is_what_muster_plan_prints(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +85,20 @@ def test_the_chart_is_installed_by_one_command_wherever_it_is_shown() -> None:
     shown = block("charts/muster/README.md", "helm install muster")
     assert shown == block("docs/image.md", "helm install muster")
     assert shown in (CHECKOUT / "README.md").read_text()
+
+
+# muster writes `muster.dev/nudge` on a workload, and `muster hold` and `muster resume` write there too.
+_UNTOUCHED = re.compile(
+    r"workload is never changed|workloads are never changed|see no difference"
+    r"|never (?:touches|changes) (?:your|a|the) workload",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_page_says_that_muster_leaves_the_whole_workload_alone(document: Path) -> None:
+    """What never changes is spec and labels: an annotation does, while the workload is short of pods."""
+    assert _UNTOUCHED.findall(prose(str(document.relative_to(CHECKOUT)))) == []
 
 
 def test_make_targets_named_in_documents_exist() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 
+import pytest
+
 from hack.bench.drain.model import report as drains
+from hack.bench.memory import SHAPES, measured
 from hack.bench.siblings import plot, report, simulated
+from hack.bench.watch import pod
+from tests.support.pages.numbers import prose
 
 # Gangs a second, and parts of a hundred.
 _ROUNDING = 2
@@ -34,6 +40,38 @@ def test_drains_are_as_quick_as_the_model_makes_them() -> None:
         (where, rates, calls), (there, stated, asked) = map(_parts, (row, of_document))
         assert (where, calls) == (there, asked)
         assert all(abs(one - other) <= _ROUNDING for one, other in zip(rates, stated, strict=True)), row
+
+
+def test_the_longest_steps_are_below_what_the_changelog_says() -> None:
+    """Of the table, which hack.bench.steps printed: CHANGELOG.md names no step that is longer."""
+    text = (_DOCS / "performance.md").read_text()
+    table = re.findall(r"^.{50,60} +(\d+\.\d) +(\d+\.\d)$", text[text.index("the longest step in ms") :], re.MULTILINE)
+    assert len(table) > 30
+    said = re.search(
+        r"with 16,000 gangs no step of its event loop took (\d+) ms, with 50,000 none took (\d+) ms",
+        prose("CHANGELOG.md"),
+    )
+    assert said is not None
+    for column, most in enumerate(said.groups()):
+        assert int(most) - 10 < max(float(row[column]) for row in table) < int(most)
+
+
+def test_the_pods_of_the_first_list() -> None:
+    """hack/bench/README.md says how large the pods of hack.bench.steps are."""
+    said = re.search(r"two pods of (\d+) kB for each gang", prose("hack/bench/README.md"))
+    assert said is not None
+    assert round(len(json.dumps(pod(0), separators=(",", ":"))) / 1000) == int(said[1])
+
+
+@pytest.mark.parametrize("title", SHAPES)
+def test_what_is_kept_of_a_workload_is_what_the_bench_counts(title: str) -> None:
+    """The first row of each shape, in kB; the other rows are larger workloads of the same shape."""
+    row = re.search(
+        rf"^{title} +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) ", (_DOCS / "performance.md").read_text(), re.MULTILINE
+    )
+    assert row is not None
+    counted = [size / 1000 for size in measured(SHAPES[title](100_000))]
+    assert [float(one) for one in row.groups()] == pytest.approx(counted, rel=0.03, abs=0.1)
 
 
 def _parts(row: str) -> tuple[str, list[int], str]:

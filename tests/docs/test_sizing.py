@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.bench.memory import SHAPES, measured
 from hack.bench.watch import pod
 from muster.kube.store import Store
 from muster.model.objects import Pod, decode
@@ -64,8 +65,8 @@ def test_what_to_plan_for_covers_what_was_measured() -> None:
     assert memory <= whole + pods * each_pod + gangs * each_gang
     pods, memory = _says(rf"\| ([\d,]+) gated pods that wait \| [\d.]+ % of a core, {_NUMBER} \|")
     assert memory <= whole + pods * each_pod
-    pods, memory = _says(rf"\| ([\d,]+) watched pods of [\d.]+ kB \| {_NUMBER}, ")
-    assert memory <= pods * each_pod
+    pods, memory, relisted = _says(rf"\| ([\d,]+) watched pods of [\d.]+ kB \| {_NUMBER}, {_NUMBER} while they are")
+    assert memory < relisted <= pods * each_pod
     gangs, memory = _says(rf"\| ([\d,]+) gangs in 1,000 queues of three levels \| {_NUMBER},")
     assert memory <= gangs * each_gang
 
@@ -144,3 +145,19 @@ def test_what_is_stored_takes_what_the_table_says(make: Callable[[], object], co
         tracemalloc.stop()
     del kept
     assert 0.6 * memory / many < used / count <= memory / many
+
+
+def test_what_is_kept_of_a_large_workload_is_what_the_table_says() -> None:
+    """In a webhook with the answers to its pods; in the controller the whole, of the shape that takes most."""
+    size, few, many, templates, whole = _says(
+        rf"a workload of {_NUMBER}, in each webhook \| {_NUMBER} with few templates, {_NUMBER} with ([\d,]+), "
+        rf"and in the controller {_NUMBER} at most"
+    )
+    shapes = {title: shape(int(size)) for title, shape in SHAPES.items()}
+    workers = shapes["many templates"]["spec"]["workerGroupSpecs"]
+    assert len(workers) > templates
+    del workers[int(templates) :]
+    kept = {title: measured(shape) for title, shape in shapes.items()}
+    for title, said in {"four large templates": few, "many templates": many}.items():
+        assert 0.8 * said < kept[title].kept + kept[title].answers <= said, title
+    assert 0.8 * whole < max(one.whole for one in kept.values()) <= whole

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from hack.image.tree import Tree
 
+_KEPT = 1_000_000
+
 
 @pytest.fixture(scope="module")
 def tools() -> Programs:
@@ -57,6 +59,11 @@ def test_the_chart_is_kept_as_it_is_published(releases: Path, tools: Programs, t
     (one,) = kept(releases)
     assert one.chart.read_bytes() == packed_chart(CHART, tmp_path, tools).read_bytes()
     assert (one.folder / "requirements/runtime.txt").read_text() == (CHECKOUT / "requirements/runtime.txt").read_text()
+
+
+def test_what_is_kept_of_a_version_is_small(releases: Path) -> None:
+    """As docs/releasing.md says: the repository has it for ever."""
+    assert sum(path.stat().st_size for path in releases.rglob("*") if path.is_file()) < _KEPT
 
 
 def test_a_version_is_kept_once(releases: Path, tools: Programs) -> None:

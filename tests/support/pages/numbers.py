@@ -103,9 +103,14 @@ def amount(text: str) -> float:
 
 @cache
 def prose(document: str) -> str:
-    """The document without code that stands apart, each run of blanks as one."""
-    text = re.sub(r"^```.*?^```", "", (CHECKOUT / document).read_text(), flags=re.DOTALL | re.MULTILINE)
+    """The document without code that stands apart, each run of blanks as one; of commands there the comments stay."""
+    text = re.sub(r"^```(.*?)\n(.*?)^```", _comments, (CHECKOUT / document).read_text(), flags=re.DOTALL | re.MULTILINE)
     return " ".join(text.split())
+
+
+def _comments(code: re.Match[str]) -> str:
+    language, lines = code.groups()
+    return "\n".join(re.findall(r"^[^#\n]+ # (.*)$", lines, re.MULTILINE)) if language == "sh" else ""
 
 
 _STATED = re.compile(

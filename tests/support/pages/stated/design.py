@@ -1,4 +1,4 @@
-"""Numbers of docs/design-notes.md."""
+"""Numbers of docs/design-notes.md and CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ from tests.support.pages.numbers import Row
 
 __all__ = ["ROWS"]
 
-_NOTES = "docs/design-notes.md"
+_NOTES, _CONTRIBUTING = "docs/design-notes.md", "CONTRIBUTING.md"
 
-ROWS = (
+_CHECKS = (
+    Row(_CONTRIBUTING, "reviews for «ten minutes»;", (r"text:Makefile /\(or \$\(SECONDS\),(\d+)/",)),
+    Row(
+        _CONTRIBUTING,
+        "`make test` sends «5,000»",
+        ("tests.fuzz.test_fuzz:_QUESTIONS", "tests.support.examples:_PART"),
+        lambda questions, part: 2 * questions / part,
+    ),
+    Row(
+        _CONTRIBUTING, "it draws «a quarter», as `make test`", ("tests.support.examples:_PART",), lambda part: 1 / part
+    ),
+    Row(_CONTRIBUTING, "changes «400» statements of the", ("flag:hack/mutate/__main__.py --number",)),
+    Row(_CONTRIBUTING, "draws «400» statements of the", ("flag:hack/mutate/__main__.py --number",)),
+    Row(
+        _CONTRIBUTING,
+        "must notice «95 %» of the",
+        ("flag:hack/mutate/__main__.py --least",),
+        lambda least: least / 100,
+    ),
+    Row(_CONTRIBUTING, "below «95 %» it fails", ("flag:hack/mutate/__main__.py --least",), lambda least: least / 100),
+)
+
+_DECISIONS = (
     Row(_NOTES, "The walk has «four» steps at", ("muster.workloads.owners:MOST_OWNERS",)),
     Row(_NOTES, "and retries every «half minute», as for", ("muster.kube.reflector:Reflector.__init__.absent_retry",)),
+    Row(_NOTES, "flavors are tried, up to «20,000»;", ("muster.admitters.kueue_quota:_TRIES",)),
+    Row(_NOTES, "probe looks for «three seconds» more", ("muster.cli.doctor.probing:_SETTLED",)),
     Row(_NOTES, "roles are too many for «16 KiB»", ("muster.observe.admitted_terms:_LONGEST",)),
     Row(_NOTES, "at once, then after «1», 2, 4,", ("muster.observe.pod_groups:_FIRST_DELAY",)),
     Row(_NOTES, "4, … «300 seconds»", ("muster.observe.pod_groups:_LONGEST_DELAY",)),
@@ -42,3 +66,5 @@ ROWS = (
         ("webhook.certificates.trust:RotationTiming.trust_delay",),
     ),
 )
+
+ROWS = (*_CHECKS, *_DECISIONS)

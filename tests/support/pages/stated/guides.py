@@ -9,6 +9,7 @@ __all__ = ["ROWS"]
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
 _PERFORMANCE, _COMPARISON = "docs/performance.md", "docs/comparison.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
+_CHANGELOG, _KEPT = "CHANGELOG.md", "tests.unit.webhook.reviews.test_kept"
 
 _BENCHMARKS = (
     Row(_PERFORMANCE, "with equal shares of «2,000» cpu", ("hack.bench.siblings:_CPU",)),
@@ -19,6 +20,13 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
     Row(_PERFORMANCE, "the loop made that takes «5 ms» or", ("muster.process.event_loop:_LONG",)),
     Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
+    Row(
+        _PERFORMANCE,
+        "whose calls take «4» to",
+        ("hack.bench.drain.model:_TAKES.event",),
+        lambda seconds: seconds * 1000,
+    ),
+    Row(_PERFORMANCE, "calls take 4 to «8 ms» of", ("hack.bench.drain.model:_TAKES.apply",)),
     Row(_COMPARISON, "the same with qps «2,000»,", ("hack.bench.peers.place:_TUNED.qps",)),
     Row(_COMPARISON, "burst «4,000» |", ("hack.bench.peers.place:_TUNED.burst",)),
     Row(_COMPARISON, "«200» gangs of five pods wait", ("flag:hack/bench/peers/__main__.py --gangs",)),
@@ -164,8 +172,9 @@ _HELD = (
     Row(
         _SECURITY,
         "keeps neither containers nor amounts, and less than «100 kB»",
-        ("tests.unit.webhook.reviews.test_kept:MOST_BYTES",),
+        (f"{_KEPT}:MOST_BYTES",),
     ),
+    Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(
         _SECURITY,
@@ -203,6 +212,7 @@ _HELD = (
         ("tests.fuzz.test_fuzz:_QUESTIONS",),
         lambda questions: 2 * questions,
     ),
+    Row(_SECURITY, "`make test` «a quarter» of them", ("tests.support.examples:_PART",), lambda part: 1 / part),
 )
 
 _VALUES = (
@@ -260,6 +270,17 @@ _VALUES = (
     ),
     Row(_README, "You need Kubernetes «1.30» or newer", ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES",)),
     Row(_README, "respect scheduling gates since «1.11», and", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
+    Row(_README, "a minute, «ten» at most on a", ("tests.e2e.test_demo:_PATIENCE",), lambda seconds: seconds / 60),
+    Row(
+        "docs/tutorial.md",
+        "a minute, «ten» at most on a",
+        ("tests.e2e.test_tutorial:_PATIENCE",),
+        lambda seconds: seconds / 60,
+    ),
+    Row("docs/image.md", "less than «90 MB» unpacked", ("tests.image.test_contents:_UNPACKED",)),
+    Row("docs/image.md", "less than «30 MB» packed", ("tests.image.test_contents:_PACKED",)),
+    Row("docs/image.md", "only the last, of less than «2 MB»", ("tests.image.test_registries:_LAST_LAYER",)),
+    Row("docs/releasing.md", "less than «1 MB».", ("tests.image.test_kept_releases:_KEPT",)),
     Row(
         "docs/image.md",
         "It runs as user «65532»",
@@ -275,4 +296,16 @@ _KUEUE = (
     ),
 )
 
-ROWS = (*_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
+_CHANGES = (
+    Row(_CHANGELOG, "less than «100 kB» of a", (f"{_KEPT}:MOST_BYTES",)),
+    Row(_CHANGELOG, "of a manifest of «1.5 MB»,", (f"{_KEPT}:MANIFEST_BYTES",)),
+    Row(_CHANGELOG, "most often «3 kB»", (r"text:docs/operations.md /in each webhook \| (\d+ kB) with few/",)),
+    Row(_CHANGELOG, "or changes, takes «5 ms».", (r"text:docs/operations.md /comes or changes \| (\d+ ms) \|/",)),
+    Row(
+        _CHANGELOG,
+        "stands still for more than «a second», again",
+        (r'text:charts/muster/files/alerts.yaml /event_loop_turn_seconds_bucket\{le="(\S+)"/',),
+    ),
+)
+
+ROWS = (*_CHANGES, *_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)

@@ -7,61 +7,81 @@ from tests.support.pages.numbers import Elsewhere
 __all__ = ["ELSEWHERE"]
 
 _OPERATIONS, _CHART, _IMAGE = "docs/operations.md", "charts/muster/README.md", "docs/image.md"
-_SIZING = "measured, and held by tests/docs/test_sizing.py against what it is reckoned with"
-_BENCH = "measured by the command that stands beside it"
-_TABLE = "written from values.yaml by tests/chart/test_readme.py"
+_TABLE = "written from values.yaml by tests/chart/test_readme.py::test_the_table_is_what_values_yaml_says"
 _OPERATORS = "the operator's, or Kubernetes' own delay"
+_DEMO = "printed by `make demo` as it ends; a test holds the ten minutes, which are a row"
 _BUILD = "how long a build takes on such a machine"
 _TUTORIAL = "how long a reader takes; its commands take two minutes"
-_IMAGE_SIZE = "held by tests/image/test_contents.py"
+
+
+def _by(bench: str) -> str:
+    return f"measured by hack.bench.{bench}"
+
+
+def _sized(test: str, bench: str = "") -> str:
+    held = f"held by tests/docs/test_sizing.py::{test}"
+    return f"{_by(bench)}, and {held}" if bench else held
+
+
+_PLAN, _GIVEN = "test_what_to_plan_for_covers_what_was_measured", "test_the_chart_gives_what_is_planned_for"
+_STEPS = "held by tests/docs/test_performance.py::test_the_longest_steps_are_below_what_the_changelog_says"
+_LARGE = "test_what_is_kept_of_a_large_workload_is_what_the_table_says"
+_STORED = "test_what_is_stored_takes_what_the_table_says"
 
 ELSEWHERE = (
-    Elsewhere("docs/performance.md", "The goal is «50 ms» with", _BENCH),
-    Elsewhere("docs/performance.md", "a Queue that came took «141 ms»,", _BENCH),
-    Elsewhere("docs/performance.md", "a PriorityClass «113 ms»,", _BENCH),
-    Elsewhere("docs/performance.md", "first limit «143 ms»,", _BENCH),
-    Elsewhere("docs/performance.md", "list of pods «111 ms»,", _BENCH),
-    Elsewhere("docs/performance.md", "could start «201 ms»,", _BENCH),
-    Elsewhere("docs/performance.md", "count of nodes «1,590 ms».", _BENCH),
-    Elsewhere("docs/performance.md", "50,000 gangs took «1,416 ms».", _BENCH),
-    Elsewhere("docs/performance.md", "full («62 ms», when", _BENCH),
-    Elsewhere("docs/performance.md", "priority («66 ms»)", _BENCH),
-    Elsewhere("docs/performance.md", "had «44» gangs a second beside «58» of", _BENCH),
-    Elsewhere("docs/performance.md", "with 500 waiting, which is «75 %», and «43»", _BENCH),
-    Elsewhere("docs/performance.md", "beside «67» with 2,000, which is «64 %»:", _BENCH),
-    Elsewhere("docs/performance.md", "had 66, 78 and «86 %».", _BENCH),
-    Elsewhere("docs/performance.md", "of the «45 ms» of CPU", _BENCH),
-    Elsewhere("docs/performance.md", "took «24 ms», the", _BENCH),
-    Elsewhere("docs/performance.md", "the controller «11 ms» and all", _BENCH),
-    Elsewhere("docs/performance.md", "all else «10 ms», and", _BENCH),
-    Elsewhere("docs/performance.md", "gangs took «31 ms».", _BENCH),
-    Elsewhere("docs/performance.md", "and «3.7 s» from room", _BENCH),
-    Elsewhere("docs/performance.md", "percentile was «0.8 s».", _BENCH),
-    Elsewhere("docs/performance.md", "of old ones: «89 ms» when", _BENCH),
-    Elsewhere("docs/performance.md", "gangs, «220 ms» with 50,000", _BENCH),
-    Elsewhere("docs/performance.md", "with «500» Queues below one parent", _BENCH),
-    Elsewhere("docs/performance.md", "the pass after a change took «28» to", _BENCH),
-    Elsewhere("docs/performance.md", "to «31 ms» and takes", _BENCH),
-    Elsewhere("docs/performance.md", "takes «5» to", _BENCH),
-    Elsewhere("docs/performance.md", "to «8 ms», and the change itself", _BENCH),
-    Elsewhere("docs/performance.md", "the change itself took «2.2 ms»", _BENCH),
-    Elsewhere("docs/performance.md", "and takes «0.1 ms».", _BENCH),
-    Elsewhere("docs/performance.md", "use «99.9 %» and", _BENCH),
-    Elsewhere("docs/performance.md", "and «99.8 %» of the room", _BENCH),
-    Elsewhere("docs/performance.md", "smaller gangs in «37 %» of", _BENCH),
-    Elsewhere("docs/performance.md", "whose calls take 4 to «8 ms» of", "hack/bench/drain/model.py"),
+    Elsewhere("CHANGELOG.md", "event loop took «30 ms», with 50,000 none took «40 ms»", _STEPS),
+    Elsewhere("CHANGELOG.md", "New are a tutorial of «ten minutes»", _TUTORIAL),
+    Elsewhere(
+        "docs/architecture.md",
+        "from «3.6 ms» to «732 ms» while",
+        "measured with a prototype, before the first program was written",
+    ),
+    Elsewhere("docs/performance.md", "The goal is «50 ms» with", "the goal of hack.bench.steps"),
+    Elsewhere("docs/performance.md", "a Queue that came took «141 ms»,", _by("steps")),
+    Elsewhere("docs/performance.md", "a PriorityClass «113 ms»,", _by("steps")),
+    Elsewhere("docs/performance.md", "first limit «143 ms»,", _by("steps")),
+    Elsewhere("docs/performance.md", "list of pods «111 ms»,", _by("steps")),
+    Elsewhere("docs/performance.md", "could start «201 ms»,", _by("steps")),
+    Elsewhere("docs/performance.md", "count of nodes «1,590 ms».", _by("steps")),
+    Elsewhere("docs/performance.md", "50,000 gangs took «1,416 ms».", _by("steps")),
+    Elsewhere("docs/performance.md", "full («62 ms», when", _by("steps")),
+    Elsewhere("docs/performance.md", "priority («66 ms»)", _by("steps")),
+    Elsewhere("docs/performance.md", "had «44» gangs a second beside «58» of", _by("drain")),
+    Elsewhere("docs/performance.md", "with 500 waiting, which is «75 %», and «43»", _by("drain")),
+    Elsewhere("docs/performance.md", "beside «67» with 2,000, which is «64 %»:", _by("drain")),
+    Elsewhere("docs/performance.md", "had 66, 78 and «86 %».", _by("drain")),
+    Elsewhere("docs/performance.md", "of the «45 ms» of CPU", _by("drain")),
+    Elsewhere("docs/performance.md", "took «24 ms», the", _by("drain")),
+    Elsewhere("docs/performance.md", "the controller «11 ms» and all", _by("drain")),
+    Elsewhere("docs/performance.md", "all else «10 ms», and", _by("drain")),
+    Elsewhere("docs/performance.md", "gangs took «31 ms».", _by("drain")),
+    Elsewhere("docs/performance.md", "and «3.7 s» from room", _by("drain")),
+    Elsewhere("docs/performance.md", "percentile was «0.8 s».", _by("drain")),
+    Elsewhere("docs/performance.md", "of old ones: «89 ms» when", _by("steps")),
+    Elsewhere("docs/performance.md", "gangs, «220 ms» with 50,000", _by("steps")),
+    Elsewhere("docs/performance.md", "with «500» Queues below one parent", _by("steps")),
+    Elsewhere("docs/performance.md", "the pass after a change took «28» to", _by("steps")),
+    Elsewhere("docs/performance.md", "to «31 ms» and takes", _by("steps")),
+    Elsewhere("docs/performance.md", "takes «5» to", _by("steps")),
+    Elsewhere("docs/performance.md", "to «8 ms», and the change itself", _by("steps")),
+    Elsewhere("docs/performance.md", "the change itself took «2.2 ms»", _by("steps")),
+    Elsewhere("docs/performance.md", "and takes «0.1 ms».", _by("steps")),
+    Elsewhere("docs/performance.md", "use «99.9 %» and", _by("siblings")),
+    Elsewhere("docs/performance.md", "and «99.8 %» of the room", _by("siblings")),
+    Elsewhere("docs/performance.md", "smaller gangs in «37 %» of", _by("siblings")),
     Elsewhere("docs/performance.md", "The goal is «four fifths» of", "a goal"),
-    Elsewhere("docs/performance.md", "90, 91, 90, 84 and «73 %»: of", _BENCH),
+    Elsewhere("docs/performance.md", "90, 91, 90, 84 and «73 %»: of", _by("drain.model")),
     Elsewhere("docs/comparison.md", "its release (qps «300», burst «500»)", "Kueue's own configuration"),
     Elsewhere("docs/backends.md", "looks at everything again, after «five minutes»", "kube-scheduler's own flush"),
     Elsewhere("docs/kueue.md", "has all its pods for some «100 ms», and", _OPERATORS),
     Elsewhere("docs/kueue.md", "outlive their quota by «two seconds»", _OPERATORS),
     Elsewhere("README.md", "takes about «a quarter of an hour» on two cores", _BUILD),
-    Elsewhere("README.md", "`make demo` takes under «a minute»", "tests/node, which run the demo"),
+    Elsewhere("README.md", "`make demo` takes about «a minute»", _DEMO),
     Elsewhere("README.md", "A tour of «60 seconds»", "a heading"),
     Elsewhere("README.md", "| «ten minutes» on `make demo KEEP=1`", _TUTORIAL),
     Elsewhere("docs/tutorial.md", "# «Ten minutes» with muster", _TUTORIAL),
-    Elsewhere("docs/tutorial.md", "takes about «a quarter of an hour»; later it takes under «a minute».", _BUILD),
+    Elsewhere("docs/tutorial.md", "takes about «a quarter of an hour»;", _BUILD),
+    Elsewhere("docs/tutorial.md", "later it takes about «a minute»,", _DEMO),
     Elsewhere(
         "docs/tutorial.md", "holds 4 cpu and «6Gi»; the gang that runs in it uses 3 cpu and «4Gi» of", "the sample"
     ),
@@ -69,42 +89,71 @@ ELSEWHERE = (
     Elsewhere("docs/index.md", "[«Ten minutes» with muster]", _TUTORIAL),
     Elsewhere("docs/teams.md", "waits for «half an hour» at most", "the 30m of docs/examples/teams.yaml"),
     Elsewhere("CONTRIBUTING.md", "(about «a quarter of an hour» on two cores", _BUILD),
-    Elsewhere("CONTRIBUTING.md", "below «95 %» it fails", "hack/mutate, run by hand"),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «512Mi»}}", _TABLE),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «1Gi»}}", _TABLE),
-    Elsewhere(_CHART, "thousands of reviews of usual pods «a second».", _SIZING),
-    Elsewhere(_CHART, "Reviews of «3 MiB», a hundred at once, stay below «250Mi»", _SIZING),
-    Elsewhere(_OPERATIONS, "| «84 MB», «72 MB» of memory |", _SIZING),
-    Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _BENCH),
-    Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _SIZING),
-    Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _SIZING),
-    Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _BENCH),
-    Elsewhere(_OPERATIONS, "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with", _BENCH),
-    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _BENCH),
-    Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _SIZING),
     Elsewhere(
-        _OPERATIONS, "may start does | «0.6 ms» in one queue, «1.6 ms» in 100 queues below one limit; «0.3 ms»", _BENCH
+        _CHART,
+        "thousands of reviews of usual pods «a second».",
+        _sized("test_a_core_answers_thousands_of_usual_pods_a_second"),
     ),
-    Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _SIZING),
-    Elsewhere(_OPERATIONS, "comes or changes | «5 ms» |", _BENCH),
-    Elsewhere(_OPERATIONS, "takes over | «19 seconds» of a core before it admits again, at most «35 ms» of it", _BENCH),
-    Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _BENCH),
+    Elsewhere(_CHART, "Reviews of «3 MiB», a hundred at once, stay below «250Mi»", _sized(_GIVEN)),
     Elsewhere(
-        _OPERATIONS, "**Controller**: plan for «100 MB», «10 kB» for each pod of a gang and «1 kB» for each", _SIZING
+        _OPERATIONS,
+        "| «84 MB», «72 MB» of memory |",
+        "held by tests/apiserver/test_idle.py::test_processes_that_were_just_started_take_the_memory_of_the_sizing",
     ),
-    Elsewhere(_OPERATIONS, "**Webhook**: plan for «90 MB», «100 MB» for giant objects, and «20 kB» for each", _SIZING),
+    Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _by("start")),
+    Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _sized(_PLAN, "admission")),
+    Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _sized(_STORED, "watch")),
+    Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _by("watch")),
+    Elsewhere(
+        _OPERATIONS,
+        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with",
+        _sized(_LARGE, "memory"),
+    ),
+    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _sized(_LARGE, "memory")),
+    Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _sized(_STORED, "ledger")),
+    Elsewhere(
+        _OPERATIONS,
+        "may start does | «0.6 ms» in one queue, «1.6 ms» in 100 queues below one limit; «0.3 ms»",
+        _by("waiting"),
+    ),
+    Elsewhere(_OPERATIONS, "for 1,000 pods, «109 MB» |", _sized(_PLAN, "gang")),
+    Elsewhere(_OPERATIONS, "comes or changes | «5 ms» |", _by("reconcile")),
+    Elsewhere(
+        _OPERATIONS,
+        "takes over | «19 seconds» of a core before it admits again, at most «35 ms» of it",
+        _by("takeover"),
+    ),
+    Elsewhere(_OPERATIONS, "that wait | «0.35 %» of a core, «118 MB» |", _by("gang")),
+    Elsewhere(
+        _OPERATIONS,
+        "**Controller**: plan for «100 MB», «10 kB» for each pod of a gang and «1 kB» for each",
+        _sized(_PLAN),
+    ),
+    Elsewhere(
+        _OPERATIONS, "**Webhook**: plan for «90 MB», «100 MB» for giant objects, and «20 kB» for each", _sized(_PLAN)
+    ),
     Elsewhere(_OPERATIONS, "both configurations «6 times» «a minute»", "a row of the table, as a rate"),
     Elsewhere(_OPERATIONS, "it retries after «a second», until its", "what Retry-After: 1 means"),
     Elsewhere(_OPERATIONS, "two objects of the «3 MiB» that the apiserver takes", "the apiserver's own limit"),
-    Elsewhere(_OPERATIONS, "A review of a usual pod of «8 kB» takes", _BENCH),
+    Elsewhere(_OPERATIONS, "A review of a usual pod of «8 kB» takes", _by("admission")),
     Elsewhere(_OPERATIONS, "expensive object of «3 MiB» that we", "the apiserver's own limit"),
-    Elsewhere(_OPERATIONS, "takes one to «two seconds»", _BENCH),
-    Elsewhere(_OPERATIONS, "some «8 ms» on average, and «0.3 s» at most", _BENCH),
-    Elsewhere(_OPERATIONS, "a hundred bodies of «3 MiB» at once the memory grows by about «100 MB»", _SIZING),
-    Elsewhere(_OPERATIONS, "the watches take about «20 kB» for each", _SIZING),
-    Elsewhere(_OPERATIONS, "fault, and in «an hour» without a", "tests/chart/test_alerts.py"),
+    Elsewhere(_OPERATIONS, "takes one to «two seconds»", _by("admission")),
+    Elsewhere(_OPERATIONS, "some «8 ms» on average, and «0.3 s» at most", _by("admission")),
+    Elsewhere(_OPERATIONS, "a hundred bodies of «3 MiB» at once the memory grows by about «100 MB»", _by("admission")),
+    Elsewhere(_OPERATIONS, "the watches take about «20 kB» for each", _sized(_PLAN, "watch")),
+    Elsewhere(
+        _OPERATIONS,
+        "fault, and in «an hour» without a",
+        "tests/chart/test_alerts.py::test_each_alert_fires_for_its_reason_and_for_no_other",
+    ),
     Elsewhere(_OPERATIONS, "the apiserver keeps them for «an hour»", "kube-apiserver --event-ttl"),
-    Elsewhere(_OPERATIONS, "rewrites within «a second» what", "tests/apiserver/test_replicas.py"),
+    Elsewhere(
+        _OPERATIONS,
+        "rewrites within «a second» what",
+        "tests/apiserver/test_replicas.py::test_overwritten_ca_bundle_is_written_again_within_a_second",
+    ),
     Elsewhere(
         _OPERATIONS, "change the Secret, wait «two minutes»", "the kubelet's: a mounted Secret follows in that time"
     ),
@@ -114,8 +163,6 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "never more than «1000 seconds»", _OPERATORS),
     Elsewhere("docs/queues.md", "that went on, once «a second»,", "Volcano's period"),
     Elsewhere(_IMAGE, "build takes about «a minute», later builds", _BUILD),
-    Elsewhere(_IMAGE, "less than «90 MB» unpacked, about «26 MB» packed", _IMAGE_SIZE),
-    Elsewhere(_IMAGE, "only the last, of less than «1 MB»", _IMAGE_SIZE),
-    Elsewhere(_IMAGE, "was ready «0.5 seconds» after", _BENCH),
-    Elsewhere(_IMAGE, "each process used «0.8 seconds» of a", _BENCH),
+    Elsewhere(_IMAGE, "was ready «0.5 seconds» after", _by("start")),
+    Elsewhere(_IMAGE, "each process used «0.8 seconds» of a", _by("start")),
 )
