@@ -52,6 +52,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "whose calls take 4 to «8 ms» of", "hack/bench/drain/model.py"),
     Elsewhere("docs/performance.md", "The goal is «four fifths» of", "a goal"),
     Elsewhere("docs/performance.md", "90, 91, 90, 84 and «73 %»: of", _BENCH),
+    Elsewhere("docs/comparison.md", "the raw client takes for them, «a twentieth» of a second", _BENCH),
     Elsewhere("docs/comparison.md", "its release (qps «300», burst «500»)", "Kueue's own configuration"),
     Elsewhere("docs/backends.md", "looks at everything again, after «five minutes»", "kube-scheduler's own flush"),
     Elsewhere("docs/kueue.md", "has all its pods for some «100 ms», and", _OPERATORS),
