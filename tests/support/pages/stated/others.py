@@ -31,6 +31,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "beside «67» with 2,000, which is «64 %»:", _BENCH),
     Elsewhere("docs/performance.md", "had 66, 78 and «86 %».", _BENCH),
     Elsewhere("docs/performance.md", "of the «45 ms» of CPU", _BENCH),
+    Elsewhere("docs/performance.md", "another hour, and «55 %»: that", "a table of docs/comparison.md"),
     Elsewhere("docs/performance.md", "took «24 ms», the", _BENCH),
     Elsewhere("docs/performance.md", "the controller «11 ms» and all", _BENCH),
     Elsewhere("docs/performance.md", "all else «10 ms», and", _BENCH),
