@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,10 @@ from muster.workloads.ray import RAY_CLUSTER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from muster.kube.events import Regarding
     from muster.queueing.ledger import GangKey
 
-__all__ = ["PODS", "RAY_CLUSTERS", "Leader", "One", "Written", "filled", "leader", "queue"]
+__all__ = ["PODS", "RAY_CLUSTERS", "Leader", "One", "Said", "Written", "filled", "leader", "queue"]
 
 _NAMESPACE = "bench"
 PODS = ("headgroup", "workers")
@@ -158,11 +160,35 @@ def filled(gangs: Iterable[One], queues: Iterable[Queue]) -> Cluster:
     return cluster
 
 
+class Said(Announcer):
+    """Counts what is to be said as an event, and how long the longest is; nothing is written."""
+
+    events = longest = 0
+
+    def say(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+        """One event, its note in bytes."""
+        self._count(note)
+        super().say(regarding, reason, note, warning=warning)
+
+    def tell_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+        """One more, on who made the workload."""
+        self._count(note)
+        super().tell_maker(regarding, reason, note, warning=warning)
+
+    def _count(self, note: str) -> None:
+        self.events += 1
+        self.longest = max(self.longest, len(note.encode()))
+
+
 class Written:
-    """Takes every write and counts those of PodGroups; the cluster shows these at once where they are `shown`."""
+    """Takes every write and counts those of PodGroups and pods; the cluster shows them at once where they are `shown`.
+
+    `of` has the applies by the PodGroup's name; `bytes` are those of all applies that are shown, `longest` of one.
+    """
 
     def __init__(self, cluster: Cluster, *, shown: bool) -> None:
-        self.groups = 0
+        self.groups = self.pods = self.longest = self.bytes = 0
+        self.of: Counter[str] = Counter()
         self._cluster = cluster
         self._shown = shown
 
@@ -171,9 +197,12 @@ class Written:
     ) -> bytes:
         """A PodGroup, by its field manager."""
         self.groups += 1
+        self.of[name] += 1
         said = body["metadata"]
         if not self._shown:
             return msgspec.json.encode({**body, "metadata": {"uid": f"uid-group-{name}", **said}})
+        size = len(msgspec.json.encode(body))
+        self.longest, self.bytes = max(self.longest, size), self.bytes + size
         store = self._cluster.pod_groups.of("volcano")
         before = store.get(namespace, name)
         group: dict[str, Any] = msgspec.to_builtins(before) if before is not None else {"metadata": {}}
@@ -187,11 +216,21 @@ class Written:
         store.apply("modified", convert(group, PodGroup))
         return msgspec.json.encode(group)
 
-    async def strategic_merge_patch(self, *_: object, **__: object) -> bytes:
+    async def strategic_merge_patch(self, _: object, name: str, __: object, namespace: str, **___: object) -> bytes:
+        """The gate of a pod."""
+        self.pods += 1
+        store = self._cluster.pods.of("volcano")
+        if self._shown and (held := store.get(namespace, name)) is not None:
+            pod: dict[str, Any] = msgspec.to_builtins(held)
+            pod["spec"].pop("schedulingGates", None)
+            store.apply("modified", convert(pod, Pod))
+        return b"{}"
+
+    async def create(self, *_: object, **__: object) -> bytes:
         """Whatever else."""
         return b"{}"
 
-    merge_patch = create = strategic_merge_patch
+    merge_patch = create
 
     async def delete(self, *_: object, **__: object) -> None:
         """Nothing goes."""
@@ -205,6 +244,7 @@ class Leader:
     queue: WorkQueue[GangKey]
     reconciler: Reconciler
     written: Written
+    said: Said
 
     @property
     def busy(self) -> bool:
@@ -223,12 +263,13 @@ def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
     client: Any = written
     writer = Writer(client, lambda: 60.0)
     work: WorkQueue[GangKey] = WorkQueue()
+    said = Said(writer, "bench", nothing)
     reconciler = Reconciler(
         writer,
         cluster,
         work,
         Defaults(),
-        Announcer(writer, "bench", nothing),
+        said,
         alive=nothing,
         jobs=nothing,
         admitted=nothing,
@@ -237,4 +278,4 @@ def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
         wall=time.time,
     )
     cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
-    return Leader(cluster, work, reconciler, written)
+    return Leader(cluster, work, reconciler, written, said)

@@ -1,9 +1,9 @@
 """What an event costs while n gangs wait: `python -m hack.bench.waiting [--waiting 1000,4000,16000]`.
 
 In each row no two gangs need the same. One gang ends and another comes, then all start that may; after each start it is
-asked whom it passes. Prints milliseconds of CPU for each such event, the median and the worst; then an edit of one
-Queue, an end while elastic gangs want to grow, and the room of nodes after a pod has come. README.md says what each
-number means.
+asked whom it passes, and at last why the one that came waits. Prints milliseconds of CPU for each such event, the
+median and the worst; then one start that passes all who wait, an edit of one Queue, an end while elastic gangs want to
+grow, and the room of nodes after a pod has come. README.md says what each number means.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, parse_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _EVENTS = 60
 _NOW = 1_000_000.0
@@ -38,7 +38,10 @@ _PODS_PER_NODE = 20
 class _Cluster:
     """A ledger with as many gangs that run as there is room for, and n that wait."""
 
-    def __init__(self, waiting: int, queues: int, *, preempts: bool = False, passed: bool = False) -> None:
+    def __init__(
+        self, waiting: int, queues: int, *, preempts: bool = False, passed: bool = False, unplaced: bool = False
+    ) -> None:
+        """`unplaced` has n more that were admitted, and whose pods have found no node for long."""
         self.random = random.Random(1)  # noqa: S311 - the same history in every run
         self.ledger = Ledger()
         self.queues = [f"queue-{number}" for number in range(queues)]
@@ -53,6 +56,9 @@ class _Cluster:
             self.ledger.set_queue(QueueView(name, "Open", {} if queues > 1 else room, preempts=preempts))
         for one in self._fill(waiting * _CPU):
             self._hold(one)
+        for _ in range(waiting if unplaced else 0):
+            one = self._gang()
+            self.ledger.hold(one.key, one.queue, one.need, since=one.since, soft=one.need, idle=True)
         for _ in range(waiting):
             self._wait(self._gang())
         # A pass lets a number start at a time.
@@ -101,11 +107,13 @@ class _Cluster:
         return started
 
     def event(self) -> int:
-        """One ends, one comes, all start that may; returns how many did."""
-        ending = self.running.pop(self.random.randrange(len(self.running)))
+        """One ends, one comes, all start that may, and the newcomer asks why it waits; returns how many started."""
+        ending, coming = self.running.pop(self.random.randrange(len(self.running))), self._gang()
         self.ledger.forget(ending.key)
-        self._wait(self._gang())
-        return self.start()
+        self._wait(coming)
+        started = self.start()
+        self.ledger.decide(coming.key, _NOW)
+        return started
 
     def out_of_order(self) -> int:
         """One that waits has begun, as a leader finds it by its pods, and another ends; then as in `event`."""
@@ -128,6 +136,30 @@ def _measure(title: str, waiting: int, queues: int = 1, *, expected: bool = True
     worst, most = max(events)
     median = statistics.median(took for took, _ in events)
     print(f"{title:46} {waiting:6} wait: median {median:7.2f} ms, worst {worst:8.2f} ms with {most} starts", flush=True)
+
+
+def _passing(waiting: int, *, passed: bool) -> None:
+    """One small gang after the other starts before all that wait, none of which fits; only `passed_by` is timed."""
+    ledger = Ledger()
+    ledger.set_queue(QueueView("queue", "Open", _resources(4000, 1 << 40)))
+    ledger.hold(GangKey("bench", "runs"), "queue", _resources(1000, 1), since="2025")
+    for number in range(waiting):
+        key, since = GangKey("bench", f"large-{number}"), _NOW - 100 if passed else None
+        ledger.wait(Candidate(key, "queue", 0, f"2026-{number:06}", _resources(3001 + number, 1), passed_since=since))
+    took, firsts = [], 0
+    for number in range(_EVENTS):
+        small = Candidate(GangKey("bench", f"small-{number}"), "queue", 0, "2027", _resources(1000 + number, 1))
+        ledger.wait(small)
+        if ledger.startable("queue", _NOW) != [small.key]:
+            raise AssertionError("the small gang fits, and no other does")
+        before = time.process_time()
+        firsts += len(ledger.passed_by(small.key, _NOW))
+        took.append((time.process_time() - before) * 1e3)
+        ledger.hold(small.key, "queue", small.need, since=small.since)
+        ledger.forget(small.key)
+    title = f"one passes all, {'all passed before' if passed else 'none passed before'}"
+    told = f"{firsts / _EVENTS:.0f} told"
+    print(f"{title:46} {waiting:6} wait: median {statistics.median(took):7.3f} ms, worst {max(took):8.3f} ms, {told}")
 
 
 def _edit(waiting: int) -> None:
@@ -188,8 +220,9 @@ def _nodes(count: int) -> None:
     room.free()
     took = []
     for number in range(20):
-        room.others.apply("added", _pod(f"n{number}", count * _PODS_PER_NODE + number))
+        pod = _pod(f"n{number}", count * _PODS_PER_NODE + number)
         before = time.process_time()
+        room.others.apply("added", pod)
         room.free()
         took.append((time.process_time() - before) * 1e3)
     print(f"{'the room of nodes after a pod has come':44} {count:6} nodes: median {statistics.median(took):6.3f} ms")
@@ -209,24 +242,25 @@ def main() -> None:
     # As the processes do.
     spare_collector()
     sizes = [int(text) for text in parser.parse_args().waiting.split(",")]
-    for size in sizes:
-        _measure("one queue", size)
-    for size in sizes:
-        _measure("one queue, all passed before", size, passed=True)
-    for size in sizes:
-        _measure("one queue that preempts", size, preempts=True)
-    for size in sizes:
-        _measure("one queue, and one that nobody expected begins", size, expected=False)
-    for size in sizes:
-        _measure("100 queues below one limit", size, 100)
-    for size in sizes:
-        _measure("100 queues, all passed before", size, 100, passed=True)
-    for size in sizes:
-        _edit(size)
-    for size in sizes:
-        _elastic(size)
-    for size in sizes:
-        _nodes(min(size, 5000))
+    rows: list[Callable[[int], None]] = [
+        lambda size: _measure("one queue", size),
+        lambda size: _measure("one queue, all passed before", size, passed=True),
+        lambda size: _measure("one queue that preempts", size, preempts=True),
+        lambda size: _measure("one queue, and one that nobody expected begins", size, expected=False),
+        lambda size: _measure("100 queues below one limit", size, 100),
+        lambda size: _measure("100 queues, all passed before", size, 100, passed=True),
+        lambda size: _measure("1000 queues below one limit", size, 1000),
+        lambda size: _measure("one queue, as many admitted without a node", size, unplaced=True),
+        lambda size: _measure("100 queues, as many admitted without a node", size, 100, unplaced=True),
+        lambda size: _passing(size, passed=False),
+        lambda size: _passing(size, passed=True),
+        _edit,
+        _elastic,
+        lambda size: _nodes(min(size, 5000)),
+    ]
+    for row in rows:
+        for size in sizes:
+            row(size)
 
 
 if __name__ == "__main__":

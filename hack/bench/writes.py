@@ -1,15 +1,15 @@
-"""How many PodGroups a leader writes: `python -m hack.bench.writes [--gangs 1000,4000,16000]`.
+"""How much a leader writes: `python -m hack.bench.writes [--gangs 1000,4000,16000]`.
 
 A leader takes over where nothing has changed since the one before wrote everybody's words; sixty queues wait below one
-limit, in which something happens every second; and a leader takes over before all have been told of that. What is
-written is shown by the watch at once.
+limit, in which something happens every second; a leader takes over before all have been told of that; and one small
+gang starts that passes all others. What is written is shown by the watch at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hack.bench.many import RAY_CLUSTERS, Leader, One, filled, leader, queue
 from muster.process.lifecycle import spare_collector
@@ -17,6 +17,7 @@ from muster.process.lifecycle import spare_collector
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from muster.kube.store import Store
     from muster.model.objects import Queue
     from muster.observe.cluster import Cluster
 
@@ -33,7 +34,7 @@ def _gangs(count: int) -> tuple[list[One], list[Queue]]:
     return ones, queues
 
 
-async def _work(world: Leader) -> int:
+async def work(world: Leader) -> int:
     """Do what is left; gives the PodGroups written."""
     before = world.written.groups
     while world.busy:
@@ -50,12 +51,12 @@ async def _takes_over(cluster: Cluster) -> tuple[Leader, int]:
     world = leader(cluster, shown=True)
     for _ in world.reconciler.prime(cluster.pod_groups.values()):
         pass
-    return world, await _work(world)
+    return world, await work(world)
 
 
 async def _second(world: Leader) -> int:
     world.reconciler.tell_who_waits()
-    return await _work(world)
+    return await work(world)
 
 
 async def _until_quiet(world: Leader) -> None:
@@ -70,12 +71,15 @@ async def _measure(sizes: Iterable[int]) -> None:
         ones, queues = _gangs(gangs)
         cluster = filled(ones, queues)
         first, written = await _takes_over(cluster)
-        print(f"{gangs:6} gangs: the first leader writes {written} at once", flush=True)
+        print(f"{gangs:6} gangs: the first leader writes {written} at once; {first.said.events} events", flush=True)
         await _until_quiet(first)
         world, written = await _takes_over(cluster)
-        later = sum([await _second(world) for _ in range(_SECONDS)])
-        print(f"{gangs:6} gangs: where nothing has changed, the next one {written}, and {later} in {_SECONDS} s")
-        store = next(one.store for one in cluster.watched() if one.resource.plural == RAY_CLUSTERS)
+        later, events = sum([await _second(world) for _ in range(_SECONDS)]), world.said.events
+        print(
+            f"{gangs:6} gangs: where nothing has changed, the next one {written}, and {later} in {_SECONDS} s; "
+            f"{events} events"
+        )
+        store = _workloads(cluster)
         seconds = []
         for number in range(_SECONDS):
             # One that waits goes: places change, and what is free does not.
@@ -84,7 +88,39 @@ async def _measure(sizes: Iterable[int]) -> None:
         print(f"{gangs:6} gangs: {_QUEUES} queues below one limit, an event a second: at most {max(seconds)} a second")
         world, written = await _takes_over(cluster)
         most = max([await _second(world) for _ in range(_SECONDS)])
-        print(f"{gangs:6} gangs: where places have changed, the next one {written}, and then at most {most} a second")
+        events = world.said.events
+        print(
+            f"{gangs:6} gangs: where places have changed, the next one {written}, and then at most {most} a second; "
+            f"{events} events",
+            flush=True,
+        )
+        await _passing(gangs)
+
+
+async def _passing(gangs: int) -> None:
+    """One small gang comes to the end of a line in which nobody else fits, and starts."""
+    runs, small = One(0, "line", 1000, admitted=True), One(gangs + 1, "line", 500, admitted=False)
+    larges = [One(number, "line", 2000 + number, admitted=False) for number in range(1, gangs + 1)]
+    world, _ = await _takes_over(filled([runs, *larges], [queue("line", "5")]))
+    await _until_quiet(world)
+    groups, pods, own = world.written.groups, world.written.pods, world.written.of[small.group.metadata.name]
+    _workloads(world.cluster).apply("added", small.cluster)
+    for pod in small.pods:
+        world.cluster.pods.of("volcano").apply("added", pod)
+    await work(world)
+    groups, pods = world.written.groups - groups, world.written.pods - pods
+    own = world.written.of[small.group.metadata.name] - own
+    if pods != len(small.pods):
+        raise AssertionError(f"{pods} gates opened")
+    print(
+        f"{gangs:6} gangs: one passes them all and starts: {own} PodGroups and {pods} gates for it, "
+        f"{groups - own} PodGroups of others",
+        flush=True,
+    )
+
+
+def _workloads(cluster: Cluster) -> Store[Any]:
+    return next(one.store for one in cluster.watched() if one.resource.plural == RAY_CLUSTERS)
 
 
 def main() -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from hack.bench.peers.__main__ import asked, made_by
 from hack.bench.peers.contenders import CONTENDERS
 from hack.bench.peers.figures import Figures, Used, ratios, spread, table
+from hack.bench.peers.goals import goals
 from hack.bench.peers.halves import Placed, half_started, longest_half
 from hack.bench.peers.measures import Halves
 from hack.bench.peers.report import blocks, inserted
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 def _seen(size: int, end: float, *changes: tuple[float, int]) -> Placed:
@@ -120,3 +127,77 @@ def test_the_pods_of_all_contenders_ask_for_the_same() -> None:
     pods = [one.pod("g", 0, 2, "q", cpu="1") for one in CONTENDERS if one.plain]
     assert all(pod["spec"]["containers"] == pods[0]["spec"]["containers"] for pod in pods)
     assert {pod["metadata"]["labels"]["hack.muster.dev/gang"] for pod in pods} == {"g"}
+
+
+def test_the_page_names_the_options_that_a_run_had() -> None:
+    """Those that nobody gave as well: a default may change after the page was written."""
+    said = made_by(asked(["--rounds", "1", "--sizes", "50,500", "--write"]))
+    assert said.splitlines() == [
+        "$ python -m hack.bench.peers --rounds 1 --sizes 50,500 --ray-sizes 3,50,500 --gangs 200 --write",
+        "one round: no number has a spread",
+    ]
+    command, rounds = made_by(asked(["--only", "gates", "--no-read"])).splitlines()
+    assert command.endswith("--rounds 3 --sizes 50,500,1000 --ray-sizes 3,50,500 --gangs 200 --only gates --no-read")
+    assert rounds == "3 rounds: medians, with the least and the greatest"
+    # What the page says is what would be asked for again.
+    assert made_by(asked(said.splitlines()[0].split()[4:])) == said
+
+
+@pytest.mark.parametrize("words", ["--only gates", "--contenders muster,raw", "--no-halves", "--no-read"])
+def test_a_part_of_a_run_writes_no_page(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        asked(["--write", *words.split()])
+    assert f"--write is for a whole run, without {words}" in capsys.readouterr().err
+
+
+def test_the_page_says_by_which_command_its_tables_were_made() -> None:
+    """The block is what the bench would write of the command in it."""
+    page = (CHECKOUT / "docs/comparison.md").read_text()
+    said = page.partition("<!-- peers: machine -->\n```console\n")[2].partition("```")[0].splitlines()
+    given = asked(said[0].removeprefix("$ python -m hack.bench.peers ").split())
+    assert made_by(given).splitlines() == said[:2]
+    assert given.write
+
+
+def _measured(**rates: tuple[float, float, float]) -> Figures:
+    """Raw patches, muster and Kueue as shipped at 50 pods, in one round, and the processes of the last two."""
+    figures = Figures.empty()
+    for measure, numbers in rates.items():
+        for contender, number in zip(("raw", "muster", "kueue-shipped"), numbers, strict=True):
+            figures.add(measure.replace("_", " "), contender, 0, number)
+    figures.used[:] = [
+        ("muster", Used("controller", 1000, 3.0, 108.0, 108.0)),
+        ("muster", Used("webhook", 1000, 0.5, 110.0, 110.0)),
+        ("kueue-shipped", Used("manager", 1000, 8.0, 159.0, 186.0)),
+    ]
+    return figures
+
+
+def test_each_goal_stands_with_what_was_measured_and_whether_it_is_met() -> None:
+    figures = _measured(opened_50=(1.0, 1.104, 3.0), running_3=(0.1, 2.0, 1.0), drained=(80.0, 40.0, 13.0))
+    halves = {"muster": Halves(8, 5, 0, 0, 0.1), "kueue-shipped": Halves(8, 5, 1, 1, 20.0)}
+    rows = [re.split("  +", line) for line in goals(figures, [50], [3], halves).splitlines()]
+    assert rows[1:] == [
+        ["gates of 50 pods, of raw patches", "at most 1.1", "1.10", "3.00", "yes"],
+        ["gates of 50 pods, seconds", "not behind Kueue", "1.10", "3.00", "yes"],
+        ["RayCluster of 3 runs, seconds", "not behind Kueue", "2.00", "1.00", "no"],
+        ["gangs a second, gates alone", "not behind Kueue", "40.0", "13.0", "yes"],
+        ["gangs a second, with schedulers", "not behind Kueue", "-", "-", "-"],
+        ["CPU s for 1,000 pods, controller alone", "less than Kueue", "3.00", "8.00", "yes"],
+        ["CPU s for 1,000 pods, both processes", "less than Kueue", "3.50", "8.00", "yes"],
+        ["MB at the end, controller alone", "less than Kueue", "108", "159", "yes"],
+        ["MB at the end, both processes", "less than Kueue", "218", "159", "no"],
+        ["half-started gangs", "none", "0", "1", "yes"],
+    ]
+
+
+def test_a_goal_is_measured_against_the_better_kueue() -> None:
+    figures = _measured(drained=(80.0, 10.0, 9.0))
+    figures.add("drained", "kueue-tuned", 0, 11.0)
+    (row,) = (line for line in goals(figures, [], [], {}).splitlines() if line.startswith("gangs a second, gates"))
+    assert row.split()[-3:] == ["10.0", "11.0", "no"]
+
+
+@pytest.mark.parametrize("name", ["opened", "running", "drained", "used", "halves", "goals"])
+def test_the_page_has_a_place_for_each_table(name: str) -> None:
+    inserted((CHECKOUT / "docs/comparison.md").read_text(), {name: ""})

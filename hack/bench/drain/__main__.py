@@ -7,7 +7,8 @@ writes, as many at once, on objects as large, and the same watch sees them. With
 revision takes turns as well.
 
 Prints for each number of waiting gangs: gangs a second, beside raw; what each gang took of the CPU, process by process;
-the apiserver's calls for each gang; and the times of one gang, as a watch shows them.
+the apiserver's calls for each gang; and the times of one gang from stage to stage, as the bench's own watch and the
+annotations in it show them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import subprocess
 import tempfile
 import urllib.request
 from contextlib import AsyncExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Self
 
 from hack.bench.bare import QUEUES_AND_GROUPS, bare
 from hack.bench.drain.costs import Costs
-from hack.bench.drain.gangs import NAMESPACE, SIZE, Gangs
+from hack.bench.drain.gangs import NAMESPACE, SIZE, STAGES, Gangs
 from hack.bench.drain.raw import Raw
 from hack.bench.trends import percentile
 from hack.bench.usage import resident
@@ -111,12 +113,17 @@ class Run:
         )
         if who != "raw":
             seen, rss = self.gangs.seen, resident(self._muster.controllers[0].pid)
-            stages = ("room to last gate", seen.to_last_gate()), ("mark to last gate", seen.between("marked", "last"))
-            words = (
-                f"{what} p50 {percentile(times, 0.5):.3f}, p99 {percentile(times, 0.99):.3f} s"
-                for what, times in stages
-            )
-            print(f"    {'; '.join(words)}; {rss:.0f} MB resident", flush=True)
+            stages = [
+                ("room to last gate", seen.to_last_gate()),
+                ("mark to last gate", seen.between("marked", "last gate")),
+            ]
+            print(f"    {'; '.join(_times(*stage) for stage in stages)}; {rss:.0f} MB resident", flush=True)
+            for earlier, later in pairwise(STAGES):
+                print(f"    {_times(f'{earlier} to {later}', seen.between(earlier, later))}", flush=True)
+
+
+def _times(what: str, seconds: list[float]) -> str:
+    return f"{what} p50 {percentile(seconds, 0.5):.3f}, p99 {percentile(seconds, 0.99):.3f} s"
 
 
 @contextmanager

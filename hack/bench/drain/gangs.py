@@ -12,15 +12,16 @@ from muster.kube.burst import CONCURRENT
 from muster.kube.reflector import Reflector
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.kube.store import Change, Store
-from muster.model.names import ADMITTED, GANG, GANG_SIZE, GATE, QUEUE_LABEL, STATE
-from muster.model.objects import Pod, PodGroup
+from muster.model.names import ADMITTED, ADMITTED_AT, GANG, GANG_SIZE, GATE, QUEUE_LABEL, STATE
+from muster.model.objects import ObjectMeta, Pod, PodGroup
+from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from muster.kube.client import Client
 
-__all__ = ["NAMESPACE", "QUEUE", "SIZE", "Drained", "Gangs", "container", "many"]
+__all__ = ["NAMESPACE", "QUEUE", "SIZE", "STAGES", "Drained", "Gangs", "container", "many"]
 
 NAMESPACE, QUEUE = "bench", "drain"
 SIZE = 5
@@ -48,27 +49,45 @@ async def many(calls: Iterable[Awaitable[object]], at_once: int = CONCURRENT) ->
             workers.create_task(work())
 
 
+STAGES = ("created", "assembled", "written", "fits", "marked", "first gate", "last gate", "seen")
+"""The way of a gang that waits, in order: when each was so. README.md says where that is seen."""
+# Of these a turn knows what happened in it; of the others also what was before.
+_OF_A_TURN = ("last gate", "seen")
+
+
 @dataclass
 class Drained:
-    """What was seen of the gangs that started, by name: seconds of one clock.
+    """What was seen of the gangs by stage and name: seconds of one clock.
 
     `room` has the moments at which a gang had ended and left its room to the next.
     """
 
     room: list[float] = field(default_factory=list)
-    marked: dict[str, float] = field(default_factory=dict)
-    first: dict[str, float] = field(default_factory=dict)
-    last: dict[str, float] = field(default_factory=dict)
+    stages: dict[str, dict[str, float]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
+
+    def next_turn(self) -> Drained:
+        """For what follows: how far each gang has come, and none that left."""
+        return Drained(stages={stage: {} if stage in _OF_A_TURN else times for stage, times in self.stages.items()})
+
+    def note(self, stage: str, gang: str, at: float) -> None:
+        """The first time counts."""
+        self.stages[stage].setdefault(gang, at)
+
+    @property
+    def left(self) -> int:
+        """How many have left the queue: their last gate is open."""
+        return len(self.stages["last gate"])
 
     def to_last_gate(self) -> list[float]:
         """Seconds from room for a gang until its last gate is seen open, in order; each room is the next gang's."""
-        after = (moment for moment in sorted(self.last.values()) if self.room and moment > self.room[0])
+        gates = sorted(self.stages["last gate"].values())
+        after = (moment for moment in gates if self.room and moment > self.room[0])
         return sorted(gate - room for room, gate in zip(sorted(self.room), after, strict=False))
 
     def between(self, earlier: str, later: str) -> list[float]:
-        """Seconds between two things seen of each gang, in order."""
-        since, until = getattr(self, earlier), getattr(self, later)
-        return sorted(until[name] - since[name] for name in until if name in since)
+        """Seconds between two stages of each gang that left, in order."""
+        since, until = self.stages[earlier], self.stages[later]
+        return sorted(until[name] - since[name] for name in self.stages["last gate"] if name in until and name in since)
 
 
 class Gangs:
@@ -124,13 +143,14 @@ class Gangs:
 
     async def drain(self, gangs: int) -> float:
         """End what runs, and what starts in its place, until so many have started; gives seconds."""
-        self.seen = Drained()
+        self.seen = self.seen.next_turn()
         started = time.perf_counter()
         async with asyncio.TaskGroup() as ending:
             for _ in range(gangs):
                 gang = await asyncio.wait_for(self._opened.get(), _SECONDS)
+                self.seen.note("seen", gang, time.perf_counter())
                 ending.create_task(self._end(gang))
-        await self._until(lambda: len(self.seen.last) >= gangs)
+        await self._until(lambda: self.seen.left >= gangs)
         return time.perf_counter() - started
 
     async def _create(self, number: int, member: int) -> None:
@@ -141,6 +161,8 @@ class Gangs:
             "annotations": {GANG_SIZE: str(SIZE)},
         }
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container()]}}
+        # The last of its pods counts.
+        self.seen.stages["created"][name] = time.perf_counter()
         await self._client.create(PODS, pod, NAMESPACE, deadline=_CALL)
 
     async def _end(self, gang: str) -> None:
@@ -157,11 +179,13 @@ class Gangs:
         held = self._held[gang]
         if change.new is not None and pod.gated(GATE):
             held.add(name)
+            if len(held) == SIZE:
+                self.seen.note("assembled", gang, now)
         elif name in held:
             held.discard(name)
-            self.seen.first.setdefault(gang, now)
+            self.seen.note("first gate", gang, now)
             if not held:
-                self.seen.last[gang] = now
+                self.seen.note("last gate", gang, now)
                 self._opened.put_nowait(gang)
                 del self._held[gang]
         self._something.set()
@@ -170,9 +194,18 @@ class Gangs:
         for group, by in ((change.old, -1), (change.new, 1)):
             if group is not None:
                 self._states[group.metadata.annotations.get(STATE, "")] += by
-        if change.new is not None and ADMITTED in change.new.metadata.annotations:
-            self.seen.marked.setdefault(change.new.metadata.name, time.perf_counter())
+        if change.new is not None:
+            self._note_group(change.new.metadata)
         self._something.set()
+
+    def _note_group(self, meta: ObjectMeta) -> None:
+        now, said = time.perf_counter(), meta.annotations
+        self.seen.note("written", meta.name, now)
+        if ADMITTED in said:
+            self.seen.note("marked", meta.name, now)
+            if (decided := seconds_of(said.get(ADMITTED_AT, ""))) is not None:
+                # By the wall clock of the same machine.
+                self.seen.note("fits", meta.name, now - (time.time() - decided))
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(_SECONDS):

@@ -117,15 +117,16 @@ async def _run(run: _Run, on: Place) -> None:
                         await run.whole(turn, one, measures, on)
 
 
-def _machine(rounds: int, loads: Sequence[float]) -> str:
-    """On what this was measured, and when."""
+def _machine(given: argparse.Namespace, loads: Sequence[float]) -> str:
+    """By which command this was measured, when, and on what."""
     model = next(
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         if line.startswith("model name")
     )
     return (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {rounds} rounds\n"
+        f"{made_by(given)}\n"
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n"
         f"{os.cpu_count()} processors, {model}; Linux {platform.release()}, Python {platform.python_version()}\n"
         f"load before each round and at the end: {', '.join(f'{load:.1f}' for load in loads)}"
     )
@@ -147,13 +148,39 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", default="gates,whole", help="gates alone, the whole way, or both: %(default)s")
     made.add_argument("--no-halves", dest="halves", action="store_false", help="without gangs that find too little")
     made.add_argument("--no-read", dest="read", action="store_false", help="without what a user reads")
-    made.add_argument("--write", action="store_true", help=f"write the tables into {_PAGE.name}, too")
+    made.add_argument("--write", action="store_true", help=f"write the tables into {_PAGE.name}, too; all of them")
     return made
+
+
+def asked(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What these words ask for, or those of the command line; a page is written by a whole run, or by none."""
+    given = parser().parse_args(words)
+    if given.write and (left_out := _left_out(given)):
+        parser().error(f"--write is for a whole run, without {' '.join(left_out)}")
+    return given
+
+
+def made_by(given: argparse.Namespace) -> str:
+    """The command with the options that a run had, those that nobody gave as well, and how many rounds there were."""
+    sizes, rays = (",".join(map(str, each)) for each in (given.sizes, given.ray_sizes))
+    words = [f"$ python -m {parser().prog} --rounds {given.rounds} --sizes {sizes} --ray-sizes {rays}"]
+    words += [f"--gangs {given.gangs}", *_left_out(given), *(["--write"] if given.write else [])]
+    rounds = f"{given.rounds} rounds: medians, with the least and the greatest"
+    return f"{' '.join(words)}\n{'one round: no number has a spread' if given.rounds == 1 else rounds}"
+
+
+def _left_out(given: argparse.Namespace) -> list[str]:
+    """The options by which it is not a whole run."""
+    default = parser().get_default
+    parts = [
+        f"--{part} {getattr(given, part)}" for part in ("contenders", "only") if getattr(given, part) != default(part)
+    ]
+    return parts + [f"--no-{part}" for part in ("halves", "read") if not getattr(given, part)]
 
 
 def main() -> None:
     """Measure, print, and write the page."""
-    arguments = parser().parse_args()
+    arguments = asked()
     chosen = [one for one in CONTENDERS if one.name in arguments.contenders.split(",")]
     run = _Run(arguments, chosen)
     whole = False
@@ -169,7 +196,7 @@ def main() -> None:
 def _end(run: _Run, *, write: bool) -> None:
     """Print the report, and write it into the page."""
     run.loads.append(os.getloadavg()[0])
-    said = run.report() | {"machine": _machine(run.arguments.rounds, run.loads)}
+    said = run.report() | {"machine": _machine(run.arguments, run.loads)}
     for name, text in said.items():
         print(f"\n{name}\n{text}")
     if write:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.bench.peers.contenders import CONTENDERS, RAW
 from hack.bench.peers.figures import Figures, ratios, spread, table
+from hack.bench.peers.goals import goals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ def blocks(
         "drained": _drained(figures),
         "used": _used(figures),
         "halves": _halves(halves),
+        "goals": goals(figures, sizes, ray_sizes, halves),
     }
 
 

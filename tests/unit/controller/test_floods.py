@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from muster.model.names import STATE
+from tests.support.controller.bypass_queue import gang, running
+from tests.support.controller.bypass_queue import harness as bypass_queue
 from tests.support.controller.recording_client import Harness
 from tests.support.examples import examples
 from tests.support.manifests.observed import queue, ray_cluster, ray_pod, workers
@@ -60,3 +62,27 @@ async def test_thousands_of_gangs_of_one_tenant_hold_up_no_other() -> None:
         *(f"patch {name}" for name in OPENED),
     ]
     assert harness.annotations(f"ray-{NAMES[-1]}-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_a_small_gang_that_passes_hundreds_of_large_ones_writes_for_itself_and_two_at_most() -> None:
+    """Patience begins for the first that it passes; the words of the others follow in their turn."""
+    runs, group = running("runs", 2)
+    large = [
+        gang(f"large-{number:04}", 3, created=f"2026-11-21T10:{number // 60:02}:{number % 60:02}Z")
+        for number in range(examples(400))
+    ]
+    harness = bypass_queue(runs, *large, groups=[group])
+    await work(harness)
+    harness.watch()
+    await work(harness)
+    first = len(harness.client.writes)
+
+    cluster, pods = gang("small", 1, created="2026-11-21T23:00:00Z")
+    harness.set_workload(cluster)
+    harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    harness.watch()
+    await work(harness)
+    said = [write.says for write in harness.client.writes[first:]]
+    own = ["muster ray-small-pg", "mark ray-small-pg", "patch small-0"]
+    assert [words for words in said if words in own] == own
+    assert [words for words in said if words not in own] == ["muster-ledger ray-large-0000-pg"]
