@@ -102,10 +102,11 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
         return (0 if by_age else cpu[wanted[key].queue], -wanted[key].priority, key)
 
     expected = sorted(filter(may_grow, wanted), key=turn)
-    found, passed = [], None
-    while (one_turn := growing.first(set(QUEUES), NOW, passed=passed)) is not None:
+    found = []
+    one_turn = growing.first(set(QUEUES), NOW)
+    while one_turn is not None:
         found.append(one_turn.gang)
-        passed = one_turn.passed
+        one_turn = growing.first(set(QUEUES), NOW, passed=one_turn.passed)
     assert list(dict.fromkeys(found)) == expected
     if expected:
         following = growing.first(set(QUEUES), NOW, but=expected[0])
