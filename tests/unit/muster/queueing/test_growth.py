@@ -91,7 +91,7 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
     # Nobody takes what it may, so that shares stay as they are: of cpu, which the root limits, to equal parts. What is
     # held softly is no part of it.
     starting = set(ledger.startable("a", NOW))
-    taken = [(one.queue, minus(one.held, one.soft)) for one in gangs]
+    taken: list[tuple[str, Resources]] = [(one.queue, minus(one.held, one.soft)) for one in gangs]
     taken += [(queue, need) for number, (queue, need, _) in enumerate(waiting) if _waits(number) in starting]
     cpu = {
         queue: sum(need["cpu"].nano if "cpu" in need else 0 for where, need in taken if where == queue)
