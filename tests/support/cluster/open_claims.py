@@ -136,8 +136,9 @@ class _Gang:
     @property
     def queue(self) -> str:
         """The queue of its terms, or that of its pods."""
-        labelled = (pod["metadata"]["labels"].get(QUEUE_LABEL, "") for pod in self.members.values())
-        return (self.terms.queue if self.group else "") or next(labelled, "") or "default"
+        pods = chain(self.members.values(), self.leaving.values())
+        labelled = next((pod["metadata"]["labels"].get(QUEUE_LABEL, "") for pod in pods), "")
+        return (self.terms.queue if self.group else "") or labelled or "default"
 
     @property
     def priority(self) -> int:

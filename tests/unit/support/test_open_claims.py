@@ -526,6 +526,21 @@ def test_without_its_pod_group_a_gang_is_in_the_queue_of_its_pods() -> None:
     assert opened_above(record.states)[0] == ['at version 14 a opened: cpu 5 of the 4 that queue "q" has']
 
 
+@pytest.mark.parametrize(("gone", "finds"), [(False, 1), (True, 0)])
+def test_a_pod_that_is_being_deleted_outlives_its_pod_group_in_its_queue(*, gone: bool, finds: int) -> None:
+    record = Record()
+    started(record, "a", 1)
+    record.gone(RAY_CLUSTERS, "a")
+    record.gone(POD_GROUPS, "a")
+    record.pod("a", deleted=True)
+    started(record, "b", 3)
+    assert opened_above(record.states)[0] == []
+    if gone:
+        record.gone(PODS, "a-0")
+    started(record, "c", 1)
+    assert len(opened_above(record.states)[0]) == finds
+
+
 def test_who_is_excused_is_not_judged_and_counts_for_the_others() -> None:
     record = Record()
     started(record, "a", 3)
