@@ -9,9 +9,22 @@ import pytest
 from muster.cli import CONNECT_TIMEOUT
 from tests.support.cluster import steps
 from tests.support.cluster.image_fixtures import container, image, image_tree
-from tests.support.cluster.testbed_fixtures import own_testbed, pytest_runtest_makereport, testbed
+from tests.support.cluster.testbed_fixtures import (
+    own_testbed,
+    pytest_pyfunc_call,
+    pytest_runtest_makereport,
+    testbed,
+)
 
-__all__ = ["container", "image", "image_tree", "own_testbed", "pytest_runtest_makereport", "testbed"]
+__all__ = [
+    "container",
+    "image",
+    "image_tree",
+    "own_testbed",
+    "pytest_pyfunc_call",
+    "pytest_runtest_makereport",
+    "testbed",
+]
 
 # A control plane on a busy machine may need longer than a user would wait; a test that is about the time says its own.
 os.environ.setdefault(CONNECT_TIMEOUT, "30")

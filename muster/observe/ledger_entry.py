@@ -165,7 +165,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             limited=limited(view),
         )
     rest = still_leaving(view, standing.opening, held.claim if held else {})
-    changed |= _put(ledger, leaving, _unless_empty(queue, rest, priority_held(view, context)))
+    changed |= _put(ledger, leaving, _unless_empty(queue or view.leaving_queue, rest, priority_held(view, context)))
     changed |= _put(ledger, wave, next_wave)
     growth = None
     if held and refused:

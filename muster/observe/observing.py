@@ -68,8 +68,14 @@ def observe(
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
     gone = leaving(cluster, others, now)
     own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
-    former = requests_of(cluster, (pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)))
-    view = replace(view, leaving=requests_of(cluster, own), former=total((view.former, former)))
+    former = [pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)]
+    view = replace(
+        view,
+        leaving=requests_of(cluster, own),
+        leaving_queue=_queue_of(own),
+        former=total((view.former, requests_of(cluster, former))),
+        former_queue=view.former_queue or _queue_of(former),
+    )
     if group is None:
         return view
     # One that has no node yet may never get one, and would keep room from others for ever.
@@ -79,6 +85,11 @@ def observe(
         # What has muster's label is a member, or belongs to another workload of the name.
         placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
     return replace(view, placed=total(other.requests for other in _orphans(cluster, placed, opened)))
+
+
+def _queue_of(pods: Iterable[Pod]) -> str:
+    """The queue that the first of these names, "" where none does."""
+    return next((pod.metadata.labels[QUEUE_LABEL] for pod in pods if QUEUE_LABEL in pod.metadata.labels), "")
 
 
 def _own(view: View, pod: Pod) -> bool:
@@ -109,9 +120,7 @@ def _seen(
         *(key, group, tuple(members), kind, decoded),
         error=error,
         former=total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held),
-        former_queue=next(
-            (one.metadata.labels[QUEUE_LABEL] for one in strangers if QUEUE_LABEL in one.metadata.labels), ""
-        ),
+        former_queue=_queue_of(strangers),
         unmanaged_pods=tuple(cluster.unmanaged_pods.of(kind, decoded.metadata))
         if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
         else (),

@@ -129,6 +129,8 @@ class View:
     """The queue in which they hold it."""
     leaving: Resources = field(default_factory=dict)
     """What its own pods that are being deleted still hold."""
+    leaving_queue: str = ""
+    """The queue in which they hold it: they may outlive workload and PodGroup."""
     gate: GateMode = GateMode.QUEUE
     """The gate mode where its queue sets none."""
     unmanaged_pods: tuple[Pod, ...] = ()

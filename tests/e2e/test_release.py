@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.scene import Scene
 
+BY_HAND = "`muster release` opens it, whatever room there is"
+
 
 def release(testbed: Testbed, scene: Scene, gang: str, pods: int) -> None:
     """Have `muster release` open so many pods of a gang."""
@@ -37,6 +39,7 @@ def test_while_muster_is_at_work_a_released_gang_starts_as_a_whole(testbed: Test
     scene.await_running("ray-holder-pg", 1)
     scene.apply(ray_cluster("waiting").label(QUEUE_LABEL, queue).workers(2))
     scene.await_event("waiting", "WaitingForQuota")
+    scene.judge.excuse("ray-waiting-pg", BY_HAND)
     release(testbed, scene, "ray-waiting-pg", pods=3)
     scene.wait("it to be admitted", lambda: admitted(scene.pod_group("ray-waiting-pg")))
     assert scene.pod_group("ray-waiting-pg")["spec"]["minMember"] == 3
@@ -58,6 +61,7 @@ def test_released_gangs_run_and_stay_released(testbed: Testbed, muster: MusterIn
     while muster.controllers:
         muster.kill_controller()
 
+    scene.judge.excuse("ray-waiting-pg", BY_HAND)
     release(testbed, scene, "ray-waiting-pg", pods=2)
     # Volcano knows the queue's capability as well; whoever releases a gang is to see to its room.
     scene.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "4"}}})

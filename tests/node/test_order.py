@@ -183,6 +183,7 @@ def test_from_nothing_and_back_to_nothing(real: Testbed, absent: Release, scene:
     scene.apply(_cluster("waits", queue))
     scene.await_state("ray-waits-pg", "WaitingForQuota")
 
+    scene.judge.excuse("ray-waits-pg", "what an uninstall finds held it opens, whatever room there is")
     with _created_all_the_time(real, scene, "uninstall", keep=True) as creations:
         creations.go_on()
         absent.helm("uninstall", *_WAIT)

@@ -60,7 +60,7 @@ def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     assert (group.spec.min_member, group.spec.queue) == (3, queue)
     assert group.spec.min_task_member == {"headgroup": 1, "worker": 2}
     scene.assert_started_together("ray-demo-pg", 3)
-    scene.assert_never_placed_above({"cpu": "4"})
+    scene.assert_never_above({"cpu": "4"})
 
 
 def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
@@ -77,7 +77,7 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("second", 2)
     scene.assert_started_together("second", 2)
-    scene.assert_never_placed_above({"cpu": "4"})
+    scene.assert_never_above({"cpu": "4"})
 
 
 def test_what_can_never_run_is_refused_with_numbers(scene: PairScene) -> None:
@@ -174,4 +174,4 @@ def test_an_elastic_gang_starts_with_its_head_and_grows_then(scene: PairScene) -
         if "worker" in seen.object["metadata"]["name"] and GATE not in gates(seen.object):
             opened.setdefault(seen.object["metadata"]["uid"], seen.version)
     assert [version > head for version in sorted(opened.values())] == [False, True, True]
-    scene.assert_never_placed_above({"cpu": "12"})
+    scene.assert_never_above({"cpu": "12"})

@@ -51,4 +51,4 @@ def test_gangs_wait_and_run_and_other_pods_pass(pair: Testbed) -> None:
         scene.wait("a pod of no gang to be placed", alone)
         assert gates(alone()[0]) == []
         scene.assert_started_together("ray-first-pg", 3)
-        scene.assert_never_placed_above({"cpu": "3"}, queue)
+        scene.assert_never_above({"cpu": "3"}, queue)

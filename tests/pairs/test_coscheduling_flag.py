@@ -140,7 +140,7 @@ def test_without_the_flag_an_mpi_job_is_one_gang(pair: Testbed) -> None:
         scene.await_running("second", 3)
         for gang in ("first", "second"):
             scene.assert_started_together(gang, 3)
-        scene.assert_never_placed_above({"cpu": "4"})
+        scene.assert_never_above({"cpu": "4"})
 
 
 def _mpi_job(name: str, queue: str) -> Manifest:

@@ -153,7 +153,7 @@ def test_with_muster_no_pod_waits_at_permit_for_room_of_its_queue(pair: Testbed)
         scene.delete(JOB_SETS, "first")
         scene.await_running("crew", ROOM)
         scene.assert_started_together("crew", ROOM)
-        scene.assert_never_placed_above({"cpu": str(ROOM)})
+        scene.assert_never_above({"cpu": str(ROOM)})
 
 
 def test_with_muster_and_too_few_nodes_no_pod_comes_as_far_as_permit(pair: Testbed) -> None:

@@ -62,7 +62,7 @@ def test_two_queues_share_the_quota_of_their_namespace(scene: PairScene) -> None
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("second", 2)
     scene.assert_started_together("second", 2)
-    scene.assert_never_placed_above({"cpu": "4"})
+    scene.assert_never_above({"cpu": "4"})
 
 
 def test_a_full_namespace_holds_up_no_other_in_their_queue(scene: PairScene, pair: Testbed) -> None:
@@ -91,7 +91,7 @@ def test_the_next_starts_when_the_quota_grows(scene: PairScene) -> None:
     keep_state(scene, GangState.EXCEEDS_ELASTIC_QUOTA, "pytorchjob/second", groups="podgroups.scheduling.x-k8s.io")
     set_quota(scene, cpu="5", memory="64Gi")
     scene.await_running("second", 2)
-    scene.assert_never_placed_above({"cpu": "5"})
+    scene.assert_never_above({"cpu": "5"})
 
 
 def set_quota(scene: PairScene, **limit: str) -> None:
@@ -121,4 +121,4 @@ def test_pods_that_are_not_of_gangs_count(scene: PairScene) -> None:
     assert f'ElasticQuota "{QUOTA}" has cpu 2 and memory' in said
     scene.delete(PODS, "beside")
     scene.await_running("second", 3)
-    scene.assert_never_placed_above({"cpu": "4"})
+    scene.assert_never_above({"cpu": "4"})

@@ -60,7 +60,7 @@ def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     named = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in scene.pods("ray-demo-pg")}
     assert named == {group["metadata"]["name"]}
     scene.assert_started_together("ray-demo-pg", 3)
-    scene.assert_never_placed_above({"cpu": "4"}, queue)
+    scene.assert_never_above({"cpu": "4"}, queue)
 
 
 def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
@@ -76,7 +76,7 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_placed("second", 2)
     scene.assert_started_together("second", 2)
-    scene.assert_never_placed_above({"cpu": "4"}, queue)
+    scene.assert_never_above({"cpu": "4"}, queue)
 
 
 def test_a_gang_without_nodes_is_placed_whole_or_not_at_all_and_says_why(scene: PairScene) -> None:

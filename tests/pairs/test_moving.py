@@ -101,7 +101,7 @@ def test_gangs_finish_where_they_began(moving: MusterInstall) -> None:
         assert _schedulers(scene, "ray-new-pg") == {OTHER}
         assert "Kueue" not in message(scene.pod_group("ray-new-pg"))
         _moves_back(scene, reader, gang("back"))
-        scene.assert_never_placed_above({"cpu": "3"}, queue)
+        scene.assert_never_above({"cpu": "3"}, queue)
 
 
 def _moves_back(scene: PairScene, reader: Shell, workload: RayCluster) -> None:

@@ -51,7 +51,7 @@ def test_gangs_of_both_fill_one_queue_in_one_order(both: Testbed) -> None:
         assert all(gates(pod) for pod in scene.pods("second"))
         scene.delete(RAY_CLUSTERS, "first")
         scene.wait("the second to be placed", lambda: scene.placed("second") == 2)
-        scene.assert_never_placed_above({"cpu": "3"}, queue)
+        scene.assert_never_above({"cpu": "3"}, queue)
 
 
 def test_a_label_that_changes_later_moves_no_gang(both: Testbed) -> None:

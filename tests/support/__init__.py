@@ -45,6 +45,8 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - background: What goes on in threads of its own as long as a block lasts.
 - chaos: Chaos: a plan's steps are taken in a cluster, and in the end nothing is half started, lost or stuck.
 - chaos_plan: What happens in the chaos test, and in which order: decided by a seed alone, before anything happens.
+- claim_terms: PodGroups and queues of every kind, as the judge of `open_claims` reads them: in the words of
+  Volcano's.
 - creations: Objects that are created all the time while something happens to muster, and what became of each call.
 - desk: One test's namespace at a bare apiserver: the test itself plays the operators and makes the pods.
 - former_versions: Former versions of muster, which run beside this one while an upgrade or a rollback is under way.
@@ -54,6 +56,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - helm_release: An installed release, as its users see it: helm, kubectl, and the processes in its pods.
 - image_fixtures: The image as it was built, and its files in a folder, whose programs are run as a container runtime
   would.
+- judge: Who asks the judge of `open_claims`: every scene at the end of its test, whether the test does or not.
 - kernel_connections: Who really speaks with whom: the connections that the kernel sees around a real node, noted with
   nftables.
 - kueue_scene: A scene whose gangs Kueue admits: a namespace that says so, with a LocalQueue and a ClusterQueue of its

@@ -14,25 +14,31 @@ here and nowhere else in the tests:
   soft: in its own queue its claim counts for nothing until one has, and in those above as well where none of its pods
   is open. Pods beyond what it was admitted for that have had no node for so long are soft in the same way. What is soft
   of a queue is never more than its limit; what would be beyond counts.
+- Nothing of that is soft where the gang's scheduler bounds no queue, which is so of all but Volcano.
 - Where a queue says `muster.dev/preemption: lower-priority`, claims of lower priority there are left out.
 - An act must leave room in its queue and in every queue above it, of every resource that the act takes more of.
+- Where the gate is `assemble` or `off` muster waits for no room, and what it opens is no act. Nor is what Kueue has
+  admitted. What such gangs hold counts for the others.
 
-A queue's guarantee to its siblings and a bound by nodes are not judged. Nor is what others open or hold, nor what was
-done while the record had a gap, for the apiserver itself was killed: what had ended by then is unknown.
+The queues are Volcano's and muster's own, the PodGroups those of every scheduler: `claim_terms` reads them all alike.
+An act is judged by what is on record, so that its PodGroup, its owner and its queue must be.
+
+A queue's guarantee to its siblings, a bound by nodes and ElasticQuotas are not judged. Nor is what others open or hold,
+nor what was done while the record had a gap, for the apiserver itself was killed: what had ended by then is unknown.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
-from muster.model.names import ADMITTED_FOR, GATE, PREEMPTION, UNPLACED_AFTER
+from muster.kube.resource import EVENTS, POD_GROUPS, PODS
+from muster.model.names import ADMITTED_FOR, ADMITTER, GATE, GATE_MODE, PREEMPTION, QUEUE_LABEL, UNPLACED_AFTER
 from muster.model.times import duration_of
 from muster.resources.quantity import parse_quantity
+from tests.support.cluster.claim_terms import ALL_POD_GROUPS, ALL_QUEUES, Terms, asked_of, gang_of_group, settings_of
 from tests.support.cluster.objects import (
     admitted,
     alive,
@@ -45,7 +51,7 @@ from tests.support.cluster.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tests.support.cluster.objects import Manifest
     from tests.support.cluster.recorder import State
@@ -59,10 +65,17 @@ Amounts = dict[str, int]
 # for how long muster may not have heard yet that a queue was lowered.
 _SOFT_AFTER, _LATE, _HEARS_WITHIN = 300.0, 5.0, 10.0
 _ENDS = ("Succeeded", "Failed", "Complete", "Completed")
+# The modes of the gate in which no gang waits for room.
+_UNBOUNDED = frozenset({"assemble", "off"})
+# To Volcano these are plain fields, which are 0 where nothing is said.
+_UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 
 
-def opened_above(states: Iterable[State]) -> tuple[list[str], int]:
-    """Judge all of muster's acts in a record: what was above a limit, in words, and how many acts took anything."""
+def opened_above(states: Iterable[State], excused: Collection[str] = ()) -> tuple[list[str], int]:
+    """Judge all of muster's acts in a record: what was above a limit, in words, and how many acts took anything.
+
+    Whatever opens `excused` gangs is not judged; what they hold counts for the others.
+    """
     record, above, acts = _Record(), [], 0
     in_order = sorted(states, key=lambda state: state.version)
     gaps = _gaps(in_order)
@@ -74,7 +87,9 @@ def opened_above(states: Iterable[State]) -> tuple[list[str], int]:
             continue
         after = record.claim(gang)
         more = {name for name, amount in after.items() if amount > before.get(name, 0)}
-        acts += bool(more)
+        if not more or gang in excused or record.waits_for_no_room(gang):
+            continue
+        acts += 1
         above += [f"at version {seen.version} {gang} opened: {words}" for words in record.above(gang, more, seen.at)]
     return above, acts
 
@@ -95,10 +110,13 @@ def _gaps(states: Iterable[State]) -> list[tuple[int, int]]:
 class _Gang:
     """A gang: its PodGroup, its living pods by UID, and those that are on their way out.
 
+    `known` tells whether it ever had a PodGroup on record, `bounded` whether its scheduler bounds queues.
     `placeless` is since when none of them has a node, `waiting` since when those have been open that have none.
     """
 
     group: Manifest = field(default_factory=dict)
+    known: bool = False
+    bounded: bool = False
     members: dict[str, Manifest] = field(default_factory=dict)
     leaving: dict[str, Manifest] = field(default_factory=dict)
     placeless: float | None = None
@@ -110,14 +128,17 @@ class _Gang:
         return next((owner["uid"] for owner in self.group["metadata"].get("ownerReferences", [])), "")
 
     @property
-    def terms(self) -> Manifest:
-        """What it was admitted for: with which minResources, in which queue."""
-        said: Manifest = json.loads(annotations_of(self.group).get(ADMITTED_FOR) or "null") or self.group["spec"]
-        return said
+    def terms(self) -> Terms:
+        """What it was admitted for."""
+        mark = annotations_of(self.group).get(ADMITTED_FOR)
+        return Terms.of(json.loads(mark)) if mark else asked_of(self.group)
 
     @property
     def queue(self) -> str:
-        return str((self.terms if self.group else {}).get("queue") or "default")
+        """The queue of its terms, or that of its pods."""
+        pods = chain(self.members.values(), self.leaving.values())
+        labelled = next((pod["metadata"]["labels"].get(QUEUE_LABEL, "") for pod in pods), "")
+        return (self.terms.queue if self.group else "") or labelled or "default"
 
     @property
     def priority(self) -> int:
@@ -133,15 +154,17 @@ class _Record:
         # Each with all limits of the last seconds, the present one last.
         self._limits: dict[str, list[tuple[float, Amounts]]] = {}
         self._queues: dict[str, Manifest] = {}
+        self._settings: dict[str, dict[str, str]] = {}
 
     def opens(self, seen: State) -> str:
         """The gang for which this is an act of muster's, "" where it is none."""
         if seen.gone:
             return ""
-        if seen.resource == POD_GROUPS:
-            known = self._gangs.get(seen.name)
-            marked = admitted(known.group) if known and known.group else ""
-            return seen.name if admitted(seen.object) not in ("", marked) else ""
+        if seen.resource in ALL_POD_GROUPS:
+            name = gang_of_group(seen.resource, seen.object)
+            known = self._gangs.get(name, _Gang())
+            marked = admitted(known.group) if known.group else ""
+            return name if admitted(seen.object) not in ("", marked) else ""
         if seen.resource == PODS and gang_of(seen.object) in self._gangs:
             before = self._gangs[gang_of(seen.object)].members.get(seen.object["metadata"]["uid"])
             let_go = before is not None and GATE in gates(before) and GATE not in gates(seen.object)
@@ -154,13 +177,17 @@ class _Record:
         if seen.resource == PODS:
             if gang_of(seen.object):
                 self._enter_pod(self._gangs.setdefault(gang_of(seen.object), _Gang()), seen)
-        elif seen.resource == POD_GROUPS:
-            gang = self._gangs.setdefault(seen.name, _Gang())
+        elif seen.resource in ALL_POD_GROUPS:
+            gang = self._gangs.setdefault(gang_of_group(seen.resource, seen.object), _Gang())
+            if _of_a_former_life(seen, gang):
+                return
+            gang.bounded = seen.resource == POD_GROUPS
             if not seen.gone and admitted(seen.object) and not (gang.group and admitted(gang.group)):
                 gang.placeless = seen.at
-            gang.group = {} if seen.gone else seen.object
-        elif seen.resource == QUEUES:
+            gang.group, gang.known = {} if seen.gone else seen.object, True
+        elif seen.resource in ALL_QUEUES:
             self._queues[seen.name] = seen.object
+            self._settings[seen.name] = settings_of(seen.resource, seen.object)
             former = [] if seen.gone else self._limits.get(seen.name, [])
             self._limits[seen.name] = [*former, (seen.at, _limit(seen.object))]
         elif seen.resource != EVENTS:
@@ -205,19 +232,18 @@ class _Record:
             return {}
         if not gang.owner and not gang.members:
             return {}
-        terms, spec = gang.terms, gang.group["spec"]
-        needs = _amounts(terms.get("needs", {}))
-        smaller = not needs and spec.get("minMember", math.inf) < terms.get("minMember", 0)
-        said = _amounts((spec if smaller else terms).get("minResources", {}))
+        terms, asked = gang.terms, asked_of(gang.group)
+        needs = _amounts(terms.needs)
+        smaller = not needs and asked.least < terms.least
+        said = _amounts((asked if smaller else terms).resources)
         return {one: max(said.get(one, 0), needs.get(one, 0)) for one in {*said, *needs}}
 
     def _soft(self, gang: _Gang, queue: str, at: float) -> Amounts:
         """What of the claim may count for nothing in this queue."""
-        said = annotations_of(self._queues.get(gang.queue, {"metadata": {}})).get(UNPLACED_AFTER, "")
-        known = duration_of(said)
+        known = duration_of(self._said(gang.queue, UNPLACED_AFTER))
         due = at + _LATE - (_SOFT_AFTER if known is None else known)
         idle = all(GATE in gates(pod) for pod in gang.members.values())
-        if not gang.group or not admitted(gang.group) or (queue != gang.queue and not idle):
+        if not gang.bounded or not gang.group or not admitted(gang.group) or (queue != gang.queue and not idle):
             return {}
         claim = self._claim(gang)
         if gang.placeless is not None:
@@ -232,9 +258,23 @@ class _Record:
         assert gang.owner in self._over, f"the owner of {gang.group['metadata']['name']} is not on record"
         return self._over[gang.owner]
 
+    def waits_for_no_room(self, name: str) -> bool:
+        """Whether muster opens the gang as soon as it is whole, or when another admitter says so."""
+        gang = self._gangs[name]
+        elsewhere = bool(gang.group and annotations_of(gang.group).get(ADMITTER))
+        return elsewhere or self._said(gang.queue, GATE_MODE) in _UNBOUNDED
+
+    def _said(self, queue: str, name: str) -> str:
+        """What a queue says of how its gangs wait, "" where it does not say."""
+        return self._settings.get(queue, {}).get(name, "")
+
     def above(self, name: str, more: set[str], at: float) -> Iterator[str]:
         """Where, of these resources, more is claimed than the limit when a gang takes some, in words."""
         gang = self._gangs[name]
+        if not gang.known:
+            yield "its PodGroup is not on record"
+        if gang.queue not in self._queues:
+            yield f'its queue "{gang.queue}" is not on record'
         counted = [other for key, other in self._gangs.items() if key == name or not self._makes_room(other, gang)]
         for queue in self._path(gang.queue):
             below = [other for other in counted if queue in self._path(other.queue)]
@@ -247,7 +287,7 @@ class _Record:
 
     def _makes_room(self, its: _Gang, gang: _Gang) -> bool:
         """Whether Volcano is to preempt the other for the gang."""
-        preempts = annotations_of(self._queues.get(gang.queue, {"metadata": {}})).get(PREEMPTION) == "lower-priority"
+        preempts = self._said(gang.queue, PREEMPTION) == "lower-priority"
         return preempts and its.queue == gang.queue and its.priority < gang.priority
 
     def _path(self, queue: str) -> list[str]:
@@ -267,9 +307,16 @@ class _Record:
         return {one: max(limit[one] for limit in lately) for one in common}
 
 
+def _of_a_former_life(seen: State, gang: _Gang) -> bool:
+    """Whether the PodGroup is not the gang's any more: kube-scheduler's stays while a pod of its name does."""
+    over = seen.gone or "deletionTimestamp" in seen.object["metadata"]
+    return over and bool(gang.group) and gang.group["metadata"]["uid"] != seen.object["metadata"]["uid"]
+
+
 def _limit(queue: Manifest) -> Amounts:
-    """What the capability names; what is not above zero limits nothing."""
-    return {name: most for name, most in _amounts(queue["spec"].get("capability") or {}).items() if most > 0}
+    """What the capability names; cpu and memory of 0 limit nothing."""
+    named = _amounts(queue["spec"].get("capability") or {})
+    return {name: max(most, 0) for name, most in named.items() if most > 0 or name not in _UNLIMITED_AT_ZERO}
 
 
 def _asked(pod: Manifest) -> Amounts:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hack.testbed import wait_for
 from muster.kube.resource import PODS
 from muster.model.objects import PodGroup, convert
-from muster.observe.resources import pod_groups_of, queues_of
-from muster.queueing.sources import QUEUE_SOURCES
+from muster.observe.resources import pod_groups_of
 from muster.schedulers import named
+from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.objects import alive, node_of, state
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from tests.support.cluster.recorder import Manifest, Recorder
     from tests.support.cluster.steps import Meter
 
-__all__ = ["GANG_QUEUES", "PairScene", "open_pair_scene"]
-
-GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
+__all__ = ["PairScene", "open_pair_scene"]
 
 
 class PairScene(Scene):
@@ -85,10 +83,6 @@ class PairScene(Scene):
         """
         self.wait(f"{gang} to run", lambda: self.placed(gang) == pods and state(self.pod_group(gang)) == "Running")
 
-    def assert_never_above(self, capability: dict[str, str], queue: str = "") -> None:
-        """At no moment did pods with nodes ask for more: these schedulers bound no queue, so that muster alone did."""
-        self.assert_never_placed_above(capability, queue)
-
     def close(self) -> None:
         """Delete the namespace and the queues."""
         super().close()
@@ -108,12 +102,13 @@ def open_pair_scene(
 ) -> Iterator[PairScene]:
     """Make a namespace with this name in a cluster whose gangs this scheduler places.
 
-    `kinds` are on record; `patience` as of Recorder.
+    `kinds` are on record, and the queues; `patience` as of Recorder.
     """
     (scheduler,) = named(product).values()
+    if queues == "muster":
+        wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
+        kinds = (*kinds, GANG_QUEUES)
     with open_scene(testbed, name, (*kinds, pod_groups_of(scheduler)), patience, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
-        if queues == "muster":
-            wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
         yield scene

@@ -38,7 +38,7 @@ def priority_overtakes_age(scene: PairScene) -> None:
         assert scene.first_bound("third") < scene.last_ungated("second", 1)
         for job in ("first", "second", "third"):
             scene.assert_started_together(job, 2)
-        scene.assert_never_placed_above({"cpu": "3"}, queue)
+        scene.assert_never_above({"cpu": "3"}, queue)
     finally:
         scene.delete(PRIORITY_CLASSES, urgent)
 
@@ -65,7 +65,7 @@ def crash_under_load(scene: PairScene) -> None:
     scene.delete(PYTORCH_JOBS, "first")
     scene.await_placed("second", 4)
     scene.assert_started_together("second", 4)
-    scene.assert_never_placed_above({"cpu": "6"}, queue)
+    scene.assert_never_above({"cpu": "6"}, queue)
 
 
 def closed_queue(scene: PairScene) -> None:
@@ -88,4 +88,4 @@ def closed_queue(scene: PairScene) -> None:
     assert state(scene.pod_group("waits")) == "QueueClosed"
     scene.set_queue(queue, closed=False)
     scene.await_placed("waits", 2)
-    scene.assert_never_placed_above({"cpu": "3"}, queue)
+    scene.assert_never_above({"cpu": "3"}, queue)

@@ -12,6 +12,7 @@ from hack.testbed.api import Api, NotFoundError
 from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource
 from muster.model.names import GATE, QUEUE_LABEL
 from muster.resources.quantity import Quantity, parse_quantity
+from tests.support.cluster.judge import Judge
 from tests.support.cluster.objects import (
     admitted,
     alive,
@@ -23,7 +24,6 @@ from tests.support.cluster.objects import (
     phase,
     state,
 )
-from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
 from tests.support.cluster.steps import Meter
 from tests.support.cluster.verbs import PATIENCE, Verbs
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from hack.testbed import Testbed
+    from tests.support.cluster.recorder import State
 
 __all__ = [
     "PATIENCE",
@@ -51,7 +52,10 @@ __all__ = [
 
 
 class Scene(Verbs):
-    """A namespace with a record of everything in it, kubectl's verbs, and the waits that tests need."""
+    """A namespace with a record of everything in it, kubectl's verbs, and the waits that tests need.
+
+    Its `judge` looks at what muster opened at the end of every test that has it, whether the test asks or not.
+    """
 
     def __init__(self, testbed: Testbed, namespace: str, recorder: Recorder, meter: Meter | None = None) -> None:
         super().__init__(testbed.api(), namespace)
@@ -59,6 +63,7 @@ class Scene(Verbs):
         self.recorder = recorder
         self._meter = meter
         self._queues: list[str] = []
+        self.judge = Judge(self._record)
 
     # Writing
 
@@ -286,12 +291,15 @@ class Scene(Verbs):
     def assert_never_open_above(self, acts: int = 1) -> None:
         """No act of muster's opened more than a queue, or one above it, has room for; see `open_claims` for the rule.
 
-        There must have been so many acts that took room, or nothing was judged.
+        There must have been so many acts that took room, or nothing was judged. That nothing was above is judged at the
+        end of the test in any case.
         """
-        self.recorder.settle()
-        above, judged = opened_above(self.recorder.everything())
-        assert not above, "; ".join(above)
+        judged = self.judge.judge()
         assert judged >= acts, f"only {judged} acts of muster's are on record"
+
+    def _record(self) -> list[State]:
+        self.recorder.settle()
+        return self.recorder.everything()
 
 
 class _Not:
@@ -327,7 +335,8 @@ def open_scene(
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)
         try:
-            yield scene
+            with scene.judge.on_duty():
+                yield scene
         finally:
             scene.close()
 

@@ -9,11 +9,12 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import DEFAULT_ADDONS
+from tests.support.cluster.judge import judged_with_the_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
-__all__ = ["OwnTestbed", "own_testbed", "pytest_runtest_makereport", "testbed"]
+__all__ = ["OwnTestbed", "own_testbed", "pytest_pyfunc_call", "pytest_runtest_makereport", "testbed"]
 
 
 class OwnTestbed(Protocol):
@@ -49,6 +50,13 @@ def own_testbed() -> Iterator[OwnTestbed]:
     yield start
     for one in running:
         one.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Judge with each test what muster opened in its scenes."""
+    with judged_with_the_test():
+        return (yield)
 
 
 @pytest.hookimpl(hookwrapper=True)

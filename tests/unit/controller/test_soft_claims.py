@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.model.names import ADMITTED, ADMITTED_AT, MESSAGE, STATE
+from muster.model.names import ADMITTED, ADMITTED_AT, MESSAGE, QUEUE_LABEL, STATE
 from muster.model.objects import Node
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
@@ -236,12 +236,17 @@ def deleting(world: Harness, *pods: str, on: str = "node-1") -> None:
     world.watch()
 
 
-async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone() -> None:
-    """They write a checkpoint, say, on the nodes that they have."""
+@pytest.mark.parametrize("group_goes", [False, True])
+async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone(*, group_goes: bool) -> None:
+    """They write a checkpoint, say, on the nodes that they have; their PodGroup may go before."""
     runs, group = running("runs", 4)
     world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
     await world.settle()
     world.drop_workload(runs[0])
+    if group_goes:
+        del world.client.groups[RUNS]
+        world.watch()
+        await world.settle()
     pods = [pod["metadata"]["name"] for pod in runs[1]]
     deleting(world, *pods)
     await later(world, 0)
@@ -317,3 +322,32 @@ async def test_what_runs_on_of_a_former_workload_keeps_its_room_from_the_next_on
     world.watch()
     await later(world, 0)
     assert sum(name.startswith("new") for name in world.open_pods()) == 4
+
+
+async def test_what_runs_on_of_a_former_workload_keeps_the_room_of_its_own_queue() -> None:
+    """The next one of its name is in another queue, where it finds all of the room."""
+    runs, group = running("runs", 4)
+    world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
+    world.set_queue(queue("other", cpu="4"))
+    await world.settle()
+    again, pods = gang("runs", 4, labels={QUEUE_LABEL: "other"})
+    again["metadata"]["uid"] = "uid-again"
+    world.drop_workload(runs[0])
+    del world.client.groups[RUNS]
+    deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))
+    workload_store(world.cluster, RAY_CLUSTER).apply("added", made(RayCluster, again))
+    new = {f"new-{pod['metadata']['name']}": pod for pod in pods}
+    for name, pod in new.items():
+        pod["metadata"] |= {"name": name, "uid": name}
+        pod["metadata"]["labels"][QUEUE_LABEL] = "other"
+        pod["metadata"]["ownerReferences"][0]["uid"] = "uid-again"
+    world.client.pods |= new
+    world.watch()
+    await later(world, 0)
+    assert sum(name.startswith("new") for name in world.open_pods()) == 4
+    assert admitted(world, "large") == []
+    for pod in runs[1]:
+        del world.client.pods[pod["metadata"]["name"]]
+    world.watch()
+    await later(world, 0)
+    assert admitted(world, "large") == ["large"]

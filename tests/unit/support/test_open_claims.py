@@ -10,7 +10,21 @@ from typing import Any
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
-from muster.model.names import ADMITTED, ADMITTED_FOR, GANG, GATE, PREEMPTION, UNPLACED_AFTER
+from muster.model.names import (
+    ADMITTED,
+    ADMITTED_FOR,
+    ADMITTER,
+    GANG,
+    GANG_SPEC,
+    GATE,
+    GATE_MODE,
+    GROUP_NAME,
+    PREEMPTION,
+    QUEUE_LABEL,
+    UNPLACED_AFTER,
+)
+from tests.support.cluster.backends import COSCHEDULING_POD_GROUPS, NATIVE_POD_GROUPS
+from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import RAY_CLUSTERS, State
 
@@ -29,6 +43,10 @@ class Record:
         """A queue, or another state of it."""
         spec = {"capability": {"cpu": str(capability)}, "parent": parent}
         self.note(QUEUES, name, {"spec": spec, "metadata": {"annotations": annotations}})
+
+    def gang_queue(self, capability: int, name: str = "q", **spec: str) -> None:
+        """A queue of muster's own."""
+        self.note(GANG_QUEUES, name, {"spec": {"capability": {"cpu": str(capability)}, **spec}, "metadata": {}})
 
     def workload(self, name: str, **status: Any) -> None:  # noqa: ANN401 - JSON
         """Its workload, a RayCluster to the record."""
@@ -54,6 +72,20 @@ class Record:
         said = {"minMember": asks, "minResources": {"cpu": str(asks)}, "queue": queue}
         self.note(POD_GROUPS, name, {"metadata": meta, "spec": said})
 
+    def native_group(self, gang: str, cpu: int = 0, *, life: int = 1, deleted: bool = False) -> None:
+        """A PodGroup of kube-scheduler's, which is named by the life of its gang, with the mark as above."""
+        said = json.dumps({"minResources": {"cpu": str(cpu)}, "queue": "q"})
+        marks = {ADMITTED: gang, ADMITTED_FOR: json.dumps({"minMember": cpu, **json.loads(said)})} if cpu else {}
+        meta: dict[str, Any] = {
+            "name": f"{gang}-{life}",
+            "uid": f"group-{gang}-{life}",
+            "annotations": {GROUP_NAME: gang, GANG_SPEC: said, **marks},
+            "ownerReferences": [{"uid": gang}],
+            **({"deletionTimestamp": "now"} if deleted else {}),
+        }
+        spec = {"schedulingPolicy": {"gang": {"minCount": cpu}}}
+        self.note(NATIVE_POD_GROUPS, f"{gang}-{life}", {"metadata": meta, "spec": spec})
+
     def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: int) -> None:
         """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`."""
         spec = {
@@ -63,7 +95,11 @@ class Record:
             "containers": [{"resources": {"requests": {"cpu": "1"}}}],
         }
         name = f"{gang}-{number}"
-        meta = {"uid": name, "labels": {GANG: gang}, **({"deletionTimestamp": "now"} if more.get("deleted") else {})}
+        meta = {
+            "uid": name,
+            "labels": {GANG: gang, QUEUE_LABEL: "q"},
+            **({"deletionTimestamp": "now"} if more.get("deleted") else {}),
+        }
         self.note(PODS, name, {"metadata": meta, "spec": spec, "status": {}})
 
     def gone(self, resource: Resource, name: str) -> None:
@@ -82,7 +118,7 @@ class Record:
             next(self._next)
 
 
-def _started(record: Record, name: str = "a", cpu: int = 3, *, node: str = "n") -> None:
+def started(record: Record, name: str = "a", cpu: int = 3, *, node: str = "n") -> None:
     """A gang of one pod that was admitted for so much, in four states."""
     record.workload(name)
     record.pod(name, held=True)
@@ -92,22 +128,22 @@ def _started(record: Record, name: str = "a", cpu: int = 3, *, node: str = "n") 
 
 def test_what_fits_is_no_finding() -> None:
     record = Record()
-    _started(record, "a", 3)
-    _started(record, "b", 1)
+    started(record, "a", 3)
+    started(record, "b", 1)
     assert opened_above(record.states) == ([], 2)
 
 
 def test_a_mark_beyond_the_room_is_found() -> None:
     """Before any of its gates is open: what a gang is admitted for is taken then."""
     record = Record()
-    _started(record, "a", 3)
-    _started(record, "b", 2)
+    started(record, "a", 3)
+    started(record, "b", 2)
     assert opened_above(record.states)[0] == ABOVE
 
 
 def test_a_gate_opened_without_a_mark_is_found() -> None:
     record = Record(capability=3)
-    _started(record, "a", 3)
+    started(record, "a", 3)
     record.group("b")
     record.pod("b", held=True)
     record.pod("b")
@@ -116,8 +152,8 @@ def test_a_gate_opened_without_a_mark_is_found() -> None:
 
 def test_growth_beyond_the_room_is_found_and_a_replacement_is_not() -> None:
     record = Record()
-    _started(record, "a", 3)
-    _started(record, "b", 1)
+    started(record, "a", 3)
+    started(record, "b", 1)
     record.gone(PODS, "b-0")
     record.pod("b", 1, held=True)
     record.pod("b", 1)
@@ -131,9 +167,9 @@ def test_growth_beyond_the_room_is_found_and_a_replacement_is_not() -> None:
 def test_a_gang_that_becomes_smaller_leaves_room_as_soon_as_its_pod_group_says_so(spec: int, finds: int) -> None:
     """And no PodGroup that says less than the mark makes room for more than the gang has become smaller by."""
     record = Record()
-    _started(record, "a", 3)
+    started(record, "a", 3)
     record.group("a", 3, spec=spec)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert len(opened_above(record.states)[0]) == finds
 
 
@@ -141,22 +177,22 @@ def test_a_queue_above_has_a_limit_too() -> None:
     record = Record(capability=9)
     record.queue(9, "q", "parent")
     record.queue(4, "parent")
-    _started(record, "a", 3)
-    _started(record, "b", 2)
+    started(record, "a", 3)
+    started(record, "b", 2)
     assert opened_above(record.states)[0] == ['at version 10 b opened: cpu 5 of the 4 that queue "parent" has']
 
 
 @pytest.mark.parametrize("how", ["gone", "succeeded"])
 def test_a_workload_that_has_ended_holds_what_still_runs(how: str) -> None:
     record = Record()
-    _started(record, "a", 4)
+    started(record, "a", 4)
     if how == "gone":
         record.gone(RAY_CLUSTERS, "a")
     else:
         record.workload("a", conditions=[{"type": "Succeeded", "status": "True"}])
-    _started(record, "b", 3)
+    started(record, "b", 3)
     assert opened_above(record.states) == ([], 2)
-    _started(record, "c", 1)
+    started(record, "c", 1)
     assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
 
 
@@ -173,9 +209,9 @@ def test_who_finds_no_node_is_soft_after_as_long_as_its_queue_says(
     said: dict[str, str], seconds: int, found: list[str]
 ) -> None:
     record = Record(4, **said)
-    _started(record, "a", 3, node="")
+    started(record, "a", 3, node="")
     record.passes(seconds)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == found
 
 
@@ -183,9 +219,9 @@ def test_above_its_own_queue_nothing_open_is_soft() -> None:
     record = Record(capability=9)
     record.queue(9, "q", "parent")
     record.queue(4, "parent")
-    _started(record, "a", 3, node="")
+    started(record, "a", 3, node="")
     record.passes(310)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
         'cpu 5 of the 4 that queue "parent" has'
     ]
@@ -194,7 +230,7 @@ def test_above_its_own_queue_nothing_open_is_soft() -> None:
 def test_a_third_queue_full_is_found_however_long_the_others_find_no_node() -> None:
     record = Record()
     for name in "abc":
-        _started(record, name, 4, node="")
+        started(record, name, 4, node="")
         record.passes(310)
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
         'cpu 8 of the 4 that queue "q" has'
@@ -204,18 +240,18 @@ def test_a_third_queue_full_is_found_however_long_the_others_find_no_node() -> N
 @pytest.mark.parametrize(("seconds", "finds"), [(310, 0), (200, 1)])
 def test_surplus_that_finds_no_node_is_soft_as_well(seconds: int, finds: int) -> None:
     record = Record()
-    _started(record, "a", 1)
+    started(record, "a", 1)
     for number in (1, 2):
         record.pod("a", number, held=True)
         record.pod("a", number, node="")
     record.passes(seconds)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert len(opened_above(record.states)[0]) == finds
 
 
 def test_a_pod_that_is_being_deleted_counts_until_it_is_gone_but_for_those_that_come_in_its_place() -> None:
     record = Record(capability=2)
-    _started(record, "a", 1)
+    started(record, "a", 1)
     record.pod("a", 1, held=True)
     record.pod("a", 1)
     record.pod("a", 1, deleted=True)
@@ -223,13 +259,13 @@ def test_a_pod_that_is_being_deleted_counts_until_it_is_gone_but_for_those_that_
     record.pod("a", 2)
     record.pod("a", 2, deleted=True)
     assert opened_above(record.states)[0] == []
-    _started(record, "b", 1)
+    started(record, "b", 1)
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
         'cpu 4 of the 2 that queue "q" has'
     ]
     record.gone(PODS, "a-1")
     record.gone(PODS, "a-2")
-    _started(record, "c", 1)
+    started(record, "c", 1)
     assert len(opened_above(record.states)[0]) == 2
 
 
@@ -238,7 +274,7 @@ def test_a_pod_that_is_being_deleted_counts_until_it_is_gone_but_for_those_that_
 )
 def test_lower_priorities_are_left_out_where_the_queue_says_so(said: str, priority: int, finds: int) -> None:
     record = Record(4, **{PREEMPTION: said})
-    _started(record, "a", 3)
+    started(record, "a", 3)
     record.workload("b")
     record.pod("b", held=True, priority=priority)
     record.group("b", 2)
@@ -248,17 +284,17 @@ def test_lower_priorities_are_left_out_where_the_queue_says_so(said: str, priori
 @pytest.mark.parametrize(("seconds", "finds"), [(2, 0), (20, 1)])
 def test_a_queue_that_was_lowered_counts_when_muster_must_have_heard(seconds: int, finds: int) -> None:
     record = Record(capability=8)
-    _started(record, "a", 3)
+    started(record, "a", 3)
     record.queue(4)
     record.passes(seconds)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert len(opened_above(record.states)[0]) == finds
 
 
 def test_what_a_queue_held_when_it_was_lowered_is_no_act() -> None:
     record = Record(capability=8)
-    _started(record, "a", 3)
-    _started(record, "b", 3)
+    started(record, "a", 3)
+    started(record, "b", 3)
     record.queue(4)
     record.passes(60)
     record.pod("a", node="other")
@@ -277,7 +313,7 @@ def test_an_owner_that_is_not_on_record_is_no_acquittal() -> None:
 def test_what_was_done_while_nobody_looked_is_not_judged(*, after_a_gap: bool, finds: int) -> None:
     """The first pod was gone before the second gang was admitted; the list shows both at once."""
     record = Record()
-    _started(record, "a", 3)
+    started(record, "a", 3)
     record.workload("b")
     record.pod("b", held=True)
     record.group("b", 2)
@@ -293,13 +329,13 @@ def test_plain_pods_claim_what_they_were_admitted_for_as_long_as_one_of_them_liv
         record.pod("a", number, held=True)
     record.group("a", 3, owned=False)
     record.gone(PODS, "a-0")
-    _started(record, "b", 1)
+    started(record, "b", 1)
     assert opened_above(record.states) == ([], 2)
-    _started(record, "c", 1)
+    started(record, "c", 1)
     assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
     record.gone(PODS, "a-1")
     record.gone(PODS, "a-2")
-    _started(record, "d", 1)
+    started(record, "d", 1)
     assert len(opened_above(record.states)[0]) == 1
 
 
@@ -308,5 +344,207 @@ def test_what_pods_really_ask_for_is_claimed_when_they_have_crashed() -> None:
     record.workload("a")
     record.pod("a", held=True)
     record.group("a", 2, needs=3)
-    _started(record, "b", 2)
+    started(record, "b", 2)
     assert opened_above(record.states)[0] == ['at version 7 b opened: cpu 5 of the 4 that queue "q" has']
+
+
+@pytest.mark.parametrize(("minimum", "other", "finds"), [(3, 1, 0), (3, 2, 1), (2, 2, 0), (2, 3, 1)])
+def test_kube_schedulers_pod_groups_say_what_they_ask_for_in_an_annotation(
+    minimum: int, other: int, finds: int
+) -> None:
+    """Its own field has their least members: where they have become fewer the annotation counts, not the mark."""
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.native_group("a", 3)
+    last = record.states[-1].object
+    said = json.dumps({"minResources": {"cpu": str(minimum)}, "queue": "q"})
+    annotations = {**last["metadata"]["annotations"], GANG_SPEC: said}
+    spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
+    record.note(NATIVE_POD_GROUPS, "a-1", {"metadata": {**last["metadata"], "annotations": annotations}, "spec": spec})
+    record.workload("b")
+    record.pod("b", held=True)
+    record.native_group("b", other)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+def test_a_pod_group_of_coscheduling_asks_for_its_resources_itself() -> None:
+    """Its queue stands in the annotation, and its own name may be shorter than the gang's."""
+    record = Record(capability=9)
+    record.queue(4, "its-own")
+    record.workload("a")
+    record.pod("a", held=True)
+    meta = {
+        "name": "cut",
+        "uid": "group",
+        "annotations": {ADMITTED: "a", GROUP_NAME: "a", GANG_SPEC: json.dumps({"queue": "its-own"})},
+        "ownerReferences": [{"uid": "a"}],
+    }
+    spec = {"minMember": 5, "minResources": {"cpu": "5"}}
+    record.note(COSCHEDULING_POD_GROUPS, "cut", {"metadata": meta, "spec": spec})
+    assert opened_above(record.states) == (['at version 5 a opened: cpu 5 of the 4 that queue "its-own" has'], 1)
+
+
+def test_a_pod_group_of_a_former_life_says_nothing_of_the_gang() -> None:
+    """kube-scheduler's stays while a pod names it; when it goes the new one is there, and admitted."""
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.native_group("a", 4)
+    record.native_group("a", 3, life=2)
+    record.native_group("a", 4, deleted=True)
+    record.gone(NATIVE_POD_GROUPS, "a-1")
+    record.workload("b")
+    record.pod("b", held=True)
+    record.native_group("b", 1)
+    assert opened_above(record.states)[0] == []
+    record.workload("c")
+    record.pod("c", held=True)
+    record.native_group("c", 1)
+    assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
+
+
+def test_no_mark_of_a_former_life_is_an_act() -> None:
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.native_group("a", 5, life=2)
+    record.states.pop()
+    record.native_group("a", life=2)
+    record.native_group("a", 5, deleted=True)
+    assert opened_above(record.states) == ([], 0)
+
+
+def test_where_the_scheduler_bounds_no_queue_a_claim_stays_hard() -> None:
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.native_group("a", 3)
+    record.pod("a", node="")
+    record.passes(310)
+    record.workload("b")
+    record.pod("b", held=True)
+    record.native_group("b", 2)
+    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
+        'cpu 5 of the 4 that queue "q" has'
+    ]
+
+
+@pytest.mark.parametrize(("said", "priority", "finds"), [({}, 5, 1), ({"preemption": "lower-priority"}, 5, 0)])
+def test_a_queue_of_musters_own_says_in_fields_what_volcanos_says_in_annotations(
+    said: dict[str, str], priority: int, finds: int
+) -> None:
+    record = Record()
+    record.states.clear()
+    record.gang_queue(4, **said)
+    started(record, "a", 3)
+    record.workload("b")
+    record.pod("b", held=True, priority=priority)
+    record.group("b", 2)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+@pytest.mark.parametrize(("said", "finds"), [({}, 1), ({"unplacedAfter": "30s"}, 0)])
+def test_a_queue_of_musters_own_says_after_how_long_a_claim_turns_soft(said: dict[str, str], finds: int) -> None:
+    record = Record()
+    record.states.clear()
+    record.gang_queue(4, **said)
+    started(record, "a", 3, node="")
+    record.passes(40)
+    started(record, "b", 2)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+@pytest.mark.parametrize(("mode", "acts"), [("queue", 2), ("assemble", 0), ("off", 0)])
+@pytest.mark.parametrize("own", [True, False])
+def test_where_nobody_waits_for_room_what_is_opened_is_no_act(mode: str, acts: int, *, own: bool) -> None:
+    record = Record(4, **{GATE_MODE: mode})
+    if own:
+        record.states.clear()
+        record.gang_queue(4, gate=mode)
+    started(record, "a", 3)
+    started(record, "b", 2)
+    above, judged = opened_above(record.states)
+    assert (len(above), judged) == (acts // 2, acts)
+
+
+def test_what_such_gangs_hold_counts_for_the_others() -> None:
+    record = Record(4, **{GATE_MODE: "assemble"})
+    started(record, "a", 3)
+    record.queue(4)
+    started(record, "b", 2)
+    assert len(opened_above(record.states)[0]) == 1
+
+
+def test_what_kueue_has_admitted_is_no_act_and_counts_for_the_others() -> None:
+    record = Record()
+    record.workload("a")
+    record.pod("a", held=True)
+    record.group("a", 5)
+    record.states[-1].object["metadata"]["annotations"][ADMITTER] = "kueue"
+    record.pod("a")
+    assert opened_above(record.states) == ([], 0)
+    started(record, "b", 1)
+    assert opened_above(record.states)[0] == ['at version 8 b opened: cpu 6 of the 4 that queue "q" has']
+
+
+@pytest.mark.parametrize(("resource", "finds"), [("nvidia.com/gpu", 1), ("memory", 0)])
+def test_none_of_a_resource_is_a_limit_but_for_cpu_and_memory(resource: str, finds: int) -> None:
+    record = Record()
+    record.states[0].object["spec"]["capability"] = {"cpu": "4", resource: "0"}
+    record.workload("a")
+    record.pod("a", held=True)
+    record.group("a", 1)
+    terms = {"minMember": 1, "minResources": {"cpu": "1", resource: "1"}, "queue": "q"}
+    record.states[-1].object["metadata"]["annotations"][ADMITTED_FOR] = json.dumps(terms)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+def test_a_pod_group_that_is_not_on_record_is_no_acquittal() -> None:
+    """Its pods name the queue, and a queue that is not on record is none, either."""
+    record = Record()
+    started(record, "a", 4)
+    states = [seen for seen in record.states if seen.resource != POD_GROUPS]
+    assert opened_above(states)[0] == ["at version 5 a opened: its PodGroup is not on record"]
+    states = [seen for seen in record.states if seen.resource != QUEUES]
+    assert opened_above(states)[0] == ['at version 4 a opened: its queue "q" is not on record']
+
+
+def test_without_its_pod_group_a_gang_is_in_the_queue_of_its_pods() -> None:
+    record = Record()
+    started(record, "a", 4)
+    record.gone(POD_GROUPS, "a")
+    record.pod("a", 1, held=True)
+    record.pod("a", 1)
+    record.pod("a", 2, held=True)
+    record.pod("a", 2)
+    record.pod("a", 3, held=True)
+    record.pod("a", 3)
+    record.pod("a", 4, held=True)
+    assert opened_above(record.states)[0] == []
+    record.pod("a", 4)
+    assert opened_above(record.states)[0] == ['at version 14 a opened: cpu 5 of the 4 that queue "q" has']
+
+
+@pytest.mark.parametrize(("gone", "finds"), [(False, 1), (True, 0)])
+def test_a_pod_that_is_being_deleted_outlives_its_pod_group_in_its_queue(*, gone: bool, finds: int) -> None:
+    record = Record()
+    started(record, "a", 1)
+    record.gone(RAY_CLUSTERS, "a")
+    record.gone(POD_GROUPS, "a")
+    record.pod("a", deleted=True)
+    started(record, "b", 3)
+    assert opened_above(record.states)[0] == []
+    if gone:
+        record.gone(PODS, "a-0")
+    started(record, "c", 1)
+    assert len(opened_above(record.states)[0]) == finds
+
+
+def test_who_is_excused_is_not_judged_and_counts_for_the_others() -> None:
+    record = Record()
+    started(record, "a", 3)
+    started(record, "b", 2)
+    assert opened_above(record.states, {"b"}) == ([], 1)
+    started(record, "c", 1)
+    assert opened_above(record.states, {"b"})[0] == ['at version 12 c opened: cpu 6 of the 4 that queue "q" has']

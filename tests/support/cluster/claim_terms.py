@@ -1,0 +1,71 @@
+"""PodGroups and queues of every kind, as the judge of `open_claims` reads them: in the words of Volcano's."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.model.names import GANG_SPEC, GATE_MODE, GROUP_NAME, PREEMPTION, UNPLACED_AFTER, label_value
+from muster.observe.resources import pod_groups_of, queues_of
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import SCHEDULERS
+from tests.support.cluster.objects import annotations_of
+
+if TYPE_CHECKING:
+    from muster.kube.resource import Resource
+    from tests.support.cluster.objects import Manifest
+
+__all__ = ["ALL_POD_GROUPS", "ALL_QUEUES", "GANG_QUEUES", "Terms", "asked_of", "gang_of_group", "settings_of"]
+
+ALL_POD_GROUPS = frozenset(map(pod_groups_of, SCHEDULERS.values()))
+"""The PodGroups of all gang schedulers."""
+GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
+"""muster's own queues."""
+ALL_QUEUES = frozenset({QUEUES, GANG_QUEUES})
+
+# What stands in an annotation of Volcano's Queue is a field of muster's.
+_FIELDS = {UNPLACED_AFTER: "unplacedAfter", PREEMPTION: "preemption", GATE_MODE: "gate"}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a gang is admitted for, or is to be: so many members, with so much, in this queue ("" where none is said).
+
+    `needs` is what its pods really asked for, where that is known.
+    """
+
+    least: float
+    resources: Manifest
+    queue: str
+    needs: Manifest
+
+    @classmethod
+    def of(cls, said: Manifest) -> Terms:
+        """The terms in Volcano's words, from a PodGroup's specification or from muster's mark."""
+        return cls(
+            said.get("minMember", math.inf), said.get("minResources", {}), said.get("queue", ""), said.get("needs", {})
+        )
+
+
+def gang_of_group(resource: Resource, group: Manifest) -> str:
+    """The gang of a PodGroup, as a label of its pods has it: other schedulers than Volcano may not allow its name."""
+    own: str = group["metadata"]["name"]
+    return label_value(own if resource == POD_GROUPS else annotations_of(group).get(GROUP_NAME, own))
+
+
+def asked_of(group: Manifest) -> Terms:
+    """What a PodGroup asks for. What its kind has no field for stands in an annotation of muster's."""
+    spec = group["spec"]
+    gang = spec.get("schedulingPolicy", {}).get("gang", {})
+    least = {"minMember": gang["minCount"]} if "minCount" in gang else {}
+    return Terms.of({**spec, **least, **json.loads(annotations_of(group).get(GANG_SPEC) or "{}")})
+
+
+def settings_of(resource: Resource, queue: Manifest) -> dict[str, str]:
+    """What a queue says of how its gangs wait, by the names of muster's annotations on Volcano's Queue."""
+    if resource == QUEUES:
+        return annotations_of(queue)
+    return {name: queue["spec"][field] for name, field in _FIELDS.items() if queue["spec"].get(field)}
