@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,12 +31,11 @@ _FIELDS = {UNPLACED_AFTER: "unplacedAfter", PREEMPTION: "preemption", GATE_MODE:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a gang is admitted for, or is to be: so many members, with so much, in this queue ("" where none is said).
+    """What a gang is admitted for, or is to be: so much, in this queue ("" where none is said).
 
     `needs` is what its pods really asked for, where that is known.
     """
 
-    least: float
     resources: Manifest
     queue: str
     needs: Manifest
@@ -45,9 +43,7 @@ class Terms:
     @classmethod
     def of(cls, said: Manifest) -> Terms:
         """The terms in Volcano's words, from a PodGroup's specification or from muster's mark."""
-        return cls(
-            said.get("minMember", math.inf), said.get("minResources", {}), said.get("queue", ""), said.get("needs", {})
-        )
+        return cls(said.get("minResources", {}), said.get("queue", ""), said.get("needs", {}))
 
 
 def gang_of_group(resource: Resource, group: Manifest) -> str:
@@ -58,10 +54,7 @@ def gang_of_group(resource: Resource, group: Manifest) -> str:
 
 def asked_of(group: Manifest) -> Terms:
     """What a PodGroup asks for. What its kind has no field for stands in an annotation of muster's."""
-    spec = group["spec"]
-    gang = spec.get("schedulingPolicy", {}).get("gang", {})
-    least = {"minMember": gang["minCount"]} if "minCount" in gang else {}
-    return Terms.of({**spec, **least, **json.loads(annotations_of(group).get(GANG_SPEC) or "{}")})
+    return Terms.of({**group["spec"], **json.loads(annotations_of(group).get(GANG_SPEC) or "{}")})
 
 
 def settings_of(resource: Resource, queue: Manifest) -> dict[str, str]:

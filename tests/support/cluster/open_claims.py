@@ -7,8 +7,7 @@ here and nowhere else in the tests:
 - A gang claims the larger of what its opened pods ask for and of what it was admitted for (its minResources, or what
   its pods really asked for), that from the mark on until the mark is gone, or its workload has ended or is being
   deleted. A pod that is being deleted counts until it is gone, if it has a node, but not against those that come in its
-  place: an act of its own gang. Of a gang that has become smaller the PodGroup's spec says so first, and its mark a
-  moment later: the spec counts. Plain pods, which have no workload, claim what they were admitted for as long as one of
+  place: an act of its own gang. Plain pods, which have no workload, claim what they were admitted for as long as one of
   them lives.
 - A gang of which nothing has had a node for as long as its queue says (`muster.dev/unplaced-after`, five minutes) is
   soft: in its own queue its claim counts for nothing until one has, and in those above as well where none of its pods
@@ -232,10 +231,7 @@ class _Record:
             return {}
         if not gang.owner and not gang.members:
             return {}
-        terms, asked = gang.terms, asked_of(gang.group)
-        needs = _amounts(terms.needs)
-        smaller = not needs and asked.least < terms.least
-        said = _amounts((asked if smaller else terms).resources)
+        said, needs = _amounts(gang.terms.resources), _amounts(gang.terms.needs)
         return {one: max(said.get(one, 0), needs.get(one, 0)) for one in {*said, *needs}}
 
     def _soft(self, gang: _Gang, queue: str, at: float) -> Amounts:
