@@ -8,7 +8,7 @@ operator, which has a port compiled in, runs one after another. Every line says 
 test that failed, for of a long log people see its end. The exit code is 0 when all have passed; no test gets a second
 attempt.
 
-`make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one test where the programs are
+`make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one story where the programs are
 there, and names at the start and at the end those that are not; `make test-all` builds them all.
 
 MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that cannot run one, and says so at the start and
@@ -57,7 +57,7 @@ SMOKE = {
     "native": ([], "1.37"),
     "kueue": (["kueue"], DEFAULT_KUBERNETES),
 }
-"""By the mark of its smoke test, what a testbed is asked for: add-ons, and a version of Kubernetes."""
+"""By the mark of its one story of muster, what a testbed is asked for: add-ons, and a version of Kubernetes."""
 # Tests of whole clusters that add operators.
 _WITH_OPERATORS = ("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py")
 # Tests of whole clusters that want muster away at first, or break things.

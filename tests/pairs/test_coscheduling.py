@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest, State
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
@@ -49,6 +49,7 @@ def scene(pair: Testbed, request: pytest.FixtureRequest) -> Iterator[PairScene]:
         yield scene
 
 
+@pytest.mark.long
 def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "4"})
     scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(2))
@@ -63,6 +64,7 @@ def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     scene.assert_never_above({"cpu": "4"})
 
 
+@pytest.mark.coscheduling
 def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
     """With numbers; and a smaller one passes it."""
     queue = scene.gang_queue(capability={"cpu": "4"})
@@ -80,6 +82,7 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
     scene.assert_never_above({"cpu": "4"})
 
 
+@pytest.mark.long
 def test_what_can_never_run_is_refused_with_numbers(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "2"})
     said = scene.try_apply(ray_cluster("large").label(QUEUE_LABEL, queue).workers(2))
@@ -88,6 +91,7 @@ def test_what_can_never_run_is_refused_with_numbers(scene: PairScene) -> None:
     assert 'queue "nowhere" does not exist' in said
 
 
+@pytest.mark.long
 def test_a_gang_that_finds_no_node_keeps_its_place(scene: PairScene) -> None:
     """This scheduler bounds no queue: who passed it would fill the queue a second time."""
     queue = scene.gang_queue(capability={"cpu": "40"}, unplacedAfter="2s")
@@ -100,6 +104,7 @@ def test_a_gang_that_finds_no_node_keeps_its_place(scene: PairScene) -> None:
     scene.await_running("next", 3)
 
 
+@pytest.mark.long
 def test_a_lost_worker_is_replaced_at_once(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "3"})
     scene.apply(ray_cluster("demo").label(QUEUE_LABEL, queue).workers(2))
@@ -117,14 +122,17 @@ def test_a_lost_worker_is_replaced_at_once(scene: PairScene) -> None:
     scene.await_running("ray-demo-pg", 3)
 
 
+@pytest.mark.long
 def test_priority_overtakes_age(scene: PairScene) -> None:
     pair_stories.priority_overtakes_age(scene)
 
 
+@pytest.mark.long
 def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> None:
     pair_stories.crash_under_load(scene)
 
 
+@pytest.mark.long
 def test_pods_that_were_turned_away_are_looked_at_again_when_there_is_room(scene: PairScene) -> None:
     """The scheduler hears of no pod that goes: muster asks it again."""
     queue = scene.gang_queue(capability={"cpu": "40"})
@@ -143,10 +151,12 @@ def _of(scene: PairScene) -> list[Manifest]:
     return [pod for pod in scene.pods("crew") if not gates(pod)]
 
 
+@pytest.mark.long
 def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:
     pair_stories.closed_queue(scene)
 
 
+@pytest.mark.long
 def test_a_scheduler_that_muster_is_not_configured_for_is_left_alone(scene: PairScene) -> None:
     scene.apply(pytorch_job("other").label(SCHEDULER_LABEL, "volcano"))
     scene.wait("its pod", lambda: scene.recorder.now(PODS))
@@ -155,6 +165,7 @@ def test_a_scheduler_that_muster_is_not_configured_for_is_left_alone(scene: Pair
     scene.delete(PYTORCH_JOBS, "other")
 
 
+@pytest.mark.long
 def test_an_elastic_gang_starts_with_its_head_and_grows_then(scene: PairScene) -> None:
     """The scheduler counts pods and no roles: the workers alone would be as many as it needs. So they come later."""
     queue = scene.gang_queue(capability={"cpu": "12"})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 PAIR = {"schedulers": "{kubernetes}", "queues.source": "muster"}
 
@@ -46,6 +46,7 @@ def scene(pair: Testbed, request: pytest.FixtureRequest) -> Iterator[PairScene]:
         yield scene
 
 
+@pytest.mark.long
 def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     """Its PodGroup has the UID of its owner in its name, and each pod names it from its creation on."""
     queue = scene.gang_queue(capability={"cpu": "4"})
@@ -63,6 +64,7 @@ def test_a_ray_cluster_runs_as_a_gang(scene: PairScene) -> None:
     scene.assert_never_above({"cpu": "4"}, queue)
 
 
+@pytest.mark.native
 def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "4"})
     scene.apply(ray_cluster("first").label(QUEUE_LABEL, queue).workers(2))
@@ -79,6 +81,7 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
     scene.assert_never_above({"cpu": "4"}, queue)
 
 
+@pytest.mark.long
 def test_a_gang_without_nodes_is_placed_whole_or_not_at_all_and_says_why(scene: PairScene) -> None:
     """Three workers find nodes and the head does not: the scheduler would start without it, were it not in the gang."""
     queue = scene.gang_queue(capability={"cpu": "60"}, unplacedAfter="2s")
@@ -89,6 +92,7 @@ def test_a_gang_without_nodes_is_placed_whole_or_not_at_all_and_says_why(scene: 
     assert scene.placed("ray-wide-pg") == 0
 
 
+@pytest.mark.long
 def test_a_lost_pod_is_replaced_also_when_another_has_finished(scene: PairScene) -> None:
     """A pod that has succeeded counts no more for the scheduler: minCount follows."""
     queue = scene.gang_queue(capability={"cpu": "3"})
@@ -104,6 +108,7 @@ def test_a_lost_pod_is_replaced_also_when_another_has_finished(scene: PairScene)
     scene.wait("both to be placed", lambda: scene.placed("demo") == 2)
 
 
+@pytest.mark.long
 def test_a_new_workload_of_the_name_has_a_new_group(scene: PairScene) -> None:
     """The old one may stay for as long as a pod of its name does."""
     queue = scene.gang_queue(capability={"cpu": "3"})
@@ -117,18 +122,22 @@ def test_a_new_workload_of_the_name_has_a_new_group(scene: PairScene) -> None:
     assert scene.pod_group("again")["metadata"]["name"] != before
 
 
+@pytest.mark.long
 def test_priority_overtakes_age(scene: PairScene) -> None:
     pair_stories.priority_overtakes_age(scene)
 
 
+@pytest.mark.long
 def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> None:
     pair_stories.crash_under_load(scene)
 
 
+@pytest.mark.long
 def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:
     pair_stories.closed_queue(scene)
 
 
+@pytest.mark.long
 def test_what_it_cannot_do_is_refused(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "8"})
     elastic = pytorch_job("elastic").policy(queue=queue, minAvailable=2).workers(3)
@@ -144,6 +153,7 @@ def test_what_it_cannot_do_is_refused(scene: PairScene) -> None:
         scene.api.delete(PRIORITY_CLASSES.path(name=str(name)))
 
 
+@pytest.mark.long
 def test_a_gated_member_that_vanishes_leaves_no_group_stuck(scene: PairScene) -> None:
     """1.37.0 keeps such a group waiting until a new gated member is opened: its operator makes one, muster opens it."""
     queue = scene.gang_queue(capability={"cpu": "4"})
@@ -173,6 +183,7 @@ def _plain_pod(name: str, queue: str, **spec: object) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
+@pytest.mark.long
 def test_a_gated_pod_that_no_operator_made_is_made_again_by_hand(scene: PairScene) -> None:
     """Until then the gang keeps its room, and its other pod is not placed alone."""
     queue = scene.gang_queue(capability={"cpu": "4"})
@@ -186,6 +197,7 @@ def test_a_gated_pod_that_no_operator_made_is_made_again_by_hand(scene: PairScen
     scene.assert_started_together("plain", 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "words"),
     [

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SECONDS = 40
 PAIR = {"admitters": "{ledger,kueue}", "kueue.podsReadyTimeout": f"{SECONDS}s"}
@@ -107,6 +107,7 @@ def _suspended_again(scene: Scene, seen: int) -> bool:
     return len(history) > seen + 1 and bool(history[-1].object["spec"]["runPolicy"]["suspend"])
 
 
+@pytest.mark.kueue
 def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_words(scene: Scene) -> None:
     scene.apply(in_team("first"))
     members = scene.await_running("ray-first-pg", 3)
@@ -126,6 +127,7 @@ def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_wo
     scene.assert_never_placed_above({"cpu": "4"})
 
 
+@pytest.mark.long
 def test_pods_that_come_before_kueues_yes_are_never_opened(scene: Scene) -> None:
     """A queued PyTorchJob that its user resumes has all of its pods for some 100 ms."""
     scene.apply(in_team("first"))
@@ -144,6 +146,7 @@ def test_pods_that_come_before_kueues_yes_are_never_opened(scene: Scene) -> None
     assert all(gates(pod) == [GATE] for pod in came)
 
 
+@pytest.mark.long
 def test_a_team_on_the_ledger_beside_it(scene: Scene) -> None:
     """Each waits for its own admitter alone, with one scheduler for both."""
     with open_scene(scene.testbed, f"{scene.namespace[:30]}-other") as other:
@@ -160,6 +163,7 @@ def test_a_team_on_the_ledger_beside_it(scene: Scene) -> None:
         other.assert_never_above({"cpu": "3"}, queue)
 
 
+@pytest.mark.long
 def test_a_ray_job_is_admitted_and_its_cluster_starts_as_a_gang(scene: Scene) -> None:
     """Kueue's Workload is the RayJob's, and the gang is the RayCluster's."""
     rays = in_team("").workers(2).manifest()["spec"]
@@ -179,6 +183,7 @@ def test_a_ray_job_is_admitted_and_its_cluster_starts_as_a_gang(scene: Scene) ->
     assert admitted_at(scene, "job") < scene.last_ungated(gang, 1)
 
 
+@pytest.mark.long
 def test_what_kueue_preempts_says_so_and_comes_again_as_a_gang(scene: Scene) -> None:
     scene.patch(CLUSTER_QUEUES, scene.namespace, {"spec": {"preemption": {"withinClusterQueue": "LowerPriority"}}})
     urgent = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}}
@@ -195,6 +200,7 @@ def test_what_kueue_preempts_says_so_and_comes_again_as_a_gang(scene: Scene) -> 
     scene.assert_never_placed_above({"cpu": "4"})
 
 
+@pytest.mark.long
 def test_a_suspension_that_kueue_reverts_says_what_stops_it(scene: Scene) -> None:
     scene.apply(in_team("demo"))
     scene.await_running("ray-demo-pg", 3)
@@ -209,6 +215,7 @@ def test_a_suspension_that_kueue_reverts_says_what_stops_it(scene: Scene) -> Non
     scene.wait("the reason", lambda: _said(scene, "demo", "Kueue"))
 
 
+@pytest.mark.long
 def test_an_elastic_cluster_grows_without_a_restart(scene: Scene) -> None:
     """Two gates stand on its pods, and each opens by itself; of its Workloads the newest counts."""
     scene.apply(in_team("demo", 1).annotate("kueue.x-k8s.io/elastic-job", "true"))
@@ -224,6 +231,7 @@ def test_an_elastic_cluster_grows_without_a_restart(scene: Scene) -> None:
     scene.assert_never_placed_above({"cpu": "4"})
 
 
+@pytest.mark.long
 def test_what_no_quota_can_hold_is_told_when_it_is_applied_and_while_it_waits(scene: Scene) -> None:
     answer = scene.kubectl("apply", "--filename=-", text=json.dumps(in_team("demo", 5).manifest()))
     words = f'it needs cpu 6, and all flavors of ClusterQueue "{scene.namespace}" have cpu 4'
@@ -232,6 +240,7 @@ def test_what_no_quota_can_hold_is_told_when_it_is_applied_and_while_it_waits(sc
     keep_state(scene, GangState.EXCEEDS_KUEUE_QUOTA, "raycluster/demo")
 
 
+@pytest.mark.long
 def test_what_is_in_no_queue_of_kueues_is_told_so_and_stays_held(scene: Scene) -> None:
     manifest = ray_cluster("demo").label(SCHEDULER_LABEL, "volcano").workers(2).manifest()
     answer = scene.kubectl("apply", "--filename=-", text=json.dumps(manifest))
@@ -240,6 +249,7 @@ def test_what_is_in_no_queue_of_kueues_is_told_so_and_stays_held(scene: Scene) -
     assert "the workload is in none of its queues" in message(scene.await_state("ray-demo-pg", "WaitingForKueue"))
 
 
+@pytest.mark.long
 def test_pod_groups_of_kueues_are_left_alone(scene: Scene) -> None:
     labels = {KUEUE_QUEUE: TEAM, "kueue.x-k8s.io/pod-group-name": "group"}
     for number in range(2):
@@ -250,6 +260,7 @@ def test_pod_groups_of_kueues_are_left_alone(scene: Scene) -> None:
     assert not any(GATE in gates(seen.object) for seen in scene.recorder.history(PODS))
 
 
+@pytest.mark.long
 def test_kueue_takes_back_what_the_scheduler_cannot_place_and_both_say_so(pair: Testbed) -> None:
     with open_kueue_scene(pair, "takes-back", cpu="1000", memory="1000Gi") as scene:
         scene.apply(in_team("large").workers(2, cpu="20"))
@@ -259,6 +270,7 @@ def test_kueue_takes_back_what_the_scheduler_cannot_place_and_both_say_so(pair: 
         assert not any(bound([seen.object]) for seen in scene.recorder.history(PODS))
 
 
+@pytest.mark.long
 def test_of_three_admitted_clusters_one_is_placed_whole_and_without_muster_a_part_of_another(pair: Testbed) -> None:
     """Kueue's quota is larger than the nodes; four nodes hold a pod of 5 cpu each."""
     with open_kueue_scene(pair, "all-or-nothing", cpu="1000", memory="1000Gi") as scene:

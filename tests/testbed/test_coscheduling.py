@@ -56,7 +56,7 @@ def _binds_no_half_gang(scene: Scene, scheduler: str) -> None:
     )
 
 
-@pytest.mark.coscheduling
+@pytest.mark.long
 def test_pods_of_a_group_are_bound_together_by_the_second_scheduler(second: Testbed) -> None:
     with open_scene(second, "pair-of-second", _KINDS) as scene:
         _binds_no_half_gang(scene, _SECOND)

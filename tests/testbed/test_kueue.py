@@ -84,7 +84,7 @@ def _workload(scene: Scene) -> Manifest:
     return found
 
 
-@pytest.mark.kueue
+@pytest.mark.long
 def test_a_job_is_admitted_through_its_local_queue(kueue: Testbed) -> None:
     with _queue(kueue, "job", JOBS) as scene:
         scene.create(_job("train"))

@@ -38,7 +38,7 @@ def _group_of(scene: Scene) -> list[object]:
     return [pod["spec"].get("schedulingGroup") for pod in scene.pods()]
 
 
-@pytest.mark.native
+@pytest.mark.long
 def test_a_group_is_bound_when_its_last_gate_opens(native: Testbed) -> None:
     """A plain pod that comes after the second gate has opened is bound before any of the group."""
     names = ["a", "b", "c"]
