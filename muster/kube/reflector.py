@@ -224,8 +224,18 @@ class Reflector(Generic[T]):
             raise Unreachable("the watch ended at once")
 
     async def _compare_versions(self) -> None:
-        """Ask the apiserver how far it is itself; a watch would not tell."""
-        body = await self._client.list_page(self._resource, namespace=self._namespace, limit=1, deadline=10.0)
+        """Ask the apiserver how far it is itself; a watch would not tell.
+
+        As it lists: an account may have the right to read one object, by its name, and no others.
+        """
+        body = await self._client.list_page(
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            limit=1,
+            deadline=10.0,
+        )
         self._progress.compare(decode(body, _Bare).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:

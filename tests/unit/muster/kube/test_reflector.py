@@ -54,7 +54,12 @@ def late(clock: LoopClock, seconds: float, answer: Answer) -> Answer:
 
 @asynccontextmanager
 async def running(
-    client: Client, *, silence: float = 30.0, absent_retry: float = 0.05, backoff: Backoff | None = None
+    client: Client,
+    *,
+    silence: float = 30.0,
+    absent_retry: float = 0.05,
+    backoff: Backoff | None = None,
+    selectors: tuple[str, str] = ("", ""),
 ) -> AsyncIterator[Reflector[Pod]]:
     """Run a reflector of pods with short intervals until the test is over."""
     reflector = Reflector(
@@ -65,6 +70,8 @@ async def running(
         silence=silence,
         absent_retry=absent_retry,
         backoff=backoff or Backoff(0.01, 0.1),
+        label_selector=selectors[0],
+        field_selector=selectors[1],
     )
     task = asyncio.create_task(reflector.run())
     try:
@@ -254,6 +261,16 @@ async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyAp
         await eventually(lambda: len(server.seen("WATCH")) == 2)
         assert names(reflector) == set()
     assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50", "30"]
+
+
+async def test_it_asks_for_what_it_may_read_and_for_nothing_else(server: FaultyApiserver, client: Client) -> None:
+    """Also when it only compares versions: who may read one Secret, by its name, is refused the others."""
+    server.on("LIST", reply(listing(5)))
+    server.on("WATCH", FOREVER)
+    async with running(client, silence=0.1, selectors=("kind=own", "metadata.name=own")):
+        await eventually(lambda: len(server.seen("LIST")) > 1)
+    selectors = {(one.query.get("fieldSelector"), one.query.get("labelSelector")) for one in server.requests}
+    assert selectors == {("metadata.name=own", "kind=own")}
 
 
 class Opened(Client):
