@@ -86,6 +86,9 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     if scheduler.counts_living:
         done = sum(role in spec.min_task_member for role in view.ended)
         spec = structs.replace(spec, min_member=max(1, sum(spec.min_task_member.values()) - done))
+    if group is not None and not spec.min_resources:
+        # What an apply leaves of a map that loses its last key is null, which the CRD refuses.
+        spec = structs.replace(spec, min_resources=dict.fromkeys(group.spec.min_resources, "0"))
     metadata = group_metadata(view.gang, view.workload)
     return _wanted(scheduler, scheduler.manifest(spec, metadata, view.workload.policy))
 
@@ -161,7 +164,7 @@ def unreserved(view: View, wanted: Wanted) -> Wanted:
     scheduler = view.intent.gang_scheduler if view.intent else None
     if scheduler is None or not scheduler.keeps_room:
         return wanted
-    # Zeros: what an apply leaves of a map that loses its last key is null, which the CRD refuses.
+    # Zeros, as in `desired`.
     zeros = dict.fromkeys(spec["minResources"], "0")
     return _wanted(scheduler, {**wanted.manifest, "spec": {**spec, "minResources": zeros}})
 

@@ -303,6 +303,12 @@ def test_after_a_time_of_being_left_alone_the_numbers_come_back() -> None:
     assert numbers(ray_cluster(), alone) == FROZEN
 
 
+def test_what_is_left_of_a_gang_that_asks_for_nothing_any_more_is_zeros() -> None:
+    """As when all pods of plain pods have ended. An apply without them would leave null, which the CRD refuses."""
+    nothing = ray_cluster(workers(replicas=0), head=template(""))
+    assert numbers(nothing, pod_group(), admitted=False)["minResources"] == {"cpu": "0", "memory": "0"}
+
+
 def test_numbers_of_a_gang_that_asks_for_nothing_do_not_rise_either() -> None:
     """It has no minResources, as a PodGroup has that holds nobody back."""
     idle = template("")
