@@ -255,3 +255,17 @@ def test_who_is_soft_follows_each_change_of_what_is_before_it() -> None:
     assert [books.soft(key(name), 0.0) for name in "abc"] == [False, True, True]
     books.set_queue(QueueView("q", "Open", sized(1)))
     assert [books.soft(key(name), 0.0) for name in "abc"] == [False, True, False]
+
+
+def test_a_queue_that_moves_is_judged_by_the_limits_above_its_new_place() -> None:
+    """Also where the same limits are exceeded as before."""
+    books = Ledger()
+    for name in ("org", "other"):
+        books.set_queue(QueueView(name, "Open", sized(1)))
+    for name, parent in (("q", "org"), ("moves", ROOT)):
+        books.set_queue(QueueView(name, "Open", {}, parent=parent))
+    for queue, name in (("q", "b"), ("q", "c"), ("moves", "a")):
+        soft(books, queue, name)
+    assert [books.soft(key(name), 0.0) for name in "abc"] == [True, True, False]
+    books.set_queue(QueueView("moves", "Open", {}, parent="org"))
+    assert [books.soft(key(name), 0.0) for name in "abc"] == [True, False, False]
