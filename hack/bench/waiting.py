@@ -47,6 +47,7 @@ class _Cluster:
         self.queues = [f"queue-{number}" for number in range(queues)]
         self.running: list[Candidate] = []
         self.waits: dict[GangKey, Candidate] = {}
+        self.unplaced: list[GangKey] = []
         self._made = 0
         self._passed = passed
         room = _resources(waiting * _CPU * 1000, 1 << 40)
@@ -57,8 +58,7 @@ class _Cluster:
         for one in self._fill(waiting * _CPU):
             self._hold(one)
         for _ in range(waiting if unplaced else 0):
-            one = self._gang()
-            self.ledger.hold(one.key, one.queue, one.need, since=one.since, soft=one.need, idle=True)
+            self._hold_in_vain(self._gang())
         for _ in range(waiting):
             self._wait(self._gang())
         # A pass lets a number start at a time.
@@ -95,6 +95,10 @@ class _Cluster:
         self.ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since)
         self.running.append(one)
 
+    def _hold_in_vain(self, one: Candidate) -> None:
+        self.ledger.hold(one.key, one.queue, one.need, since=one.since, soft=one.need, idle=True)
+        self.unplaced.append(one.key)
+
     def start(self) -> int:
         """Let all start that may; returns how many did."""
         started = 0
@@ -120,18 +124,25 @@ class _Cluster:
         self._hold(self.random.choice([*self.waits.values()]))
         return self.event()
 
+    def turns_soft(self) -> int:
+        """One that was admitted and has no node is gone, another turns soft; then as in `event`."""
+        self.ledger.forget(self.unplaced.pop(self.random.randrange(len(self.unplaced))))
+        self._hold_in_vain(self._gang())
+        return self.event()
+
 
 def _resources(milli_cpu: int, gigabytes: int) -> Resources:
     return parse_resources({"cpu": f"{milli_cpu}m", "memory": f"{gigabytes}Gi"}, path="")
 
 
-def _measure(title: str, waiting: int, queues: int = 1, *, expected: bool = True, **how: bool) -> None:
+def _measure(
+    title: str, waiting: int, queues: int = 1, *, event_of: Callable[[_Cluster], int] = _Cluster.event, **how: bool
+) -> None:
     cluster = _Cluster(waiting, queues, **how)
-    event = cluster.event if expected else cluster.out_of_order
     events: list[tuple[float, int]] = []
     for _ in range(_EVENTS):
         before = time.process_time()
-        started = event()
+        started = event_of(cluster)
         events.append(((time.process_time() - before) * 1e3, started))
     worst, most = max(events)
     median = statistics.median(took for took, _ in events)
@@ -246,12 +257,15 @@ def main() -> None:
         lambda size: _measure("one queue", size),
         lambda size: _measure("one queue, all passed before", size, passed=True),
         lambda size: _measure("one queue that preempts", size, preempts=True),
-        lambda size: _measure("one queue, and one that nobody expected begins", size, expected=False),
+        lambda size: _measure("one queue, and one that nobody expected begins", size, event_of=_Cluster.out_of_order),
         lambda size: _measure("100 queues below one limit", size, 100),
         lambda size: _measure("100 queues, all passed before", size, 100, passed=True),
         lambda size: _measure("1000 queues below one limit", size, 1000),
         lambda size: _measure("one queue, as many admitted without a node", size, unplaced=True),
         lambda size: _measure("100 queues, as many admitted without a node", size, 100, unplaced=True),
+        lambda size: _measure(
+            "100 queues, and a claim turns soft", size, 100, event_of=_Cluster.turns_soft, unplaced=True
+        ),
         lambda size: _passing(size, passed=False),
         lambda size: _passing(size, passed=True),
         _edit,

@@ -19,7 +19,7 @@ from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Bars
 from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import softened, take_hard_parts
+from muster.queueing.unplaced_claims import is_soft, take_hard_parts
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Candidate, GangKey, Order, QueueState
+    from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
+    from muster.queueing.unplaced_claims import HardParts
     from muster.queueing.usage import Amounts, Usage
 
 __all__ = ["AdmissionPass", "run_admission_pass"]
@@ -40,10 +41,11 @@ class AdmissionPass:
     """What may start, in order, the usage after all of it has started, and the gangs that no other gang may pass.
 
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
-    strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `soft` are
-    the gangs whose soft claims do not count. `by_share` tells whether siblings competed by share. `given_back` is
-    what others can be made to give back, now and after all had ended that end by themselves; None where nobody is. No
-    more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next one.
+    strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `hard` are,
+    by queue, the soft parts of claims that count all the same. `by_share` tells whether siblings competed by share.
+    `given_back` is what others can be made to give back, now and after all had ended that end by themselves; None where
+    nobody is. No more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next
+    one.
     """
 
     shares: Shares
@@ -51,6 +53,7 @@ class AdmissionPass:
     usage: Usage
     bars: Bars
     namespaces: NamespaceRoom
+    hard: Mapping[str, HardParts]
     now: float
     at_once: int
     fits: OrderedDict[GangKey, Amounts] = field(default_factory=OrderedDict)
@@ -60,7 +63,6 @@ class AdmissionPass:
     by_share: bool = False
     given_back: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
-    soft: set[GangKey] = field(default_factory=set)
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
@@ -74,6 +76,10 @@ class AdmissionPass:
     def changes(self) -> int:
         """Grows with everything that is taken or reserved in the pass."""
         return len(self.fits) + len(self.bars.by_queue) + len(self.barriers) + len(self.namespaces.keepers)
+
+    def is_soft(self, queue: str, claim: Claim) -> bool:
+        """Whether a claim of that queue has a soft part that does not count."""
+        return is_soft(self.hard, queue, claim)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
@@ -209,18 +215,19 @@ def run_admission_pass(
     lasting: Usage,
     namespaces: NamespaceRoom,
     *,
+    hard: Mapping[str, HardParts],
     now: float,
     at_once: int,
 ) -> AdmissionPass:
     """Decide for all gangs that wait in these queues, the queues of one subtree, until `at_once` may start.
 
     `usage` is not changed. `lasting` is the usage of the claims that do not end by themselves; the pass takes of
-    `namespaces`.
+    `namespaces`. `hard` are the hard parts of claims in these queues, which the usage does not count.
     """
     tree = shares.tree
     bars = Bars(tree, lasting.copy())
-    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, now, at_once, soft=softened(tree, states))
-    take_hard_parts(tree, states, outcome.usage, outcome.bars.lasting, outcome.soft)
+    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, hard, now, at_once)
+    take_hard_parts(hard, outcome.usage, outcome.bars.lasting)
     if tree.reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)

@@ -58,7 +58,7 @@ def may_grow(outcome: AdmissionPass, queue: str, claim: Resources, own: Own) -> 
     for name, amount in (*(in_line or ()), *own.replaced):
         has[name] = has.get(name, 0) + amount
     more = _more(claim, has)
-    spared = soft_in(tree, queue, held) if held is not None and own.key in outcome.soft else ()
+    spared = soft_in(tree, queue, held) if held is not None and outcome.is_soft(queue, held) else ()
     counts = [one for one in tree.path(queue) if one not in spared]
     if own.limited and not outcome.namespaces.has(own.key.namespace, more, kept=in_line is None):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_room import NamespaceUse
-from muster.queueing.unplaced_claims import soft_where
+from muster.queueing.unplaced_claims import SoftClaims, soft_where
 from muster.queueing.usage import Usage
 
 if TYPE_CHECKING:
@@ -34,22 +34,28 @@ class Holdings:
         self._usage = Usage(tree)
         self._lasting = Usage(tree)
         self.namespaces = NamespaceUse(tree)
+        self.soft = SoftClaims(tree)
 
     def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
         """Count a claim of a queue, or with the sign -1 count it no longer."""
-        soft = signed(claim.soft_amounts, -sign)
+        soft = signed(claim.soft_amounts, sign)
         self._take(queue, signed(claim.amounts, sign), soft, idle=claim.idle, lasts=claim.lasts)
         self.namespaces.enter(claim, sign)
+        if soft:
+            self.soft.enter(queue, claim, sign)
 
-    def _take(self, queue: str, amounts: Amounts, back: Amounts, *, idle: bool, lasts: bool) -> None:
+    def _take(self, queue: str, amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> None:
+        where = soft_where(self._tree, queue, idle=idle) if soft else ()
         for usage in (self._usage, self._lasting) if lasts else (self._usage,):
             usage.take(queue, amounts)
-            if back:
-                usage.take_in(soft_where(self._tree, queue, idle=idle), back)
+            usage.take_in(where, signed(soft, -1))
+        if soft:
+            self.soft.take(queue, where, soft)
 
     def replant(self, states: Mapping[str, QueueState]) -> None:
         """The tree has changed: have what these queues hold, which are all, count where they stand now."""
         self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
+        self.soft.replant()
         self.plant(states)
 
     def uproot(self, queue: str, states: Mapping[str, QueueState]) -> None:
@@ -67,7 +73,7 @@ class Holdings:
     def _count(self, states: Mapping[str, QueueState], sign: int = 1) -> None:
         for queue, state in states.items():
             for where, held in state.sums.items():
-                soft = signed(held.soft.items(), -sign)
+                soft = signed(held.soft.items(), sign)
                 self._take(queue, signed(held.amounts.items(), sign), soft, idle=where.idle, lasts=where.lasts)
 
     def room(self) -> tuple[Usage, Usage, NamespaceRoom]:

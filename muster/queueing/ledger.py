@@ -28,7 +28,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
 from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import soft_in, softened
+from muster.queueing.unplaced_claims import is_soft, soft_in
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, minus, total
@@ -294,11 +294,11 @@ class Ledger:
 
     def used(self, queue: str) -> Resources:
         """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
-        soft = softened(self._tree, self._states)
+        hard = self._holdings.soft.hard(self._states)
         below = ((other, state) for other, state in self._states.items() if queue in self._tree.path(other))
         return total(
             minus(claim.resources, claim.soft)
-            if claim.soft and claim.order.key in soft and queue in soft_in(self._tree, other, claim)
+            if is_soft(hard, other, claim) and queue in soft_in(self._tree, other, claim)
             else claim.resources
             for other, state in below
             for claim in state.held.values()
@@ -312,8 +312,8 @@ class Ledger:
 
     def soft(self, key: GangKey, now: float) -> bool:
         """Whether a part of the gang's claim does not count."""
-        queue = self._queue_of.get(key)
-        return queue is not None and key in self._passes.of(queue, now).soft
+        queue, claim = self._queue_of.get(key), self._claim(key)
+        return queue is not None and claim is not None and self._passes.of(queue, now).is_soft(queue, claim)
 
     def competing(self, queue: str) -> set[str]:
         """The queues of the same subtree in which any gang holds or waits."""
@@ -428,7 +428,9 @@ class Ledger:
 
     def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
         states = {queue: self._states[queue] for queue in queues}
-        return run_admission_pass(self._shares, states, *self._holdings.room(), now=now, at_once=self._at_once)
+        hard = self._holdings.soft.hard(states)
+        room = self._holdings.room()
+        return run_admission_pass(self._shares, states, *room, hard=hard, now=now, at_once=self._at_once)
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:
         state = self._states[candidate.queue]

@@ -159,7 +159,7 @@ class Sum:
 
 
 class QueueState:
-    """The claims and the waiting gangs of one queue; `soft` are the claims that have a soft part, `sums` is their sum.
+    """The claims and the waiting gangs of one queue; `sums` are what the claims hold together.
 
     `_moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first;
     among them are some of candidates that have changed since.
@@ -167,7 +167,6 @@ class QueueState:
 
     def __init__(self, terms: Terms) -> None:
         self.held: dict[GangKey, Claim] = {}
-        self.soft: dict[GangKey, Claim] = {}
         self.lines: dict[LineKey, WaitingLine] = {}
         self._terms = terms
         self._moments: list[tuple[float, GangKey]] = []
@@ -187,13 +186,10 @@ class QueueState:
         """Write down a claim, in the place of another one of the gang."""
         self.let_go(key)
         self.held[key] = claim
-        if claim.soft_amounts:
-            self.soft[key] = claim
         self._sum(claim)
 
     def let_go(self, key: GangKey) -> Claim | None:
         """Take a claim out, where there is one."""
-        self.soft.pop(key, None)
         claim = self.held.pop(key, None)
         if claim is not None:
             self._sum(claim, -1)

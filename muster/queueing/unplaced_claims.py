@@ -6,23 +6,33 @@ nodes have no limit to enforce: there a soft part counts like any other. A gang 
 behind muster's back, and is soft in all queues but a root that is bound by nodes.
 
 The soft claims of a queue never sum to more than its limit: beside what runs there at most one more queue-full is
-opened, however long nodes take to come.
+opened, however long nodes take to come. In the order of gangs each claim is soft that stays within what is left of the
+limits; the others are hard, and their soft parts count like the rest of them.
+
+`SoftClaims` keeps who is hard. Where the sum of all soft parts exceeds no limit nobody is, and nobody needs to be
+looked at. Of those below a queue whose limit is exceeded one rule says how long an answer holds: until a claim with a
+soft part enters, leaves or changes below that queue, until other limits are exceeded, or until the tree changes.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_view import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from muster.queueing.queue_state import Claim, GangKey, QueueState
+    from muster.queueing.queue_state import Claim, GangKey, Order
     from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Usage
+    from muster.queueing.usage import Amounts, Usage
 
-__all__ = ["soft_in", "soft_where", "softened", "take_hard_parts"]
+__all__ = ["HardParts", "SoftClaims", "is_soft", "soft_in", "soft_where", "take_hard_parts"]
+
+_Sums = dict[str, dict[str, int]]
+"""By queue and resource, in billionths."""
 
 
 def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
@@ -36,39 +46,178 @@ def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
     return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if idle else path[:1]
 
 
-def softened(tree: QueueTree, states: Mapping[str, QueueState]) -> set[GangKey]:
-    """The gangs whose soft part does not count: in order, as long as the queues' limits last."""
-    sums: dict[str, dict[str, int]] = {}
-    soft: set[GangKey] = set()
-    for queue, claim in _in_order(states):
-        where = soft_in(tree, queue, claim)
-        if all(_stays_within(tree, one, sums.get(one, {}), claim) for one in where):
-            soft.add(claim.order.key)
-            for one in where:
-                so_far = sums.setdefault(one, {})
-                for name, amount in claim.soft_amounts:
-                    so_far[name] = so_far.get(name, 0) + amount
-    return soft
+@dataclass(slots=True, eq=False)
+class HardParts:
+    """The `gangs` below one queue whose soft parts count all the same, and what these parts take of each queue.
+
+    `lasting` is as much of it as does not end by itself.
+    """
+
+    gangs: set[GangKey] = field(default_factory=set)
+    taken: _Sums = field(default_factory=dict)
+    lasting: _Sums = field(default_factory=dict)
 
 
-def _in_order(states: Mapping[str, QueueState]) -> Iterable[tuple[str, Claim]]:
-    claims = ((queue, claim) for queue, state in states.items() for claim in state.soft.values())
-    return sorted(claims, key=lambda one: one[1].order)
+def is_soft(hard: Mapping[str, HardParts], queue: str, claim: Claim) -> bool:
+    """Whether a claim has a soft part that does not count; `hard` are the hard parts by queue."""
+    parts = hard.get(queue)
+    return bool(claim.soft_amounts) and (parts is None or claim.order.key not in parts.gangs)
 
 
-def _stays_within(tree: QueueTree, queue: str, so_far: Mapping[str, int], claim: Claim) -> bool:
-    limit = tree.ceiling(queue)
-    return all(name not in limit or so_far.get(name, 0) + amount <= limit[name] for name, amount in claim.soft_amounts)
-
-
-def take_hard_parts(
-    tree: QueueTree, states: Mapping[str, QueueState], usage: Usage, lasting: Usage, soft: set[GangKey]
-) -> None:
+def take_hard_parts(hard: Mapping[str, HardParts], usage: Usage, lasting: Usage) -> None:
     """Add the soft parts that count all the same to the usage, which leaves all soft parts out.
 
     `lasting` is the usage of the claims that do not end by themselves.
     """
-    for queue, claim in _in_order(states):
-        if claim.order.key not in soft:
-            for taken in (usage, lasting) if claim.lasts else (usage,):
-                taken.take_in(soft_in(tree, queue, claim), claim.soft_amounts)
+    for parts in dict.fromkeys(hard.values()):
+        for taking, sums in ((usage, parts.taken), (lasting, parts.lasting)):
+            for queue, amounts in sums.items():
+                taking.take_in((queue,), amounts.items())
+
+
+class SoftClaims:
+    """All claims that have a soft part, in order; the sums of these parts; and which of the claims are hard."""
+
+    def __init__(self, tree: QueueTree) -> None:
+        self._tree = tree
+        self._claims: list[tuple[str, Claim]] = []
+        self._sums: _Sums = {}
+        # Queues whose own claims have changed since the last question.
+        self._changed: set[str] = set()
+        # What follows from the rest: the limits that are exceeded, by queue and resource, and who is hard below these
+        # queues; by the highest of them, which `_tops` has for each queue that was asked for.
+        self._exceeded: _Sums = {}
+        self._tops: dict[str, str | None] = {}
+        self._hard: dict[str, HardParts] = {}
+        self._revision = tree.revision
+
+    # --- what is soft -------------------------------------------------------------------------------------------------
+
+    def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
+        """Line up a claim of a queue that has a soft part, or with the sign -1 take it out; its sums are `take`n."""
+        if sign > 0:
+            insort(self._claims, (queue, claim), key=_order)
+        else:
+            del self._claims[bisect_left(self._claims, claim.order, key=_order)]
+
+    def take(self, queue: str, where: Iterable[str], amounts: Amounts) -> None:
+        """Add to the sums what is soft in these queues of claims that a queue has, or below zero take it out."""
+        for one in where:
+            sums = self._sums.setdefault(one, {})
+            for name, amount in amounts:
+                sums[name] = sums.get(name, 0) + amount
+                if not sums[name]:
+                    del sums[name]
+            if not sums:
+                # Queues come and go.
+                del self._sums[one]
+        self._changed.add(queue)
+
+    def replant(self) -> None:
+        """The tree has changed, and all that is soft will be taken where it stands now."""
+        self._sums.clear()
+
+    # --- who is hard --------------------------------------------------------------------------------------------------
+
+    def hard(self, queues: Collection[str]) -> dict[str, HardParts]:
+        """The hard parts of claims in these queues, by queue; of one that is not named all soft parts are soft.
+
+        Those that compete for the same limit have the same object, which is as it is until something changes.
+        """
+        self._look_again()
+        if not self._exceeded:
+            return {}
+        tops = {queue: top for queue in queues if (top := self._top(queue)) is not None}
+        if not self._hard.keys() >= set(tops.values()):
+            self._judge()
+        return {queue: self._hard[top] for queue, top in tops.items()}
+
+    def _look_again(self) -> None:
+        """Forget what does not hold any more."""
+        same_tree = self._revision == self._tree.revision
+        if same_tree and not self._changed:
+            return
+        if same_tree:
+            exceeded = dict(self._exceeded)
+            for one in {one for queue in self._changed for one in self._tree.path(queue)}:
+                exceeded.pop(one, None)
+                exceeded.update(self._exceeded_of(one))
+        else:
+            exceeded = {name: over for one in self._sums for name, over in self._exceeded_of(one).items()}
+        if not same_tree or exceeded != self._exceeded:
+            self._revision, self._exceeded = self._tree.revision, exceeded
+            self._tops, self._hard = {}, {}
+        for queue in self._changed:
+            self._hard.pop(self._top(queue) or "", None)
+        self._changed.clear()
+
+    def _exceeded_of(self, queue: str) -> _Sums:
+        sums = self._sums.get(queue)
+        limit = self._tree.ceiling(queue) if sums else {}
+        over = {name: limit[name] for name, amount in (sums or {}).items() if name in limit and amount > limit[name]}
+        return {queue: over} if over else {}
+
+    def _top(self, queue: str) -> str | None:
+        """The highest queue, itself or above it, of which a limit is exceeded; None where none is."""
+        if queue not in self._tops:
+            path = self._tree.path(queue)
+            top = next((one for one in reversed(path) if one in self._exceeded), None)
+            if top is not None:
+                # In a ring each is above the others: one stands for all.
+                top = min(one for one in self._tree.path(top) if one in self._exceeded)
+            self._tops[queue] = top
+        return self._tops[queue]
+
+    def _judge(self) -> None:
+        """Find who is hard wherever that is not known, in one walk.
+
+        Limits that all soft parts together do not exceed need no look: no amount is below zero.
+        """
+        tops = (self._top(one) for one in self._exceeded)
+        new = {top: HardParts() for top in tops if top is not None and top not in self._hard}
+        left = {one: dict(limit) for one, limit in self._exceeded.items()}
+        # By queue and `idle`: thousands of claims have the same.
+        places: dict[tuple[str, bool], tuple[HardParts | None, list[dict[str, int]]]] = {}
+        sums: dict[tuple[str, bool, bool], dict[str, int]] = {}
+        for queue, claim in self._claims:
+            place = queue, claim.idle
+            if place not in places:
+                parts = new.get(self._top(queue) or "")
+                where = soft_where(self._tree, queue, idle=claim.idle) if parts is not None else ()
+                places[place] = parts, [left[one] for one in where if one in left]
+            parts, rooms = places[place]
+            if parts is not None and not _taken(rooms, claim.soft_amounts):
+                parts.gangs.add(claim.order.key)
+                _add(sums.setdefault((*place, claim.lasts), {}), claim.soft_amounts)
+        self._hard.update(new)
+        for (queue, idle, lasts), amounts in sums.items():
+            self._count(queue, soft_where(self._tree, queue, idle=idle), amounts, lasts=lasts)
+
+    def _count(self, queue: str, where: Iterable[str], amounts: Mapping[str, int], *, lasts: bool) -> None:
+        """Have hard parts of claims that a queue has count in these queues."""
+        parts = self._hard[self._top(queue) or ""]
+        for one in where:
+            for sums in (parts.taken, parts.lasting) if lasts else (parts.taken,):
+                _add(sums.setdefault(one, {}), amounts.items())
+
+
+def _order(entry: tuple[str, Claim]) -> Order:
+    return entry[1].order
+
+
+def _taken(rooms: Iterable[dict[str, int]], amounts: Amounts) -> bool:
+    """Whether each of these has so much left, of what it knows; then it is taken."""
+    for room in rooms:
+        for name, amount in amounts:
+            if name in room and amount > room[name]:
+                return False
+    for room in rooms:
+        for name, amount in amounts:
+            if name in room:
+                room[name] -= amount
+    return True
+
+
+def _add(sums: dict[str, int], amounts: Iterable[tuple[str, int]]) -> None:
+    for name, amount in amounts:
+        sums[name] = sums.get(name, 0) + amount

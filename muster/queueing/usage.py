@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
@@ -52,7 +52,7 @@ class Usage:
         """Take room of the queue and of all above it."""
         self.take_in(self._tree.path(queue), amounts)
 
-    def take_in(self, queues: Iterable[str], amounts: Amounts) -> None:
+    def take_in(self, queues: Iterable[str], amounts: Collection[tuple[str, int]]) -> None:
         """Take room of these queues alone."""
         for one in queues:
             used = self._own(one)

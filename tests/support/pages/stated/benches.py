@@ -39,8 +39,6 @@ ELSEWHERE = (
     Elsewhere(_README, "the goal is below «10 ms» at 4,000", "the goal of hack.bench.reconcile"),
     Elsewhere(_README, "| below «2 ms» |", "a goal of hack.bench.waiting"),
     Elsewhere(_README, "| below «10 ms» |", "a goal of hack.bench.waiting"),
-    Elsewhere(_README, "claims are soft | below «2 ms»; **missed**", "a goal of hack.bench.waiting"),
-    Elsewhere(_README, "a step of more than «50 ms» |", "the goal of hack.bench.steps"),
     Elsewhere(_README, "for it | below «1 ms», and 2 told", "a goal of hack.bench.waiting"),
     Elsewhere(_README, "been bypassed | below «1 ms», and none told", "a goal of hack.bench.waiting"),
     Elsewhere(_README, "| gangs «a second», beside raw", "what a column of hack.bench.drain counts by"),
