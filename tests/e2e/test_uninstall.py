@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def leaving(bare: Testbed) -> Iterator[Scene]:
-    with open_scene(bare, "leaving", kinds=(RAY_CLUSTERS,)) as scene:
+    with open_scene(bare, "uninstall", kinds=(RAY_CLUSTERS,)) as scene:
         yield scene
 
 
