@@ -101,7 +101,7 @@ def quick(more: Sequence[str] = ()) -> list[Part]:
 def parts(
     more: Sequence[str] = (), *, node: bool = True, everything: bool = True, without: Sequence[str] = ()
 ) -> list[Part]:
-    """Return all other pytests, the long ones first and then those that wait most, each with the options `more`.
+    """Return all other pytests, each with the options `more`: the long ones first, and last what never waits.
 
     Together they run every test that `quick` does not, but for the node's without `node`, and without `everything` for
     those marked `long` or with a mark of `without`.
@@ -123,13 +123,13 @@ def parts(
         "operators": [_TESTBED, *sorted(with_operators)],
         "time": sorted(of_time),
         "kinds": sorted(of_kinds),
+        "others": sorted(folders - own),
+        "commands": sorted(of_commands),
         "faults": [_FAULTS],
         "processes": sorted(of_processes),
         "replicas": sorted(of_replicas),
-        "commands": sorted(of_commands),
         "conformance": [_CONFORMANCE],
         "apiserver": sorted(apiserver - of_processes - of_replicas - of_commands),
-        "others": sorted(folders - own),
         "image": [_IMAGE],
     }
     # One line for each test, where some take a minute.
