@@ -14,8 +14,7 @@ from hack.chart import CHART
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-from muster.observe.resources import queues_of
-from muster.queueing.sources import QUEUE_SOURCES
+from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.manifests.applied import queue
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 INVALID = 422
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SETTINGS = ("--set=image.repository=r", "--set=queues.source=muster", "--set=schedulers={coscheduling}")
-GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
 ALL = GANG_QUEUES.path()
 
 
