@@ -92,6 +92,8 @@ def _seen(manifest: _JSON, number: int) -> bytes:
 def _bytes(make: Callable[[], object]) -> float:
     """What stays of what it makes, once the rest is gone."""
     gc.collect()
+    # The collection after looks at what was made alone.
+    gc.freeze()
     tracemalloc.start()
     made = make()
     gc.collect()

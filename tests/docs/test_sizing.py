@@ -136,6 +136,7 @@ def test_what_is_stored_takes_what_the_table_says(make: Callable[[], object], co
     many, memory = _says(row)
     make()
     gc.collect()
+    gc.freeze()
     tracemalloc.start()
     try:
         kept = make()

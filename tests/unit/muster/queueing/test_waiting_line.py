@@ -10,6 +10,7 @@ import pytest
 from muster.queueing.bypassed import Bypassed
 from muster.queueing.queue_state import GangKey, Order
 from muster.queueing.waiting_line import WaitingLine
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from muster.queueing.usage import Amounts
@@ -26,7 +27,7 @@ def of(*needs: Amounts) -> WaitingLine:
     return line
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_whoever_comes_and_goes_the_next_is_found(seed: int) -> None:
     """Of hundreds, so that there are many blocks; a gang may need one resource, the other, or both."""
     chance = random.Random(seed)  # noqa: S311 - the same history for the same seed

@@ -290,7 +290,7 @@ def _stuffed(type_: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - any typ
 @pytest.mark.parametrize("type_", dict.fromkeys(kind.decoded for kind in GANG_KINDS), ids=lambda one: one.__name__)
 def test_whatever_makes_a_workload_large_is_not_kept(type_: type[Any]) -> None:
     """Each field that muster decodes in turn, with as much in it as an object can have."""
-    bytes_ = {path: size(kept(decode(json.dumps(value), type_))) for path, value in _stuffed(type_)}
+    bytes_ = {path: size(kept(decode(msgspec.json.encode(value), type_))) for path, value in _stuffed(type_)}
     assert {path: many for path, many in bytes_.items() if many > MOST_BYTES} == {}
     assert len(bytes_) > LEAVES
 
