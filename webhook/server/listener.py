@@ -58,10 +58,11 @@ _NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds that a client may take: for the TLS handshake, for the head of a request, and until it asks again.
+    """Seconds that a client may take: for the TLS handshake, for the head of a request, and until it asks (again).
 
-    The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then. A connection
-    that has been there for `whole` seconds ends with its next answer, which says so, and never between two.
+    The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then. On some of them
+    it has not asked yet: it dials when a call comes, and the call goes by another connection where one is free first. A
+    connection that has been there for `whole` seconds ends with its next answer, which says so, and never between two.
     """
 
     handshake: float = 5.0
@@ -159,7 +160,11 @@ class Listener:
         await self._server.shutdown(_CUTTING_SECONDS)
 
     def _under_way(self) -> bool:
-        return any(one.busy or one.waiting_since != _NEVER or one in self._handshakes for one in self._connections)
+        new = asyncio.get_running_loop().time() - self._patience.head
+        return any(
+            one.busy or one.waiting_since != _NEVER or one in self._handshakes or (not one.asked and one.last > new)
+            for one in self._connections
+        )
 
     async def _accept(self, listening: socket.socket) -> None:
         while True:
@@ -252,12 +257,15 @@ class Listener:
         return True
 
     async def _watch(self) -> None:
-        """Close the connections on which a head takes too long."""
+        """Close the connections on which a head takes too long, or on which none ever came."""
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self._patience.head / 4)
-            late = clock() - self._patience.head
-            for connection in [one for one in self._connections if one.waiting_since < late]:
+            await asyncio.sleep(min(self._patience.head, self._patience.idle) / 4)
+            late, idle = clock() - self._patience.head, clock() - self._patience.idle
+            # aiohttp closes those on which something was answered.
+            for connection in [
+                one for one in self._connections if one.waiting_since < late or (not one.asked and one.last < idle)
+            ]:
                 connection.abort()
 
     def left(self, connection: _Connection) -> None:
@@ -268,7 +276,7 @@ class Listener:
 class _Connection(web.RequestHandler):
     """One connection, since when it owes the head of a request, and how long it is kept."""
 
-    __slots__ = ("_listener", "_until", "busy", "last", "proven", "silent", "waiting_since")
+    __slots__ = ("_listener", "_until", "asked", "busy", "last", "proven", "silent", "waiting_since")
 
     def __init__(
         self,
@@ -281,20 +289,21 @@ class _Connection(web.RequestHandler):
         super().__init__(server, **options)
         self._listener = listener
         self.busy = False
-        # Not a byte came.
+        # Not a byte came, and none of a request.
         self.silent = True
+        self.asked = False
         # A review that came on it was answered.
         self.proven = False
         self.last = self._loop.time()
         self._until = self.last + whole
-        # A handshake has a deadline of its own.
         self.waiting_since = _NEVER
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self.last = self.waiting_since = self._loop.time()
+        self.last = self._loop.time()
 
     def data_received(self, data: bytes) -> None:
+        self.asked = True
         if self.waiting_since == _NEVER and not self.busy:
             self.waiting_since = self._loop.time()
         super().data_received(data)

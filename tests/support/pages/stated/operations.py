@@ -139,11 +139,11 @@ _LIMITS = (
     _row("each template counts «20»", "muster.workloads.bounds:TEMPLATE"),
     _row("| connections | «256», at", "webhook.server.listener:Listener.__init__.connections"),
     _row(
-        "head of a request | «5 seconds» each",
+        "head of a request once it has begun | «5 seconds» each",
         "webhook.server.listener:Patience.handshake",
         "webhook.server.listener:Patience.head",
     ),
-    _row("| idle connections | «120 seconds»", "webhook.server.listener:Patience.idle"),
+    _row("| idle connections, asked on before or not | «120 seconds»", "webhook.server.listener:Patience.idle"),
     _row("| any connection | 4 to «5 minutes»", "webhook.server.listener:Patience.whole"),
     _row(
         "| any connection | «4» to 5 minutes",

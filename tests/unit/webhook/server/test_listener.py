@@ -204,7 +204,7 @@ async def test_http_2_is_not_spoken() -> None:
 
 
 async def test_who_opens_a_connection_and_says_nothing_is_shown_out() -> None:
-    async with house(patience=replace(PATIENCE, head=QUICK)) as served, served.peer() as peer:
+    async with house(patience=replace(PATIENCE, idle=QUICK)) as served, served.peer() as peer:
         assert await peer.closed()
 
 
@@ -226,15 +226,18 @@ async def test_a_handshake_that_does_not_end_is_cut_off() -> None:
         writer.close()
 
 
-async def test_a_kept_connection_that_is_idle_stays() -> None:
-    """Apiservers expect theirs to be there for 90 seconds."""
+async def test_a_connection_that_is_idle_stays() -> None:
+    """Apiservers expect theirs to be there for 90 seconds, those too that they opened and did not need then."""
     clock = LoopClock()
-    async with house(patience=replace(PATIENCE, head=5)) as served, served.peer() as kept, served.peer() as silent:
+    patience = replace(PATIENCE, head=5)
+    async with house(patience=patience) as served, served.peer() as kept, served.peer() as spare, served.peer() as owes:
         assert allowed(await kept.ask())
+        await owes.send(b"POST /mutate/pods HTTP/1.1\r\n")
         await eventually(lambda: owing(served) == 1)
         clock.forward(10)
-        assert await silent.closed()
+        assert await owes.closed()
         assert allowed(await kept.ask())
+        assert allowed(await spare.ask())
 
 
 async def test_a_connection_is_not_kept_for_ever() -> None:
