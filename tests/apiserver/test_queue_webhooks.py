@@ -10,8 +10,8 @@ import pytest
 
 from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.support.cluster.desk import Manifest, make_namespace
 from tests.support.cluster.reviews import reviews
+from tests.support.cluster.verbs import make_namespace
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.api import Answer, Api
     from hack.testbed.muster import MusterInstall
+    from tests.support.cluster.desk import Manifest
 
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 
