@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Applied = Manifest | RayCluster | PyTorchJob
 
-__all__ = ["PATIENCE", "Applied", "Verbs", "make_namespace", "own_name"]
+__all__ = ["PATIENCE", "Verbs", "make_namespace", "own_name"]
 
 # Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
 PATIENCE = 120.0
