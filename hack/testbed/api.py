@@ -133,16 +133,23 @@ class Api:
                 raise
 
     def asked(
-        self, method: str, path: str, body: object = None, *, patch: str = "", accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        patch: str = "",
+        user: str = "",
+        accept: str = "application/json",
     ) -> Answer:
         """Return the answer, a refusal too. While the apiserver is busy (429) it is asked again: nothing was done."""
         # Of a CRD of a moment ago it says 429 until its storage is there.
-        answer = self(method, path, body, patch=patch, accept=accept)
+        answer = self(method, path, body, patch=patch, user=user, accept=accept)
         for _ in range(_BUSY_TRIES):
             if answer.status != http.client.TOO_MANY_REQUESTS:
                 break
             time.sleep(_BUSY_SECONDS)
-            answer = self(method, path, body, patch=patch, accept=accept)
+            answer = self(method, path, body, patch=patch, user=user, accept=accept)
         return answer
 
     def done(

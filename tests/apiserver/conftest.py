@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
-from muster.kube.resource import NAMESPACES, POD_GROUPS
+from muster.kube.resource import NAMESPACES
 from muster.model.names import ADMITTED, GATE
-from tests.support.cluster.desk import PATIENCE, Desk, make_namespace, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, open_desk
 from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
@@ -25,6 +24,7 @@ from tests.support.cluster.policy_actors import (
     group,
     labelled,
 )
+from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _asked(api: Api) -> bool:
 def acting(calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace in which a tenant may do everything, and an administrator everything and release."""
     del webhook_of_session
-    namespace = f"policies-{uuid.uuid4().hex[:6]}"
+    namespace = own_name("policies")
     make_namespace(calls, namespace)
     everything = [
         {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["*"]},
@@ -148,21 +148,21 @@ def acting(calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
         {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["get", "create", "patch"]},
     ]
     grant(calls, _VOLCANOS, own, user(VOLCANO))
-    acting = Acting(namespace, calls)
+    acting = Acting(calls, namespace)
     probe = acting.member()
 
     def in_force() -> bool:
         pretend = "?dryRun=All"
         told = [
-            acting.patch(TENANT, probe, GATE_AWAY, door=pretend),
-            acting.patch(CONTROLLER, probe, labelled(a="b"), door=pretend),
+            acting.change(TENANT, probe, GATE_AWAY, door=pretend),
+            acting.change(CONTROLLER, probe, labelled(a="b"), door=pretend),
         ]
-        made = acting.create(POD_GROUPS, group(acting, **{ADMITTED: "probe"}), TENANT)
+        made = acting.ask(group(acting, **{ADMITTED: "probe"}), user=TENANT)
         hook = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster"
         told += [made, calls("PATCH", f"{hook}{pretend}", labelled(a="b"), patch="merge", user=WEBHOOK)]
         # And RBAC.
-        may = [acting.patch(ADMINISTRATOR, probe, GATE_AWAY, door=pretend)]
-        may.append(acting.patch(VOLCANO, probe, labelled(a="b"), door=pretend))
+        may = [acting.change(ADMINISTRATOR, probe, GATE_AWAY, door=pretend)]
+        may.append(acting.change(VOLCANO, probe, labelled(a="b"), door=pretend))
         return all(answer.status == FORBIDDEN and "muster" in answer.message for answer in told) and all(
             answer.ok for answer in may
         )

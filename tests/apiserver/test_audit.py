@@ -45,7 +45,7 @@ def workloads(desk: Desk) -> Iterator[str]:
         desk.create(one.manifest())
     desk.delete(QUEUES, gone)
     desk.delete(PRIORITY_CLASSES, gone)
-    desk.merge(QUEUES, name, {"spec": {"capability": {"cpu": "4"}}})
+    desk.patch(QUEUES, name, {"spec": {"capability": {"cpu": "4"}}})
     yield name
     desk.delete(QUEUES, name)
 
@@ -116,7 +116,7 @@ def spoilt(desk: Desk) -> Iterator[str]:
         desk.create(_pod_group(group, f"{name}-{where}"))
     desk.delete(QUEUES, f"{name}-top")
     selector = {NAMESPACE_SELECTOR: "kubernetes.io/metadata.name=elsewhere"}
-    desk.merge(QUEUES, f"{name}-private", {"metadata": {"annotations": selector}})
+    desk.patch(QUEUES, f"{name}-private", {"metadata": {"annotations": selector}})
     yield name
     desk.delete(POD_GROUPS, "inside", "outside")
     desk.delete(QUEUES, f"{name}-leaf", f"{name}-private")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -71,7 +71,7 @@ def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
     told = [json.dumps(answer(queue)).replace(queue, "") for queue in (theirs, missing)]
     assert "does not exist" in told[0]
     assert told[0] == told[1]
-    assert [*desk.list(RAY_CLUSTERS), *desk.list(POD_GROUPS), *desk.pods()] == []
+    assert [*desk.list(RAY_CLUSTERS), *desk.list(POD_GROUPS), *desk.list(PODS)] == []
     desk.delete(QUEUES, theirs, open_one)
 
 

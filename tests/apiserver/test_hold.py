@@ -45,7 +45,7 @@ def said(desk: Desk, *words: str) -> str:
 
 
 def held(desk: Desk, resource: Any = RAY_CLUSTERS, name: str = "demo") -> str | None:  # noqa: ANN401 - a Resource
-    annotations = desk.api.get(desk.path(resource, name))["metadata"].get("annotations", {})
+    annotations = desk.get(resource, name)["metadata"].get("annotations", {})
     found: str | None = annotations.get(HOLD)
     return found
 
@@ -96,7 +96,7 @@ def test_a_queue_is_found_by_its_name_alone(desk: Desk, queue: str) -> None:
 
 
 def test_a_hold_that_does_nothing_is_told_in_the_words_of_the_webhook(desk: Desk, queue: str) -> None:
-    desk.merge(QUEUES, queue, {"metadata": {"annotations": {"muster.dev/gate": "off"}}})
+    desk.patch(QUEUES, queue, {"metadata": {"annotations": {"muster.dev/gate": "off"}}})
     done = run(desk, "hold", f"queue/{queue}")
     assert done.returncode == 0
     assert done.stderr == (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from muster.model.names import GANG, GATE, QUEUE_LABEL
 from tests.apiserver.conftest import EXCLUDED, running
 from tests.support.cluster.desk import open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.verbs import Verbs
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.manifests.members import serve
@@ -111,7 +111,7 @@ _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
 @pytest.mark.usefixtures("down")
 def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) -> None:
     """What is none of muster's business makes no call."""
-    there = replace(desk, namespace=namespace or desk.namespace)
+    there = Verbs(desk.api, namespace or desk.namespace)
     assert there.create(manifest, dry_run=True)["metadata"]["name"]
 
 
@@ -159,23 +159,23 @@ def test_not_created_meanwhile(desk: Desk, manifest: Manifest, called: str) -> N
 @pytest.mark.parametrize(
     ("name", "rest", "change"),
     [
-        pytest.param("noted", "", {"metadata": {"annotations": {"note": "1"}}}, id="annotation"),
-        pytest.param("finalized", "", {"metadata": {"finalizers": ["example.com/f"]}}, id="finalizer"),
-        pytest.param("reported", "/status", {"status": {"state": "ready"}}, id="status"),
-        pytest.param("deleted", "", None, id="deletion"),
+        pytest.param("noted", None, {"metadata": {"annotations": {"note": "1"}}}, id="annotation"),
+        pytest.param("finalized", None, {"metadata": {"finalizers": ["example.com/f"]}}, id="finalizer"),
+        pytest.param("reported", "status", {"status": {"state": "ready"}}, id="status"),
+        pytest.param("deleted", None, None, id="deletion"),
     ],
 )
 @pytest.mark.usefixtures("down")
-def test_ours_can_be_kept_in_order(desk: Desk, name: str, rest: str, change: Manifest | None) -> None:
+def test_ours_can_be_kept_in_order(desk: Desk, name: str, rest: str | None, change: Manifest | None) -> None:
     """Updates that change neither spec nor labels, and deletion, make no call."""
     if change is None:
         desk.delete(RAY_CLUSTERS, name)
         return
-    desk.api.merge(desk.path(RAY_CLUSTERS, name) + rest, change)
+    desk.patch(RAY_CLUSTERS, name, change, rest)
     if name == "finalized":
         # With a finalizer it stays for a while, and its last update makes no call either.
-        desk.delete(RAY_CLUSTERS, name)
-        desk.merge(RAY_CLUSTERS, name, {"metadata": {"finalizers": []}})
+        desk.delete(RAY_CLUSTERS, name, wait=False)
+        desk.patch(RAY_CLUSTERS, name, {"metadata": {"finalizers": []}})
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,10 @@ def test_ours_can_be_kept_in_order(desk: Desk, name: str, rest: str, change: Man
     ],
 )
 @pytest.mark.usefixtures("down")
-def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, calls: Api, resource: Resource, change: Manifest) -> None:
+def test_without_a_spec_it_can_be_kept_in_order(desk: Desk, resource: Resource, change: Manifest) -> None:
     """No condition fails where it looks for something that is not there."""
-    manifest = _unspecified(resource.api_version, resource.kind)
-    calls.done("POST", resource.path(desk.namespace), manifest)
-    calls.done("PATCH", resource.path(desk.namespace, manifest["metadata"]["name"]), change, patch="merge")
+    made = desk.create(_unspecified(resource.api_version, resource.kind))
+    desk.patch(resource, made["metadata"]["name"], change)
 
 
 @pytest.mark.usefixtures("down")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
+from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import (
     GANG,
     GATE,
@@ -194,9 +194,9 @@ def test_gates_labels_and_annotations_of_others_are_kept_in_their_order(desk: De
 
 def test_dry_run_shows_the_patch_and_nothing_is_stored(desk: Desk, one: Member) -> None:
     """The same patch as the real thing gets, and neither pod nor PodGroup."""
-    before = len(desk.pods())
+    before = len(desk.list(PODS))
     dry = desk.create(one.pod(), dry_run=True)
-    assert len(desk.pods()) == before
+    assert len(desk.list(PODS)) == before
     assert desk.list(POD_GROUPS) == []
     real = desk.create(one.pod())
     for key in ("labels", "annotations", "ownerReferences"):

@@ -60,7 +60,7 @@ def context(desk: Desk) -> Iterator[str]:
         },
     ):
         desk.create(manifest)
-    desk.api.merge(NAMESPACES.path(name=name), {"metadata": {"annotations": {QUEUE_ANNOTATION: name}}})
+    desk.annotate(NAMESPACES, name, **{QUEUE_ANNOTATION: name})
     yield name
     for kind in (QUEUES, PRIORITY_CLASSES, RUNTIME_CLASSES):
         desk.delete(kind, name)

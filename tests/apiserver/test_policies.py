@@ -28,6 +28,7 @@ from muster.model.names import (
     WORKLOAD,
 )
 from tests.apiserver.conftest import EXCLUDED
+from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
@@ -67,28 +68,28 @@ TRICKS = [
 
 @pytest.mark.parametrize(("patches", "door"), TRICKS)
 def test_who_may_update_pods_does_not_start_or_rebind_them(acting: Acting, patches: list[Manifest], door: str) -> None:
-    answer = acting.patch(TENANT, acting.member(), *patches, door=door)
+    answer = acting.change(TENANT, acting.member(), *patches, door=door)
     assert (answer.status, answer.body["reason"]) == (FORBIDDEN, "Forbidden")
     assert "(ClusterRole muster-release), may do that" in answer.message
 
 
 @pytest.mark.parametrize(("patches", "door"), TRICKS)
 def test_who_holds_the_verb_may_do_all_of_it(acting: Acting, patches: list[Manifest], door: str) -> None:
-    answer = acting.patch(ADMINISTRATOR, acting.member(), *patches, door=door)
+    answer = acting.change(ADMINISTRATOR, acting.member(), *patches, door=door)
     assert answer.ok, answer.message
 
 
 @pytest.mark.parametrize("steps", [(LABEL_AWAY, GATE_AWAY), (GATE_AWAY, LABEL_AWAY)], ids=["label first", "gate first"])
 def test_two_steps_do_not_lead_further_than_one(acting: Acting, steps: tuple[Manifest, Manifest]) -> None:
     name = acting.member()
-    assert [acting.patch(TENANT, name, step).status for step in steps] == [FORBIDDEN, FORBIDDEN]
-    assert acting.gates(name) == [OTHERS, GATE]
+    assert [acting.change(TENANT, name, step).status for step in steps] == [FORBIDDEN, FORBIDDEN]
+    assert gates(acting.get(PODS, name)) == [OTHERS, GATE]
 
 
 def test_no_pod_becomes_one_of_a_gang_afterwards(acting: Acting) -> None:
     name = acting.stranger()
-    assert acting.patch(TENANT, name, labelled(**{GANG: "demo"})).status == FORBIDDEN
-    assert acting.patch(TENANT, name, labelled(app="web")).ok
+    assert acting.change(TENANT, name, labelled(**{GANG: "demo"})).status == FORBIDDEN
+    assert acting.change(TENANT, name, labelled(app="web")).ok
 
 
 @pytest.mark.parametrize(
@@ -104,13 +105,13 @@ def test_no_pod_becomes_one_of_a_gang_afterwards(acting: Acting) -> None:
 )
 def test_everything_else_of_a_gangs_pod_is_its_owners(acting: Acting, patch: Manifest, door: str) -> None:
     name = acting.member()
-    answer = acting.patch(TENANT, name, patch, door=door)
+    answer = acting.change(TENANT, name, patch, door=door)
     assert answer.ok, answer.message
-    acting.patch(TENANT, name, {"metadata": {"finalizers": None}})
+    acting.change(TENANT, name, {"metadata": {"finalizers": None}})
 
 
 def test_a_gangs_pod_is_deleted_by_whoever_may_delete_pods(acting: Acting) -> None:
-    assert acting.calls("DELETE", acting.path(PODS, acting.member()), user=TENANT).ok
+    assert acting.api("DELETE", acting.path(PODS, acting.member()), user=TENANT).ok
 
 
 # --- pods that muster leaves alone ------------------------------------------------------------------------------------
@@ -121,14 +122,14 @@ def left_alone(acting: Acting, gang: str = "demo") -> Manifest:
     pod = applied.pod(f"pod-{uuid.uuid4().hex[:8]}", schedulerName="volcano")
     pod["metadata"]["labels"] = {MANAGED: "false"}
     # The webhook, which need not run here, is not asked about an update.
-    made = acting.calls.done("POST", PODS.path(acting.namespace), pod)
-    acting.calls.done("PATCH", acting.path(PODS, made["metadata"]["name"]), labelled(**{GANG: gang}), patch="merge")
+    made = acting.create(pod)
+    acting.label(PODS, made["metadata"]["name"], **{GANG: gang})
     return made
 
 
 def bind(acting: Acting, user: str, pod: Manifest, group_name: str) -> int:
     """What the apiserver says to a new binding."""
-    return acting.patch(user, pod["metadata"]["name"], annotated(**{GROUP_NAME: group_name})).status
+    return acting.change(user, pod["metadata"]["name"], annotated(**{GROUP_NAME: group_name})).status
 
 
 def test_volcano_binds_a_labelled_pod_that_muster_left_alone(acting: Acting) -> None:
@@ -141,7 +142,7 @@ def test_volcano_binds_a_labelled_pod_that_muster_left_alone(acting: Acting) -> 
 def test_volcano_binds_it_to_the_group_of_its_owner(acting: Acting) -> None:
     pod, owner = left_alone(acting), left_alone(acting)
     patch = {"metadata": {"ownerReferences": owned(pod, owner)["metadata"]["ownerReferences"]}}
-    acting.calls.done("PATCH", acting.path(PODS, pod["metadata"]["name"]), patch, patch="merge")
+    acting.patch(PODS, pod["metadata"]["name"], patch)
     assert bind(acting, VOLCANO, pod, f"podgroup-{owner['metadata']['uid']}") < FORBIDDEN
 
 
@@ -156,20 +157,20 @@ def test_nobody_joins_a_gang_by_that_way(acting: Acting) -> None:
 def test_a_held_pod_is_bound_by_nobody_else(acting: Acting) -> None:
     name = acting.member()
     bare_of_it = annotated(**{GROUP_NAME: None})
-    assert acting.patch(ADMINISTRATOR, name, bare_of_it).ok
-    uid = acting.calls.done("GET", acting.path(PODS, name))["metadata"]["uid"]
-    assert acting.patch(VOLCANO, name, annotated(**{GROUP_NAME: f"podgroup-{uid}"})).status == FORBIDDEN
+    assert acting.change(ADMINISTRATOR, name, bare_of_it).ok
+    uid = acting.get(PODS, name)["metadata"]["uid"]
+    assert acting.change(VOLCANO, name, annotated(**{GROUP_NAME: f"podgroup-{uid}"})).status == FORBIDDEN
 
 
 def test_where_no_webhook_looks_no_policy_is_in_the_way(acting: Acting) -> None:
     """In namespaces that are excluded nothing is muster's; its own controller is held there, too."""
-    there = Acting(EXCLUDED, acting.calls)
+    there = Acting(acting.api, EXCLUDED)
     name = there.member()
     # Volcano's account holds rights there, but not the verb.
-    assert there.patch(VOLCANO, name, LABEL_AWAY, GATE_AWAY).ok
-    assert there.create(POD_GROUPS, group(there, **{ADMITTED: "a"}), VOLCANO).ok
-    assert there.patch(CONTROLLER, name, labelled(team="a")).status == FORBIDDEN
-    there.calls.done("DELETE", there.path(PODS, name))
+    assert there.change(VOLCANO, name, LABEL_AWAY, GATE_AWAY).ok
+    assert there.ask(group(there, **{ADMITTED: "a"}), user=VOLCANO).ok
+    assert there.change(CONTROLLER, name, labelled(team="a")).status == FORBIDDEN
+    there.delete(PODS, name)
 
 
 # --- PodGroups --------------------------------------------------------------------------------------------------------
@@ -183,11 +184,11 @@ def test_what_was_decided_is_not_written_by_a_tenant(acting: Acting, mark: str) 
     """Neither at the creation of a PodGroup, nor later, nor taken away."""
 
     def patch(user: str, text: str | None) -> int:
-        return acting.patch(user, name, annotated(**{mark: text}), resource=POD_GROUPS).status
+        return acting.change(user, name, annotated(**{mark: text}), resource=POD_GROUPS).status
 
-    made = acting.create(POD_GROUPS, group(acting, **{mark: "a"}), TENANT)
+    made = acting.ask(group(acting, **{mark: "a"}), user=TENANT)
     assert (made.status, "are what muster has decided and said of a gang" in made.message) == (FORBIDDEN, True)
-    name = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    name = acting.ask(group(acting), user=CONTROLLER).body["metadata"]["name"]
     assert patch(TENANT, "a") == FORBIDDEN
     assert patch(CONTROLLER, "a") < FORBIDDEN
     assert (patch(TENANT, "b"), patch(TENANT, None)) == (FORBIDDEN, FORBIDDEN)
@@ -198,13 +199,13 @@ def test_the_label_of_its_state_is_not_written_by_a_tenant(acting: Acting) -> No
     """By which people select gangs: as the annotation of the same name."""
 
     def patch(user: str, text: str | None) -> int:
-        return acting.patch(user, name, labelled(**{STATE: text}), resource=POD_GROUPS).status
+        return acting.change(user, name, labelled(**{STATE: text}), resource=POD_GROUPS).status
 
     forged = group(acting)
     forged["metadata"]["labels"] = {**forged["metadata"].get("labels", {}), STATE: "Running"}
-    made = acting.create(POD_GROUPS, forged, TENANT)
+    made = acting.ask(forged, user=TENANT)
     assert (made.status, "muster.dev/state is what muster has said of a gang" in made.message) == (FORBIDDEN, True)
-    name = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    name = acting.ask(group(acting), user=CONTROLLER).body["metadata"]["name"]
     assert patch(TENANT, "Running") == FORBIDDEN
     assert patch(CONTROLLER, "Running") < FORBIDDEN
     assert (patch(TENANT, "Admitted"), patch(TENANT, None)) == (FORBIDDEN, FORBIDDEN)
@@ -213,17 +214,17 @@ def test_the_label_of_its_state_is_not_written_by_a_tenant(acting: Acting) -> No
 
 def test_everything_else_of_a_podgroup_is_its_owners(acting: Acting) -> None:
     """Volcano and operators write status, spec and annotations; what muster has said stays there meanwhile."""
-    name = acting.create(POD_GROUPS, group(acting, **{STATE: "Running"}), CONTROLLER).body["metadata"]["name"]
+    name = acting.ask(group(acting, **{STATE: "Running"}), user=CONTROLLER).body["metadata"]["name"]
     changes = ({"status": {"phase": "Running"}}, {"spec": {"minMember": 2}}, labelled(team="a"))
     # What stands on a workload for muster to read is copied by the operators that make PodGroups themselves.
     for patch in (*changes, annotated(**{REQUEUE_AFTER: "5m", NUDGE: "now"})):
-        answer = acting.patch(TENANT, name, patch, resource=POD_GROUPS)
+        answer = acting.change(TENANT, name, patch, resource=POD_GROUPS)
         assert answer.ok, answer.message
-    assert acting.calls("DELETE", acting.path(POD_GROUPS, name), user=TENANT).ok
+    assert acting.api("DELETE", acting.path(POD_GROUPS, name), user=TENANT).ok
 
 
 def test_no_expression_of_a_policy_fails_its_type_check(acting: Acting) -> None:
     """Against pods and PodGroups, whose schemas the apiserver knows."""
     for name in ("muster-pods", "muster-podgroups"):
-        policy = acting.calls.get(ADMISSION_POLICIES.path(name=name))
+        policy = acting.api.get(ADMISSION_POLICIES.path(name=name))
         assert not policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")

@@ -11,6 +11,7 @@ from muster.gangs.pod_patch import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
 from muster.model.names import GATE, MANAGED_BY, MUSTER, NUDGE
 from muster.model.objects import ObjectMeta
+from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
@@ -46,10 +47,10 @@ BOTH_GATES_AWAY = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gat
 
 def test_the_controller_takes_its_own_gate_off(acting: Acting) -> None:
     name = acting.member()
-    pod = acting.calls.done("GET", acting.path(PODS, name))
+    pod = acting.get(PODS, name)
     meta = ObjectMeta(uid=pod["metadata"]["uid"], resource_version=pod["metadata"]["resourceVersion"])
-    assert acting.patch(CONTROLLER, name, opening(meta)).ok
-    assert acting.gates(name) == [OTHERS]
+    assert acting.change(CONTROLLER, name, opening(meta)).ok
+    assert gates(acting.get(PODS, name)) == [OTHERS]
 
 
 MORE = [
@@ -70,9 +71,9 @@ def test_the_controller_changes_nothing_else_of_a_pod(acting: Acting, patch: Man
     name = acting.member()
     both = (BOTH_GATES_AWAY,) if patch is OTHER_GATE_AWAY else (GATE_AWAY, patch)
     answers = [
-        acting.patch(CONTROLLER, name, patch),
-        acting.patch(CONTROLLER, name, *both),
-        acting.patch(CONTROLLER, acting.stranger(), patch),
+        acting.change(CONTROLLER, name, patch),
+        acting.change(CONTROLLER, name, *both),
+        acting.change(CONTROLLER, acting.stranger(), patch),
     ][: 2 if patch is LABEL_AWAY else 3]
     for answer in answers:
         assert answer.status == FORBIDDEN
@@ -82,16 +83,16 @@ def test_the_controller_changes_nothing_else_of_a_pod(acting: Acting, patch: Man
 def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting) -> None:
     placed = acting.member(nodeName="somewhere")
     for name in (acting.stranger(), placed):
-        answer = acting.calls("DELETE", acting.path(PODS, name), user=CONTROLLER)
+        answer = acting.api("DELETE", acting.path(PODS, name), user=CONTROLLER)
         assert (answer.status, "deletes no pods but those" in answer.message) == (FORBIDDEN, True)
-    assert acting.calls("DELETE", acting.path(PODS, acting.member()), user=CONTROLLER).ok
+    assert acting.api("DELETE", acting.path(PODS, acting.member()), user=CONTROLLER).ok
 
 
 def test_the_controller_only_touches_workloads(acting: Acting) -> None:
-    assert acting.create(RAY_CLUSTERS, applied.ray_cluster("quiet").manifest()).ok
+    acting.create(applied.ray_cluster("quiet"))
 
     def patch(change: Manifest) -> Answer:
-        return acting.patch(CONTROLLER, "quiet", change, resource=RAY_CLUSTERS)
+        return acting.change(CONTROLLER, "quiet", change, resource=RAY_CLUSTERS)
 
     assert patch(annotated(**{NUDGE: "now"})).ok
     others = annotated(**{NUDGE: "later", "example.com/note": "a"})
@@ -102,12 +103,12 @@ def test_the_controller_only_touches_workloads(acting: Acting) -> None:
 
 def test_the_controller_only_touches_jobs(acting: Acting) -> None:
     pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
-    job = {"metadata": {"name": "quiet"}, "spec": {"suspend": True, "template": pod}}
-    assert acting.create(JOBS, job).ok
-    assert acting.patch(CONTROLLER, "quiet", annotated(**{NUDGE: "now"}), resource=JOBS).ok
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "quiet"}}
+    acting.create({**job, "spec": {"suspend": True, "template": pod}})
+    assert acting.change(CONTROLLER, "quiet", annotated(**{NUDGE: "now"}), resource=JOBS).ok
     others = annotated(**{NUDGE: "later", "example.com/note": "a"})
     for change in (others, labelled(team="a"), {"spec": {"suspend": False}}, {"spec": {"parallelism": 100}}):
-        answer = acting.patch(CONTROLLER, "quiet", change, resource=JOBS)
+        answer = acting.change(CONTROLLER, "quiet", change, resource=JOBS)
         assert (answer.status, "touches the annotation muster.dev/nudge" in answer.message) == (FORBIDDEN, True)
 
 
@@ -115,21 +116,21 @@ def test_the_controller_leaves_podgroups_of_others_alone(acting: Acting) -> None
     """By the label that says whose one is; it neither takes one over, nor gives one away."""
 
     def patch(name: str, change: Manifest) -> int:
-        return acting.patch(CONTROLLER, name, change, resource=POD_GROUPS).status
+        return acting.change(CONTROLLER, name, change, resource=POD_GROUPS).status
 
     foreign = group(acting)
     del foreign["metadata"]["labels"]
-    made = acting.create(POD_GROUPS, foreign, CONTROLLER)
+    made = acting.ask(foreign, user=CONTROLLER)
     assert (made.status, "no PodGroups but its own" in made.message) == (FORBIDDEN, True)
-    theirs = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
-    assert acting.patch(TENANT, theirs, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
+    theirs = acting.ask(group(acting), user=CONTROLLER).body["metadata"]["name"]
+    assert acting.change(TENANT, theirs, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
     changes: list[Manifest] = [{"spec": {"minMember": 2}}, labelled(**{MANAGED_BY: MUSTER}), annotated(note="a")]
     assert [patch(theirs, change) for change in changes] == [FORBIDDEN] * 3
-    assert acting.calls("DELETE", acting.path(POD_GROUPS, theirs), user=CONTROLLER).status == FORBIDDEN
-    own = acting.create(POD_GROUPS, group(acting), CONTROLLER).body["metadata"]["name"]
+    assert acting.api("DELETE", acting.path(POD_GROUPS, theirs), user=CONTROLLER).status == FORBIDDEN
+    own = acting.ask(group(acting), user=CONTROLLER).body["metadata"]["name"]
     assert patch(own, {"spec": {"minMember": 2}}) < FORBIDDEN
     assert patch(own, labelled(**{MANAGED_BY: None})) == FORBIDDEN
-    assert acting.calls("DELETE", acting.path(POD_GROUPS, own), user=CONTROLLER).ok
+    assert acting.api("DELETE", acting.path(POD_GROUPS, own), user=CONTROLLER).ok
 
 
 # --- muster's webhook -------------------------------------------------------------------------------------------------
@@ -138,11 +139,11 @@ def test_the_controller_leaves_podgroups_of_others_alone(acting: Acting) -> None
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
 def test_the_webhook_writes_nothing_but_whom_to_trust(acting: Acting, kind: str) -> None:
     path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/muster"
-    authority = acting.calls.done("GET", path)["webhooks"][0]["clientConfig"]["caBundle"]
+    authority = acting.api.get(path)["webhooks"][0]["clientConfig"]["caBundle"]
 
     def change(where: str, value: object) -> Answer:
         body = [{"op": "add", "path": where, "value": value}]
-        return acting.calls("PATCH", f"{path}?dryRun=All", body, patch="json", user=WEBHOOK)
+        return acting.api("PATCH", f"{path}?dryRun=All", body, patch="json", user=WEBHOOK)
 
     trusted = change("/webhooks/0/clientConfig/caBundle", base64.b64encode(base64.b64decode(authority) * 2).decode())
     assert trusted.ok, trusted.message

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS, QUEUES
+from muster.kube.resource import NAMESPACES, POD_GROUPS, QUEUES
 from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
-from tests.support.cluster.desk import Manifest, make_namespace
 from tests.support.cluster.reviews import reviews
+from tests.support.cluster.verbs import Verbs, make_namespace, own_name
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
 
     from hack.testbed.api import Answer, Api
     from hack.testbed.muster import MusterInstall
+    from tests.support.cluster.desk import Manifest
 
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Verbs):
     """A namespace of team ml with two queues: `NAMESPACE-open` for all, `NAMESPACE-kept` for another team."""
 
-    namespace: str
-    calls: Api
-    webhook: MusterInstall
+    def __init__(self, api: Api, namespace: str, webhook: MusterInstall) -> None:
+        super().__init__(api, namespace)
+        self.webhook = webhook
 
     def queue(self, suffix: str, selector: str = "", **spec: object) -> Manifest:
         """A Queue, not made yet."""
@@ -52,7 +51,7 @@ class Place:
             },
             "spec": {"minMember": 1, "minResources": {"cpu": "4"}, "queue": f"{self.namespace}-{queue}"},
         }
-        return self.calls("POST", POD_GROUPS.path(self.namespace), manifest, user=user)
+        return self.ask(manifest, user=user)
 
     def reviews(self, name: str) -> int:
         """How many reviews of that webhook were answered."""
@@ -61,16 +60,14 @@ class Place:
 
 @pytest.fixture
 def place(calls: Api, webhook: MusterInstall) -> Iterator[Place]:
-    name = f"naming-{uuid.uuid4().hex[:6]}"
+    name = own_name("naming")
     make_namespace(calls, name, team="ml")
-    found = Place(name, calls, webhook)
-    for manifest in (found.queue("open"), found.queue("kept", "team=web")):
-        calls.done("POST", QUEUES.path(), manifest)
+    found = Place(calls, name, webhook)
+    found.apply(found.queue("open"), found.queue("kept", "team=web"))
     yield found
-    calls("DELETE", f"{NAMESPACES.path()}/{name}")
-    for queue in calls.done("GET", QUEUES.path())["items"]:
-        if queue["metadata"]["name"].startswith(name):
-            calls("DELETE", QUEUES.path(name=queue["metadata"]["name"]))
+    found.delete(NAMESPACES, name, wait=False)
+    queues = [queue["metadata"]["name"] for queue in found.list(QUEUES)]
+    found.delete(QUEUES, *(queue for queue in queues if queue.startswith(name)), wait=False)
 
 
 def without(text: str, *names: str) -> str:
@@ -88,8 +85,8 @@ def test_a_podgroup_stands_in_a_queue_that_is_there_for_its_namespace(place: Pla
     assert "does not exist; name an existing queue or create it first" in kept.message
     made = place.group("open")
     assert made.ok, made.message
-    path = POD_GROUPS.path(place.namespace, made.body["metadata"]["name"])
-    moved = place.calls("PATCH", path, {"spec": {"queue": f"{place.namespace}-kept"}}, patch="merge")
+    path = place.path(POD_GROUPS, made.body["metadata"]["name"])
+    moved = place.api("PATCH", path, {"spec": {"queue": f"{place.namespace}-kept"}}, patch="merge")
     assert (moved.status, without(moved.message, f"{place.namespace}-kept")) == (
         422,
         without(kept.message, f"{place.namespace}-kept"),
@@ -99,13 +96,13 @@ def test_a_podgroup_stands_in_a_queue_that_is_there_for_its_namespace(place: Pla
 def test_what_volcano_and_muster_write_of_podgroups_makes_no_call(place: Place) -> None:
     """A status is written by an update of the whole, many times in the life of a gang."""
     made = place.group("open")
-    path = POD_GROUPS.path(place.namespace, made.body["metadata"]["name"])
+    name = made.body["metadata"]["name"]
     before = place.reviews("podgroups")
     for phase in ("Pending", "Inqueue", "Running"):
-        now = place.calls.done("GET", path)
-        place.calls.done("PUT", path, {**now, "status": {"phase": phase, "running": 1}})
-    place.calls.done("PATCH", path, {"spec": {"minMember": 2}}, patch="merge")
-    place.calls.done("PATCH", path, {"metadata": {"annotations": {"volcano.sh/x": "y"}}}, patch="merge")
+        now = place.get(POD_GROUPS, name)
+        place.api.done("PUT", place.path(POD_GROUPS, name), {**now, "status": {"phase": phase, "running": 1}})
+    place.patch(POD_GROUPS, name, {"spec": {"minMember": 2}})
+    place.annotate(POD_GROUPS, name, **{"volcano.sh/x": "y"})
     assert place.group("kept", CONTROLLER).ok, "it says itself what is not there"
     assert place.reviews("podgroups") == before
     assert place.group("open").ok
@@ -119,7 +116,7 @@ def test_a_pod_that_names_a_queue_by_itself_names_one_that_is_there_for_it(place
     def make(queue: str, **spec: str) -> Answer:
         pod = applied.pod(f"pod-{uuid.uuid4().hex[:8]}", **spec)
         pod["metadata"][said] = {key: f"{place.namespace}-{queue}"}
-        return place.calls("POST", PODS.path(place.namespace), pod)
+        return place.ask(pod)
 
     kept, none = make("kept", schedulerName="volcano"), make("none", schedulerName="volcano")
     assert kept.status == none.status == 422
@@ -131,27 +128,25 @@ def test_a_pod_that_names_a_queue_by_itself_names_one_that_is_there_for_it(place
 
 
 def test_a_queue_that_cannot_be_is_refused_and_its_status_makes_no_call(place: Place) -> None:
-    path = QUEUES.path(name=f"{place.namespace}-open")
-    wrong = place.calls("POST", QUEUES.path(), place.queue("wrong", "team in (ml"))
-    assert 'metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key' in wrong.message
-    lost = place.calls("POST", QUEUES.path(), place.queue("lost", parent=f"{place.namespace}-none"))
-    assert f'spec.parent: queue "{place.namespace}-none" does not exist' in lost.message
+    name = f"{place.namespace}-open"
+    wrong = place.refused(place.queue("wrong", "team in (ml"))
+    assert 'metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key' in wrong
+    lost = place.refused(place.queue("lost", parent=f"{place.namespace}-none"))
+    assert f'spec.parent: queue "{place.namespace}-none" does not exist' in lost
     before = place.reviews("queues")
-    place.calls.done("PATCH", f"{path}/status", {"status": {"state": "Open", "allocated": {"cpu": "3"}}}, patch="merge")
-    place.calls.done("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, patch="merge")
+    place.patch(QUEUES, name, {"status": {"state": "Open", "allocated": {"cpu": "3"}}}, "status")
+    place.label(QUEUES, name, a="b")
     assert place.reviews("queues") == before
 
 
 def test_a_lower_capability_and_a_first_child_are_answered_by_who_is_there(place: Place) -> None:
     """The PodGroups of the queue are read for it, with the rights of the webhook's own ServiceAccount."""
     name = f"{place.namespace}-open"
-    place.calls.done(
-        "PATCH", f"{QUEUES.path(name=name)}/status", {"status": {"allocated": {"cpu": "3"}}}, patch="merge"
-    )
+    place.patch(QUEUES, name, {"status": {"allocated": {"cpu": "3"}}}, "status")
     assert place.group("open").ok
     lower = {"spec": {"capability": {"cpu": "2"}}}
-    told = " ".join(place.calls("PATCH", QUEUES.path(name=name), lower, patch="merge").warnings)
+    told = " ".join(place.api("PATCH", QUEUES.path(name=name), lower, patch="merge").warnings)
     assert "spec.capability: cpu 2 is below the cpu 3 held there" in told
     assert "can never start with cpu 2, the first needs cpu 4" in told
-    child = place.calls("POST", QUEUES.path(), place.queue("child", parent=name))
-    assert f'spec.parent: queue "{name}" holds PodGroup {place.namespace}/group-' in child.message
+    child = place.refused(place.queue("child", parent=name))
+    assert f'spec.parent: queue "{name}" holds PodGroup {place.namespace}/group-' in child

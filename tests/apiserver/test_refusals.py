@@ -182,7 +182,7 @@ def test_refused_in_one_line(desk: Desk, workload: Callable[[str], Manifest], re
 def test_a_job_of_a_gang_that_is_too_large_is_refused(desk: Desk) -> None:
     said = desk.refused(_job(desk.namespace))
     assert f'gang "big" needs cpu 5, queue "{desk.namespace}" has capability cpu 4' in said
-    assert said.startswith(_DENIED.format("jobs.workloads", ""))
+    assert said.startswith("ExceedsCapability: " + _DENIED.format("jobs.workloads", ""))
 
 
 def _stateful_set(lane: str, **spec: object) -> Manifest:
@@ -202,7 +202,8 @@ def _stateful_set(lane: str, **spec: object) -> Manifest:
 def test_a_stateful_set_that_makes_its_gang_one_by_one_is_refused_with_the_cure(desk: Desk) -> None:
     """The second pod would come when the first one is ready, and that waits for the second."""
     said = desk.refused(_stateful_set(desk.namespace))
-    assert said.startswith(_DENIED.format("jobs.workloads", "spec.podManagementPolicy: OrderedReady makes a pod when "))
+    ordered = _DENIED.format("jobs.workloads", "spec.podManagementPolicy: OrderedReady makes a pod when ")
+    assert said.startswith(f"Invalid: {ordered}")
     assert "use Parallel" in said
     assert desk.ask(_stateful_set(desk.namespace, podManagementPolicy="Parallel")).ok
 
@@ -218,7 +219,7 @@ def test_a_text_that_is_no_quantity_is_refused_by_its_crd(desk: Desk) -> None:
     """What the CRD itself refuses keeps the apiserver's words."""
     said = desk.refused(ray_cluster("odd").label(QUEUE_LABEL, desk.namespace).head(cpu="1x").manifest())
     field = "spec.headGroupSpec.template.spec.containers[0].resources"
-    assert said.startswith(f'RayCluster.ray.io "odd" is invalid: {field}')
+    assert said.startswith(f'Invalid: RayCluster.ray.io "odd" is invalid: {field}')
     assert 'Invalid value: "1x"' in said
 
 
@@ -244,7 +245,7 @@ def test_a_closed_queue_refuses_new_work_until_it_is_opened(desk: Desk) -> None:
     late = ray_cluster("late").label(QUEUE_LABEL, lane).manifest()
 
     def turn(state: str) -> None:
-        desk.api.merge(f"{QUEUES.path(name=lane)}/status", {"status": {"state": state}})
+        desk.patch(QUEUES, lane, {"status": {"state": state}}, "status")
 
     turn("Closed")
     wait_for("the webhook to know", lambda: not desk.ask(late, dry_run=True).ok, PATIENCE)
@@ -264,7 +265,7 @@ def test_what_became_invalid_can_be_mended_in_steps_and_deleted(desk: Desk) -> N
     lane = _lane(desk, "shrinking", "8")
     cluster = ray_cluster("shrinking").label(QUEUE_LABEL, lane).workers(3).head(cpu="5")
     desk.create(cluster.manifest())
-    desk.merge(QUEUES, lane, {"spec": {"capability": {"cpu": "4"}}})
+    desk.patch(QUEUES, lane, {"spec": {"capability": {"cpu": "4"}}})
     probe = ray_cluster("probe").label(QUEUE_LABEL, lane).head(cpu="5").manifest()
     wait_for("the webhook to know", lambda: "has capability cpu 4" in desk.ask(probe, dry_run=True).message, PATIENCE)
 
@@ -288,7 +289,7 @@ def test_valid_cannot_become_invalid(desk: Desk) -> None:
     answer = desk.api("PATCH", desk.path(RAY_CLUSTERS, "steady"), larger, patch="merge")
     assert not answer.ok
     assert 'gang "ray-steady-pg" needs cpu 5' in answer.message
-    assert desk.api.get(desk.path(RAY_CLUSTERS, "steady"))["spec"] == made["spec"]
+    assert desk.get(RAY_CLUSTERS, "steady")["spec"] == made["spec"]
 
 
 def test_the_name_of_a_living_workloads_pod_group_is_refused_until_that_is_gone(desk: Desk) -> None:
@@ -313,4 +314,4 @@ def test_claims_that_nothing_counts_are_warned_of(desk: Desk) -> None:
     claiming = ray_cluster("claims").label(QUEUE_LABEL, desk.namespace).workers(1).manifest()
     template = claiming["spec"]["workerGroupSpecs"][0]["template"]
     template["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
-    assert any("resourceClaims" in one for one in desk.warned(claiming, dry_run=True))
+    assert any("resourceClaims" in one for one in desk.apply(claiming))

@@ -49,14 +49,14 @@ def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -
         pod = applied.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
         desk.create(pod)
         # The webhook, which is asked about new pods, is not asked about this.
-        desk.merge(PODS, name, {"metadata": {"labels": {GANG: gang}}})
+        desk.patch(PODS, name, {"metadata": {"labels": {GANG: gang}}})
 
 
 def gates(desk: Desk) -> dict[str, list[str]]:
     """The gates of every pod of the namespace."""
     return {
         pod["metadata"]["name"]: [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
-        for pod in desk.pods()
+        for pod in desk.list(PODS)
     }
 
 

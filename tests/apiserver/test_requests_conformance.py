@@ -23,7 +23,8 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
-from tests.support.cluster.desk import PATIENCE, make_namespace, wait_for_class
+from tests.support.cluster.desk import PATIENCE, wait_for_class
+from tests.support.cluster.verbs import make_namespace
 from tests.support.examples import examples
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
 

@@ -61,12 +61,12 @@ def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable
 def tenants(bare: Testbed, calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     """A namespace of a tenant's, when the policies are in force."""
     with open_desk(bare, calls, "stolen") as desk:
-        acting = Acting(desk.namespace, calls)
+        acting = Acting(calls, desk.namespace)
         desk.create(applied.queue(desk.namespace, cpu="8"))
         probe = acting.stranger()
 
         def in_force() -> bool:
-            return acting.patch(CONTROLLER, probe, labelled(a="b"), door="?dryRun=All").status == FORBIDDEN
+            return acting.change(CONTROLLER, probe, labelled(a="b"), door="?dryRun=All").status == FORBIDDEN
 
         wait_for(f"the policies of {webhook_of_session.release} to be in force", in_force, PATIENCE)
         yield acting
@@ -79,11 +79,11 @@ def test_a_thief_of_the_webhooks_token_reads_pods_and_workloads_and_writes_none(
     stolen, name = thief("webhook"), tenants.member()
     assert stolen("GET", tenants.path(PODS, name)).ok
     assert stolen("GET", "/api/v1/pods").ok
-    own = Acting(tenants.namespace, stolen)
+    own = Acting(stolen, tenants.namespace)
     for patch in (GATE_AWAY, LABEL_AWAY, EVIL, annotated(a="b")):
-        assert own.patch("", name, patch).status == FORBIDDEN
-    assert own.create(POD_GROUPS, group(tenants)).status == FORBIDDEN
-    assert own.create(EVENTS, {"metadata": {"name": "a"}}).status == FORBIDDEN
+        assert own.change("", name, patch).status == FORBIDDEN
+    assert own.ask(group(tenants)).status == FORBIDDEN
+    assert stolen("POST", own.path(EVENTS), {"metadata": {"name": "a"}}).status == FORBIDDEN
     assert stolen("DELETE", tenants.path(PODS, name)).status == FORBIDDEN
 
 
@@ -125,47 +125,47 @@ def test_a_thief_of_the_controllers_token_starts_gangs_early_and_changes_nothing
     tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     """A gate that he takes off stays off: Volcano alone holds that pod to its queue then."""
-    stolen = Acting(tenants.namespace, thief("controller"))
+    stolen = Acting(thief("controller"), tenants.namespace)
     name, placed = tenants.member(), tenants.member(nodeName="somewhere")
     for patch in (EVIL, annotated(a="b"), labelled(a="b")):
         for pod in (name, placed, tenants.stranger()):
-            assert stolen.patch("", pod, patch).status == FORBIDDEN
-    assert stolen.patch("", name, GATE_AWAY).ok
+            assert stolen.change("", pod, patch).status == FORBIDDEN
+    assert stolen.change("", name, GATE_AWAY).ok
     # Its operator makes a pod anew that never ran; what runs is not his to end.
-    assert stolen.calls("DELETE", tenants.path(PODS, name)).ok
-    assert stolen.calls("DELETE", tenants.path(PODS, placed)).status == FORBIDDEN
+    assert stolen.api("DELETE", tenants.path(PODS, name)).ok
+    assert stolen.api("DELETE", tenants.path(PODS, placed)).status == FORBIDDEN
 
 
 def test_a_thief_of_the_controllers_token_forges_what_was_decided_of_gangs(
     tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
     """On PodGroups of muster's, which he may make and take away; on those of operators and Volcano nothing."""
-    stolen = Acting(tenants.namespace, thief("controller"))
+    stolen = Acting(thief("controller"), tenants.namespace)
     own = group(tenants, **{ADMITTED: "uid"})
-    assert stolen.create(POD_GROUPS, own).ok
+    assert stolen.ask(own).ok
     foreign = group(tenants)
     foreign["metadata"]["labels"], foreign["spec"]["queue"] = {}, tenants.namespace
-    assert stolen.create(POD_GROUPS, foreign).status == FORBIDDEN
-    assert tenants.create(POD_GROUPS, foreign).ok
+    assert stolen.ask(foreign).status == FORBIDDEN
+    tenants.create(foreign)
     name = foreign["metadata"]["name"]
     for patch in (annotated(**{ADMITTED: "uid"}), labelled(**{MANAGED_BY: "muster"}), {"spec": {"minMember": 9}}):
-        assert stolen.patch("", name, patch, resource=POD_GROUPS).status == FORBIDDEN
-    assert stolen.calls("DELETE", tenants.path(POD_GROUPS, name)).status == FORBIDDEN
+        assert stolen.change("", name, patch, resource=POD_GROUPS).status == FORBIDDEN
+    assert stolen.api("DELETE", tenants.path(POD_GROUPS, name)).status == FORBIDDEN
 
 
 def test_a_thief_of_the_controllers_token_nudges_workloads_and_stops_none(
     tenants: Acting, thief: Callable[[str], Api]
 ) -> None:
-    stolen = Acting(tenants.namespace, thief("controller"))
-    assert tenants.create(RAY_CLUSTERS, applied.ray_cluster("quiet").manifest()).ok
+    stolen = Acting(thief("controller"), tenants.namespace)
+    tenants.create(applied.ray_cluster("quiet"))
 
     def patch(change: Manifest) -> int:
-        return stolen.patch("", "quiet", change, resource=RAY_CLUSTERS).status
+        return stolen.change("", "quiet", change, resource=RAY_CLUSTERS).status
 
     assert patch(annotated(**{NUDGE: "now"})) < FORBIDDEN
     assert patch({"spec": {"suspend": True}}) == FORBIDDEN
     assert patch({"metadata": {"finalizers": ["example.com/never"]}}) == FORBIDDEN
-    assert stolen.calls("DELETE", tenants.path(RAY_CLUSTERS, "quiet")).status == FORBIDDEN
+    assert stolen.api("DELETE", tenants.path(RAY_CLUSTERS, "quiet")).status == FORBIDDEN
 
 
 def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Callable[[str], Api]) -> None:

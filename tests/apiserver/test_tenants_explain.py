@@ -92,8 +92,7 @@ def waiting(desk: Desk, name: str) -> None:
 def group(desk: Desk, workload: dict[str, Any], name: str, **spec: object) -> None:
     owner = {key: workload[key] for key in ("apiVersion", "kind")}
     owner |= {key: workload["metadata"][key] for key in ("name", "uid")}
-    desk.api.create(
-        POD_GROUPS.path(desk.namespace),
+    desk.create(
         {
             "apiVersion": POD_GROUPS.api_version,
             "kind": POD_GROUPS.kind,
@@ -136,7 +135,7 @@ def test_who_may_not_read_podgroups_hears_the_newest_event_of_muster(tenant: Ten
     """As with the role `edit` and a chart without `readerRole`: nothing is said to be missing that is there."""
     desk = tenant.desk
     waiting(desk, "hidden")
-    meta = desk.api.get(desk.path(RAY_CLUSTERS, "hidden"))["metadata"]
+    meta = desk.get(RAY_CLUSTERS, "hidden")["metadata"]
     about = Regarding(RAY_CLUSTERS.api_version, RAY_CLUSTERS.kind, desk.namespace, "hidden", meta["uid"])
     source = EventSource(REPORTING_CONTROLLER, "test", "Decide")
     looks = [on(resource, "get", "list") for resource in (PODS, EVENTS, RAY_CLUSTERS)]

@@ -167,14 +167,14 @@ def _bound(lane: str, groups: int) -> Manifest:
 
 def test_long_warnings_pass_whole_up_to_what_the_apiserver_lets_through(desk: Desk, lane: str) -> None:
     """256 characters are its limit only where all together have more than 4096."""
-    said = desk.warned(_bound(lane, 10))
+    said = desk.apply(_bound(lane, 10))
     assert len(said) == 10
     assert all(len(line) > 300 and line.endswith("muster leaves them to it, and makes none") for line in said)
 
 
 def test_of_too_many_warnings_each_is_cut_between_words(desk: Desk, lane: str) -> None:
     """The apiserver would cut within a word, and within a name."""
-    said = desk.warned(_bound(lane, 30))
+    said = desk.apply(_bound(lane, 30))
     assert all(line.endswith(" word...") and len(line) <= 256 for line in said)
     assert 16 <= len(said) < 30
     assert sum(map(len, said)) <= 4096
@@ -204,14 +204,13 @@ def test_a_queue_that_is_full_now_is_told_to_new_workloads_only(desk: Desk, call
     """A workload that is changed may hold that room itself."""
     used = {"status": {"state": "Open", "allocated": {"cpu": "3500m", "memory": "1Gi"}}}
     calls.done("PATCH", f"{QUEUES.path(name=lane)}/status", used, patch="merge")
-    cluster = ray_cluster("second").label(QUEUE_LABEL, lane)
+    probe = ray_cluster("second").label(QUEUE_LABEL, lane)
     line = (
         f'{_QUEUE}: gang "ray-second-pg" needs cpu 1; queue "{lane}" has less than that free now '
         "(its capability is cpu 4)"
     )
-    probe = cluster.manifest()
-    wait_for("the warning", lambda: line in "".join(desk.warned(probe, dry_run=True)), PATIENCE)
-    assert len(desk.warned(probe)) == 1
+    wait_for("the warning", lambda: line in "".join(desk.told(probe)), PATIENCE)
+    assert len(desk.apply(probe)) == 1
     path = RAY_CLUSTERS.path(lane, "second")
     changed = calls("PATCH", path, {"spec": {"rayVersion": "2.0.0"}}, patch="merge")
     assert (changed.warnings, changed.body["spec"]["rayVersion"]) == ((), "2.0.0")

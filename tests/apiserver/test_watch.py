@@ -68,12 +68,12 @@ def test_a_connection_that_is_cut_is_told_and_what_changes_then_is_shown(
         watching = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
     try:
         wait_for("the queue", lambda: f"{queue} " in shown.read_text(), PATIENCE)
-        desk.merge(QUEUES, queue, {"spec": {"capability": {"cpu": "5"}}})
+        desk.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "5"}}})
         wait_for("its watch to tell of it", lambda: "/ 5" in shown.read_text(), PATIENCE)
         # A loss that is made good before the next look is not told: it lasts until it is.
         wait_for("the loss to be told", lambda: "(connection lost: " in _after_a_cut(relay, shown), PATIENCE)
         wait_for("the return to be told", lambda: "(connected again)" in shown.read_text(), PATIENCE)
-        desk.merge(QUEUES, queue, {"spec": {"capability": {"cpu": "7"}}})
+        desk.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "7"}}})
         wait_for("the change", lambda: "/ 7" in shown.read_text(), PATIENCE)
     finally:
         code = ended(watching)
@@ -113,7 +113,7 @@ def test_a_terminal_gets_a_screen_of_its_own_and_its_own_back(desk: Desk, queue:
     reading.start()
     try:
         wait_for("the queue", lambda: queue in b"".join(parts).decode(errors="replace"), PATIENCE)
-        desk.merge(QUEUES, queue, {"spec": {"capability": {"cpu": "7"}}})
+        desk.patch(QUEUES, queue, {"spec": {"capability": {"cpu": "7"}}})
         wait_for("the change", lambda: "/ 7" in b"".join(parts).decode(errors="replace"), PATIENCE)
     finally:
         code = ended(watching)

@@ -49,7 +49,7 @@ def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
     held(desk, gang, *names)
     for name in names:
         annotations = {GROUP_NAME: gang, TASK_SPEC: role}
-        desk.merge(PODS, name, {"metadata": {"annotations": annotations, "labels": {QUEUE_LABEL: "research"}}})
+        desk.patch(PODS, name, {"metadata": {"annotations": annotations, "labels": {QUEUE_LABEL: "research"}}})
 
 
 def group(desk: Desk, name: str, **roles: int) -> None:
@@ -69,7 +69,7 @@ def group(desk: Desk, name: str, **roles: int) -> None:
 
 
 def spec(desk: Desk, name: str) -> Manifest:
-    found: Manifest = desk.api.get(desk.path(POD_GROUPS, name))
+    found: Manifest = desk.get(POD_GROUPS, name)
     return dict(found["spec"])
 
 
@@ -85,14 +85,14 @@ def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk) -> Non
 def test_a_dry_run_changes_nothing(desk: Desk) -> None:
     """Not even of the release that is there: the session's own."""
     held(desk, "one", "one-0")
-    before = [desk.api.get(kind.path(name="muster")) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    before = [desk.get(kind, "muster") for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
     done = muster("withdraw", f"--kubeconfig={desk.testbed.kubeconfig}", "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
     assert "webhook configurations muster: would be deleted" in done.stdout
     assert f"{desk.namespace}/one: 1 pod would be opened\n" in done.stdout
     assert done.stdout.endswith("nothing was changed (dry run)\n")
     assert gates(desk) == {"one-0": [GATE]}
-    after = [desk.api.get(kind.path(name="muster")) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    after = [desk.get(kind, "muster") for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
     assert [one["metadata"]["uid"] for one in after] == [one["metadata"]["uid"] for one in before]
 
 
@@ -127,10 +127,10 @@ def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:
     bound(desk, "orphan", "worker", "orphan-0", "orphan-1")
     done = withdraw(desk)
     assert (done.returncode, done.stderr) == (0, "")
-    made = desk.api.get(POD_GROUPS.path(desk.namespace, "orphan"))
+    made = desk.get(POD_GROUPS, "orphan")
     assert (made["spec"]["minMember"], made["spec"]["queue"]) == (1, "research")
     owners = {(owner["kind"], owner["uid"]) for owner in made["metadata"]["ownerReferences"]}
-    assert owners == {("Pod", pod["metadata"]["uid"]) for pod in desk.pods()}
+    assert owners == {("Pod", pod["metadata"]["uid"]) for pod in desk.list(PODS)}
 
 
 async def test_a_namespace_that_ends_meanwhile_is_no_failure(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ async def test_a_namespace_that_ends_meanwhile_is_no_failure(desk: Desk, capsys:
         pods = await list_objects(client, PODS, Pod, namespace=desk.namespace)
         desk.api.delete(NAMESPACES.path(name=desk.namespace))
         await loosen(client, pods, SCHEDULERS)
-    desk.merge(CONFIG_MAPS, "kept", {"metadata": {"finalizers": None}})
+    desk.patch(CONFIG_MAPS, "kept", {"metadata": {"finalizers": None}})
     assert capsys.readouterr() == ("", "")
 
 

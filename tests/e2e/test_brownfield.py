@@ -281,6 +281,6 @@ def _another_of_the_operators(scene: Scene, queue: str) -> None:
     assert phase(group) in {"Inqueue", "Running"}
     assert MANAGED_BY not in (group["metadata"].get("labels") or {})
     assert not {ADMITTED, STATE} & set(group["metadata"].get("annotations") or {})
-    said = scene.try_apply(ray_cluster("big").label(QUEUE_LABEL, queue).workers(12))
+    said = scene.refused(ray_cluster("big").label(QUEUE_LABEL, queue).workers(12))
     assert f'gang "ray-big-pg" needs cpu 13, queue "{queue}" has capability cpu 12' in said
     scene.delete(RAY_CLUSTERS, "own")

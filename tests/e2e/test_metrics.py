@@ -49,7 +49,7 @@ def test_gangs_admissions_and_reviews_are_counted(scene: Scene, muster: MusterIn
         if name == "first":
             scene.await_running("ray-first-pg", 3)
     before = [scraped(muster, process) for process in muster.webhooks]
-    scene.try_apply(ray_cluster("large").label(QUEUE_LABEL, queue).workers(4))
+    scene.refused(ray_cluster("large").label(QUEUE_LABEL, queue).workers(4))
     scene.await_event("second", "WaitingForQuota")
 
     def controllers() -> list[Samples]:

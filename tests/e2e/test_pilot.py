@@ -125,7 +125,7 @@ def test_pilot_team_and_cluster_one_after_the_other(
     _go_on(muster, lambda: reader.obey(block("docs/pilot.md", "helm upgrade muster")))
     _assert_managed(team, "third")
     _assert_managed(others, "third")
-    refused = others.try_apply(ray_cluster("lost").label(QUEUE_LABEL, "missing"))
+    refused = others.refused(ray_cluster("lost").label(QUEUE_LABEL, "missing"))
     assert 'queue "missing" does not exist' in refused
     # What came before the namespace was selected runs on as it is.
     assert [gates(pod) for pod in others.pods() if GANG not in pod["metadata"]["labels"]] == [[]] * 4

@@ -73,8 +73,8 @@ def test_every_level_is_kept_and_what_is_guaranteed_stays_free(tree: Scene) -> N
     """And Volcano schedules what muster admits, and muster admits no more than Volcano would."""
     too_large = 'gang "ray-too-large-pg" needs cpu 5, queue "team-b" above "b-one" has capability cpu 4'
     await_said(tree, _cluster("too-large", "b-one", 4), too_large)
-    assert too_large in tree.try_apply(_cluster("too-large", "b-one", 4))
-    assert 'queue "team-b" has queues below it' in tree.try_apply(_cluster("inner", "team-b", 1))
+    assert too_large in tree.refused(_cluster("too-large", "b-one", 4))
+    assert 'queue "team-b" has queues below it' in tree.refused(_cluster("inner", "team-b", 1))
 
     tree.apply(_cluster("first", "b-one", 2))
     tree.await_running("ray-first-pg", 3)

@@ -191,7 +191,7 @@ def _assert_refused_as(scene: Scene, queue: str, as_what: str) -> None:
     """Who comes now is refused in one line, as soon as the webhook knows of it."""
     cluster = _cluster("refused", queue, 1)
     await_said(scene, cluster, f'queue "{queue}" is {as_what}')
-    assert scene.try_apply(cluster) == (
+    assert scene.refused(cluster) == (
         'QueueClosed: admission webhook "workloads.muster.dev" denied the request: '
         f'metadata.labels[volcano.sh/queue-name]: queue "{queue}" is {as_what} and takes no new work; '
         "use an open queue or have this one opened"

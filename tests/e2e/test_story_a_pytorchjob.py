@@ -19,6 +19,11 @@ def _job(queue: str, priority: str = "") -> PyTorchJob:
     return pytorch_job("job-").master(cpu="100m").workers(5, cpu="100m").policy(**policy)
 
 
+def _made(scene: Scene, job: PyTorchJob) -> str:
+    """Create the job, and return the name that the apiserver made."""
+    return str(scene.create(job)["metadata"]["name"])
+
+
 def _group(scene: Scene, job: str, running: int = 0) -> str:
     """What `kubectl get podgroup -o wide` shows of a job's PodGroup when Volcano has counted its running pods."""
     scene.wait(
@@ -32,12 +37,12 @@ def _group(scene: Scene, job: str, running: int = 0) -> str:
 def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     """A1: J1 runs, J2 waits, then J3 with priority waits: J3 runs after J1, though younger, and J2 after J3."""
     queue = scene.queue(memory="8Gi")
-    first = scene.create(_job(queue, urgent))
+    first = _made(scene, _job(queue, urgent))
     scene.await_running(first, 6)
     runs = _group(scene, first, 6)
-    second = scene.create(_job(queue))
+    second = _made(scene, _job(queue))
     why = scene.await_event(second, "WaitingForQuota").replace(queue, "test")
-    third = scene.create(_job(queue, urgent))
+    third = _made(scene, _job(queue, urgent))
     scene.await_event(third, "WaitingForQuota")
     scene.await_gated(second, 6)
     scene.wait("the younger to be first", lambda: "position 1 of 2" in message(scene.pod_group(third)))
@@ -73,11 +78,11 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
 def test_a2_a_small_job_bypasses_a_waiting_large_one(scene: Scene, urgent: str) -> None:
     """A2: J2 waits for J1; J3, a master alone, fits beside J1 and runs at once; J2 runs when J1 has succeeded."""
     queue = scene.queue(memory="8Gi")
-    first = scene.create(_job(queue, urgent))
+    first = _made(scene, _job(queue, urgent))
     scene.await_running(first, 6)
-    second = scene.create(_job(queue, urgent))
+    second = _made(scene, _job(queue, urgent))
     scene.await_event(second, "WaitingForQuota")
-    third = scene.create(pytorch_job("job-").master(cpu="100m").policy(queue=queue, priorityClass=urgent))
+    third = _made(scene, pytorch_job("job-").master(cpu="100m").policy(queue=queue, priorityClass=urgent))
     scene.await_running(third, 1)
     runs = _group(scene, third, 1)
     scene.end(third)

@@ -44,7 +44,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     scene = volcanic
     queue = scene.queue(cpu="2")
     scene.patch(QUEUES, queue, {"spec": {"reclaimable": False}})
-    refused = scene.try_apply(volcano_job("too-large", queue, "3")).partition("denied the request: ")[2]
+    refused = scene.refused(volcano_job("too-large", queue, "3")).partition("denied the request: ")[2]
 
     scene.apply(volcano_job("job-1", queue, "1"))
     scene.wait("job-1 to run", lambda: _phases(scene)[-1:] == ["Running"])

@@ -139,7 +139,7 @@ def test_outage_of_the_webhook_delays_gangs_and_nobody_else(ours: Scene, muster:
     scene.wait(
         "others to run", lambda: sum(phase(pod) == "Running" and GANG not in _labels(pod) for pod in scene.pods()) == 3
     )
-    said = scene.try_apply(ray_cluster("late").label(QUEUE_LABEL, "default"))
+    said = scene.refused(ray_cluster("late").label(QUEUE_LABEL, "default"))
     assert 'failed calling webhook "workloads.muster.dev"' in said
     # Both operators have tried, and could not.
     scene.wait("the operators to be refused", lambda: len(_refused(scene)) == len(_GANGS))

@@ -194,7 +194,7 @@ def test_a_volcano_job_is_judged_as_volcanos_webhook_has_filled_it_in(both: Test
     """All of its pods count, as Volcano writes into it; one that fits runs, and takes room."""
     with open_scene(both, "volcano-jobs", kinds=(VOLCANO_JOBS, RAY_CLUSTERS)) as scene:
         queue = scene.queue(cpu="4")
-        said = scene.try_apply(_volcano_job("large", queue, "3"))
+        said = scene.refused(_volcano_job("large", queue, "3"))
         assert f'needs cpu 6, queue "{queue}" has capability cpu 4' in said
         scene.apply(_volcano_job("fits", queue, "1500m"))
         scene.recorder.settle()
@@ -235,5 +235,5 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
             lambda: scene.api.get(QUEUES.path(name=name))["status"].get("allocated", {}).get("pods"),
         )
         # Whoever answers first: muster's looks at the PodGroups, Volcano's at the pods.
-        refusal = scene.try_apply(child)
+        refusal = scene.refused(child)
         assert refusal.startswith("QueueHierarchy:") or "because it has allocated Pods: 1" in refusal

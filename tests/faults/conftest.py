@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import Testbed, wait_for
+from muster.kube.resource import NAMESPACES
+from tests.support.cluster.verbs import own_name
 from tests.support.faults.apiserver import FaultyApiserver
-from tests.support.faults.things import THINGS, Namespace, definition, watched_from_now_on
+from tests.support.faults.things import THINGS, Things, definition, watched_from_now_on
 from tests.support.manifests.members import DEFINITIONS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.api import Api
 
-__all__ = ["calls", "cluster", "cluster_of_session", "namespace", "proxy"]
+__all__ = ["calls", "cluster", "cluster_of_session", "proxy", "things"]
 
 
 @pytest.fixture(scope="session")
@@ -47,17 +47,17 @@ def calls(cluster: Testbed) -> Iterator[Api]:
 
 
 @pytest.fixture
-def namespace(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+def things(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iterator[Things]:
     """A namespace of the test's own, in an apiserver that serves Things."""
     del cluster
     if calls("GET", f"{DEFINITIONS}/{THINGS.full_name}").status == 404:
         calls.done("POST", DEFINITIONS, definition())
     wait_for("Things to be served", lambda: watched_from_now_on(calls), 120)
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
-    name = f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
-    calls.done("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    yield Namespace(name, calls)
-    calls("DELETE", f"/api/v1/namespaces/{name}")
+    name = own_name(request.node.name.removeprefix("test_"))
+    # No ServiceAccount is waited for: what makes them may still be looking for its apiserver.
+    calls.create(NAMESPACES.path(), {"metadata": {"name": name}})
+    yield Things(calls, name)
+    calls("DELETE", NAMESPACES.path(name=name))
 
 
 @pytest.fixture

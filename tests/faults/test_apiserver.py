@@ -23,7 +23,7 @@ from muster.kube.errors import ApiError
 from tests.support.cluster import grants
 from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.faults.things import THINGS, Namespace, definition, through, watched_from_now_on, watching
+from tests.support.faults.things import THINGS, Things, definition, through, watched_from_now_on, watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,57 +46,55 @@ def compact(cluster: Testbed, revision: str) -> None:
         pass
 
 
-def revision(namespace: Namespace) -> str:
+def revision(things: Things) -> str:
     """The version of the cluster now."""
-    return str(namespace.calls.done("GET", THINGS.path(namespace.name))["metadata"]["resourceVersion"])
+    return str(things.api.get(things.path(THINGS))["metadata"]["resourceVersion"])
 
 
-def restart(cluster: Testbed, namespace: Namespace) -> None:
+def restart(cluster: Testbed, things: Things) -> None:
     """Start the apiserver anew, and wait until it takes watches of Things."""
     cluster.restart_part("kube-apiserver")
-    wait_for("Things to be watched", lambda: watched_from_now_on(namespace.calls), PATIENCE)
+    wait_for("Things to be watched", lambda: watched_from_now_on(things.api), PATIENCE)
 
 
 async def test_a_restart_is_survived_and_nothing_missed(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """What happened before, during and after is told once; the store stays what it was while nobody answers."""
-    namespace.create("a", "b")
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+    things.make("a", "b")
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         await asyncio.to_thread(cluster.stop_part, "kube-apiserver", kill=True)
         await eventually(lambda: watched.reflector.statistics().failures >= 1, PATIENCE)
         assert watched.sizes == {"a": 1, "b": 1}
         cluster.start_part("kube-apiserver")
-        namespace.delete("a")
-        namespace.create("c")
+        things.delete(THINGS, "a")
+        things.make("c")
         await eventually(lambda: watched.sizes == {"b": 1, "c": 1}, PATIENCE)
         assert watched.changes[2:] == [("deleted", "a"), ("added", "c")]
 
 
 async def test_a_deletion_that_no_watch_can_tell_any_more_is_told(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """The apiserver that comes back remembers nothing: its 410 leads to a list, and that to the difference."""
-    namespace.create("a", "b", "c")
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+    things.make("a", "b", "c")
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         proxy.on("WATCH", reset)
         proxy.drop()
-        namespace.delete("b")
-        namespace.resize("c", 5)
-        restart(cluster, namespace)
+        things.delete(THINGS, "b")
+        things.resize("c", 5)
+        restart(cluster, things)
         proxy.on("WATCH")
         await eventually(lambda: watched.sizes == {"a": 1, "c": 5}, PATIENCE)
         assert sorted(watched.changes[3:]) == [("deleted", "b"), ("modified", "c")]
         assert watched.reflector.statistics().lists == 2
 
 
-async def test_an_expired_page_restarts_the_list(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
-) -> None:
+async def test_an_expired_page_restarts_the_list(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """Between two pages etcd forgets their version: what the first page said is not mixed with what is now."""
-    namespace.create("a", "b", "c", "d")
+    things.make("a", "b", "c", "d")
     clock, release = LoopClock(), asyncio.Event()
 
     async def held(request: web.Request) -> web.StreamResponse:
@@ -104,61 +102,59 @@ async def test_an_expired_page_restarts_the_list(
         return await proxy.forward(request)
 
     proxy.on("LIST", proxy.forward, held, proxy.forward)
-    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+    async with through(proxy, cluster) as client, watching(client, things, page=2) as watched:
         await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
-        namespace.delete("a")
-        compact(cluster, revision(namespace))
+        things.delete(THINGS, "a")
+        compact(cluster, revision(things))
         # However long it takes, the page that is held has its time.
         with clock.stopped():
-            restart(cluster, namespace)
+            restart(cluster, things)
         release.set()
         await watched.reflector.wait_synced(PATIENCE)
         assert watched.changes == [("added", name) for name in "bcd"]
     assert 410 in proxy.statuses
 
 
-async def test_an_etcd_that_is_away_and_comes_back(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
-) -> None:
+async def test_an_etcd_that_is_away_and_comes_back(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """The apiserver without its etcd answers nothing: requests end in time, and nothing counts as deleted."""
-    namespace.create("a")
-    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=2) as watched:
+    things.make("a")
+    async with through(proxy, cluster) as client, watching(client, things, watch_seconds=2) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         await asyncio.to_thread(cluster.stop_part, "etcd", kill=True)
         with pytest.raises(ApiError):
-            await client.get(THINGS, "a", namespace.name, deadline=2)
+            await client.get(THINGS, "a", things.namespace, deadline=2)
         assert watched.sizes == {"a": 1}
         cluster.start_part("etcd")
-        await asyncio.to_thread(wait_for, "writes", lambda: _writable(namespace), PATIENCE)
+        await asyncio.to_thread(wait_for, "writes", lambda: _writable(things), PATIENCE)
         await eventually(lambda: watched.sizes == {"a": 1, "b": 1}, PATIENCE)
         assert watched.changes == [("added", "a"), ("added", "b")]
 
 
-def _writable(namespace: Namespace) -> bool:
+def _writable(things: Things) -> bool:
     manifest = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "b"}, "spec": {"size": 1}}
-    return namespace.calls("POST", THINGS.path(namespace.name), manifest).status in {201, 409}
+    return things.api("POST", things.path(THINGS), manifest).status in {201, 409}
 
 
 async def test_a_restored_etcd_is_noticed(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, tmp_path: Path
+    cluster: Testbed, proxy: FaultyApiserver, things: Things, tmp_path: Path
 ) -> None:
     """Back to a backup, the cluster's versions are older than ours: what was lost with it is told as deleted.
 
     A watch of the future would be silent, and the lost changes never told.
     """
-    namespace.create("kept")
+    things.make("kept")
     cluster.stop_part("kube-apiserver")
     cluster.stop_part("etcd")
     shutil.copytree(cluster.state / "etcd", tmp_path / "backup")
     cluster.start_part("etcd")
     cluster.start_part("kube-apiserver")
-    namespace.create("lost")
+    things.make("lost")
     # Far more than the others here write until muster is back.
     for size in range(500):
-        namespace.resize("kept", size)
-    namespace.resize("kept", 9)
-    wait_for("Things to be watched", lambda: watched_from_now_on(namespace.calls), PATIENCE)
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        things.resize("kept", size)
+    things.resize("kept", 9)
+    wait_for("Things to be watched", lambda: watched_from_now_on(things.api), PATIENCE)
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         # A watch that only begins when the cluster has gone back would notice nothing before it is silent for too long.
         await eventually(lambda: watched.sizes == {"kept": 9, "lost": 1} and len(proxy.statuses) >= 2, PATIENCE)
         cluster.stop_part("kube-apiserver", kill=True)
@@ -172,28 +168,28 @@ async def test_a_restored_etcd_is_noticed(
 
 
 async def test_a_kind_may_come_later_and_go_and_come_back(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """KubeRay installed after muster, removed and installed again: nobody restarts, and each Thing is told."""
-    calls = namespace.calls
+    calls = things.api
     calls.done("DELETE", _CRD)
     await asyncio.to_thread(wait_for, "the kind to be gone", lambda: calls("GET", _CRD).status == 404, PATIENCE)
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         assert watched.reflector.absent
-        await asyncio.to_thread(_install, namespace)
-        namespace.create("a")
+        await asyncio.to_thread(_install, things)
+        things.make("a")
         await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
         calls.done("DELETE", _CRD)
         await eventually(lambda: watched.reflector.absent and watched.sizes == {}, PATIENCE)
-        await asyncio.to_thread(_install, namespace)
-        namespace.create("b")
+        await asyncio.to_thread(_install, things)
+        things.make("b")
         await eventually(lambda: watched.sizes == {"b": 1}, PATIENCE)
         assert watched.changes == [("added", "a"), ("deleted", "a"), ("added", "b")]
 
 
-def _install(namespace: Namespace) -> None:
-    calls = namespace.calls
+def _install(things: Things) -> None:
+    calls = things.api
 
     def installed() -> bool:
         # While the old one still goes, its name is taken.
@@ -204,46 +200,45 @@ def _install(namespace: Namespace) -> None:
 
     def served() -> bool:
         probe = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "probe"}}
-        dry = f"{THINGS.path(namespace.name)}?dryRun=All"
+        dry = f"{things.path(THINGS)}?dryRun=All"
         return calls("POST", dry, probe).ok
 
     wait_for("Things to be served", served, PATIENCE)
 
 
 async def test_odd_objects_stop_nobody(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, caplog: pytest.LogCaptureFixture
+    cluster: Testbed, proxy: FaultyApiserver, things: Things, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Unknown fields are passed over; what cannot be read is skipped, counted and said, and taken in once mended."""
-    namespace.create("sound", unknown={"deep": [{"er": None}]}, status=None)
-    namespace.create("odd", size="many")
+    things.make("sound", unknown={"deep": [{"er": None}]}, status=None)
+    things.make("odd", size="many")
     nested: list[object] = []
     for _ in range(400):
         nested = [nested]
-    namespace.create("deep", size="x", load=nested)
+    things.make("deep", size="x", load=nested)
     with caplog.at_level(logging.WARNING):
-        async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+        async with through(proxy, cluster) as client, watching(client, things) as watched:
             await watched.reflector.wait_synced(PATIENCE)
             assert watched.sizes == {"sound": 1}
-            namespace.resize("sound", {"not": "a number"})
-            namespace.create("also-odd", size=[1])
-            namespace.create("last")
+            things.resize("sound", {"not": "a number"})
+            things.make("also-odd", size=[1])
+            things.make("last")
             await eventually(lambda: "last" in watched.sizes, PATIENCE)
             assert watched.sizes == {"sound": 1, "last": 1}
             assert watched.reflector.statistics().malformed == 4
-            namespace.resize("odd", 3)
-            namespace.delete("sound")
+            things.resize("odd", 3)
+            things.delete(THINGS, "sound")
             await eventually(lambda: watched.sizes == {"odd": 3, "last": 1}, PATIENCE)
             statistics = watched.reflector.statistics()
             assert (statistics.lists, statistics.failures) == (1, 0)
-    assert (
-        f"things.faults.example.com {namespace.name}/odd: skipped: spec.size: expected `int`, got `str`" in caplog.text
-    )
+    odd = f"{THINGS.full_name} {things.namespace}/odd"
+    assert f"{odd}: skipped: spec.size: expected `int`, got `str`" in caplog.text
 
 
 @contextmanager
-def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> Iterator[None]:
+def serving_nobody_else(cluster: Testbed, things: Things, token: str) -> Iterator[None]:
     """Let the apiserver have room for one request of the namespace's ServiceAccounts, and hold it."""
-    calls, name = namespace.calls, namespace.name
+    calls, name = things.api, things.namespace
     limited = {
         "nominalConcurrencyShares": 0,
         "lendablePercent": 0,
@@ -271,7 +266,7 @@ def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> I
 
         def no_room() -> bool:
             # What came before the apiserver had heard of them has a place of another level, and keeps that.
-            held.enter_context(_never_whole(cluster, namespace, token))
+            held.enter_context(_never_whole(cluster, things, token))
             return own("GET", THINGS.path(name)).status == HTTPStatus.TOO_MANY_REQUESTS
 
         wait_for("no room for another request", no_room, PATIENCE, interval=0.5)
@@ -279,7 +274,7 @@ def serving_nobody_else(cluster: Testbed, namespace: Namespace, token: str) -> I
 
 
 @contextmanager
-def _never_whole(cluster: Testbed, namespace: Namespace, token: str) -> Iterator[None]:
+def _never_whole(cluster: Testbed, things: Things, token: str) -> Iterator[None]:
     """A request whose body never comes whole keeps its place."""
     address = urlsplit(cluster.server)
     context = ssl.create_default_context(cafile=str(cluster.ca_file))
@@ -287,41 +282,41 @@ def _never_whole(cluster: Testbed, namespace: Namespace, token: str) -> Iterator
         socket.create_connection((address.hostname, address.port)) as raw,
         context.wrap_socket(raw, server_hostname=address.hostname) as connection,
     ):
-        head = f"POST {THINGS.path(namespace.name)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        head = f"POST {THINGS.path(things.namespace)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
         connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{{".encode())
         yield
 
 
 async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """The apiserver's own 429 with Retry-After: nobody asks again before that, and when there is room all goes on."""
-    namespace.create("a")
-    account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
-    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: namespace.calls("GET", account).ok, PATIENCE)
-    token = str(namespace.calls.create(f"{account}/token", {"spec": {}})["status"]["token"])
+    things.make("a")
+    account = f"/api/v1/namespaces/{things.namespace}/serviceaccounts/default"
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: things.api("GET", account).ok, PATIENCE)
+    token = str(things.api.create(f"{account}/token", {"spec": {}})["status"]["token"])
 
     async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
         return f"Bearer {token}"
 
     async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:
-        with reading_things(namespace):
-            with serving_nobody_else(cluster, namespace, token):
-                async with watching(client, namespace) as watched:
+        with reading_things(things):
+            with serving_nobody_else(cluster, things, token):
+                async with watching(client, things) as watched:
                     await eventually(lambda: proxy.statuses.count(429) >= 2, PATIENCE)
                     first, second = [r for r, s in zip(proxy.requests, proxy.statuses, strict=False) if s == 429][:2]
                     assert second.at - first.at >= 1.0
                     assert not watched.reflector.store.synced
-            async with watching(client, namespace) as watched:
+            async with watching(client, things) as watched:
                 await watched.reflector.wait_synced(PATIENCE)
                 assert watched.sizes == {"a": 1}
 
 
 @contextmanager
-def reading_things(namespace: Namespace) -> Iterator[None]:
+def reading_things(things: Things) -> Iterator[None]:
     """Let the namespace's ServiceAccount do everything."""
-    grants.bind(namespace.calls, namespace.name, "cluster-admin", grants.account(namespace.name))
+    grants.bind(things.api, things.namespace, "cluster-admin", grants.account(things.namespace))
     try:
         yield
     finally:
-        grants.revoke(namespace.calls, namespace.name)
+        grants.revoke(things.api, things.namespace)

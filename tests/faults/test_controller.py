@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from hack.testbed import Testbed
-    from tests.support.faults.things import Namespace
+    from tests.support.faults.things import Things
 
 PATIENCE = 60.0
 _CHECKOUT = Path(__file__).parents[2]
 
 
 async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, tmp_path: Path
+    cluster: Testbed, proxy: FaultyApiserver, things: Things, tmp_path: Path
 ) -> None:
     """While one list is missing the probe says so and nobody stands for leader; then both, and SIGTERM ends both."""
     release = asyncio.Event()
@@ -36,20 +36,20 @@ async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
     proxy.on("LIST", only(PODS.path(), held, proxy.forward))
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(kubeconfig_text(proxy.url, cluster.ca_file, cluster.admin_token))
-    port = cluster.port(namespace.name)
+    port = cluster.port(things.namespace)
     argv = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
     process = cluster.spawn(
-        f"controller-{namespace.name}",
+        f"controller-{things.namespace}",
         [*argv, "--health-bind-address=127.0.0.1", "--lease=faults"],
-        env={"PYTHONPATH": str(_CHECKOUT), "POD_NAME": "faults", "POD_NAMESPACE": namespace.name},
+        env={"PYTHONPATH": str(_CHECKOUT), "POD_NAME": "faults", "POD_NAMESPACE": things.namespace},
     )
-    lease = LEASES.path(namespace.name, "faults")
+    lease = LEASES.path(things.namespace, "faults")
 
     async def answers_on(path: str) -> bool:
         return await asyncio.to_thread(answers, f"http://127.0.0.1:{port}/{path}", cluster.ca_file)
 
     def holder() -> str:
-        answer = namespace.calls("GET", lease)
+        answer = things.api("GET", lease)
         return str(answer.body.get("spec", {}).get("holderIdentity", "")) if answer.ok else ""
 
     try:
@@ -59,7 +59,7 @@ async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
         while not await answers_on("healthz"):
             pass
         assert not await answers_on("readyz")
-        assert namespace.calls("GET", lease).status == 404
+        assert things.api("GET", lease).status == 404
         release.set()
         while not await answers_on("readyz"):
             pass

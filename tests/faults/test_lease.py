@@ -23,7 +23,7 @@ from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.resource import LEASES, Resource
 from tests.support.faults.apiserver import FaultyApiserver, eventually, hang, reset
 from tests.support.faults.leader import CONFIG_MAPS
-from tests.support.faults.things import THINGS, Namespace, through
+from tests.support.faults.things import THINGS, Things, through
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -49,7 +49,7 @@ class Leader(Protocol):
 
 
 @pytest.fixture
-def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
+def leader(cluster: Testbed, things: Things) -> Iterator[Leader]:
     """Start a process that leads and writes under this identity."""
     started: list[Process] = []
 
@@ -60,12 +60,12 @@ def leader(cluster: Testbed, namespace: Namespace) -> Iterator[Leader]:
             "-m",
             "tests.support.faults.leader",
             str(cluster.kubeconfig),
-            namespace.name,
+            things.namespace,
             lease,
             identity,
             *times,
         ]
-        started.append(cluster.spawn(f"{namespace.name}-{identity}", argv, env={"PYTHONPATH": str(_CHECKOUT)}))
+        started.append(cluster.spawn(f"{things.namespace}-{identity}", argv, env={"PYTHONPATH": str(_CHECKOUT)}))
         return started[-1]
 
     yield start
@@ -94,7 +94,7 @@ class Record:
 
 
 @pytest.fixture
-async def record(cluster: Testbed, namespace: Namespace) -> AsyncIterator[Record]:
+async def record(cluster: Testbed, things: Things) -> AsyncIterator[Record]:
     """What the apiserver tells of the namespace from now on."""
     record = Record()
 
@@ -103,7 +103,7 @@ async def record(cluster: Testbed, namespace: Namespace) -> AsyncIterator[Record
         while True:
             # An apiserver ends the watch of whoever reads too slowly; one that cannot be resumed fails here.
             async with client.watch(
-                resource, namespace=namespace.name, resource_version=version, timeout_seconds=900
+                resource, namespace=things.namespace, resource_version=version, timeout_seconds=900
             ) as lines:
                 async for line in lines:
                     item = json.loads(line)["object"]
@@ -182,11 +182,9 @@ class Term:
 
 
 @asynccontextmanager
-async def standing(
-    client: Client, namespace: Namespace, identity: str
-) -> AsyncIterator[tuple[asyncio.Task[None], Term]]:
+async def standing(client: Client, things: Things, identity: str) -> AsyncIterator[tuple[asyncio.Task[None], Term]]:
     """Stand for leader until the test is over."""
-    elector = LeaseElector(client, namespace=namespace.name, name="faults", identity=identity, timing=SHORT)
+    elector = LeaseElector(client, namespace=things.namespace, name="faults", identity=identity, timing=SHORT)
     term = Term()
     running = asyncio.create_task(elector.run(term))
     try:
@@ -201,16 +199,16 @@ async def standing(
     [pytest.param(hang, id="accepts and never answers"), pytest.param(reset, id="resets every connection")],
 )
 async def test_work_has_ended_when_another_begins(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, fault: Answer
+    cluster: Testbed, proxy: FaultyApiserver, things: Things, fault: Answer
 ) -> None:
     """A leader that is cut off from the apiserver stops by itself before the other may take the lease."""
     async with (
         through(proxy, cluster) as way,
         await Client.connect(kubeconfig=str(cluster.kubeconfig), user_agent="other") as other,
-        standing(way, namespace, "cut-off") as (first, work),
+        standing(way, things, "cut-off") as (first, work),
     ):
         await eventually(lambda: work.began, PATIENCE)
-        async with standing(other, namespace, "other") as (_, next_work):
+        async with standing(other, things, "other") as (_, next_work):
             for kind in ("GET", "POST", "PUT"):
                 proxy.on(kind, fault)
             with pytest.raises(LeaseLost, match="not renewed in 4 s"):
@@ -220,10 +218,10 @@ async def test_work_has_ended_when_another_begins(
 
 
 async def test_a_write_that_could_not_be_done_in_time_is_not_done_later(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """The apiserver is told how long a write may take: held up, here by a webhook, it gives up when its writer does."""
-    calls, name = namespace.calls, namespace.name
+    calls, name = things.api, things.namespace
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         webhook = {
             "name": "deaf.faults.example.com",
@@ -247,7 +245,7 @@ async def test_a_write_that_could_not_be_done_in_time_is_not_done_later(
         numbers, called = itertools.count(), []
 
         def held_up() -> bool:
-            namespace.create(f"probe-{next(numbers)}")
+            things.make(f"probe-{next(numbers)}")
             with suppress(BlockingIOError):
                 called.append(deaf.accept())
             return bool(called)
@@ -258,7 +256,7 @@ async def test_a_write_that_could_not_be_done_in_time_is_not_done_later(
             with pytest.raises(Unreachable):
                 await client.create(THINGS, manifest, name, deadline=1)
         # Begun after it and held up as long: by its end the other would be there.
-        await asyncio.to_thread(namespace.create, "after")
+        await asyncio.to_thread(things.make, "after")
         calls.done("DELETE", f"{_WEBHOOKS}/{name}")
         assert calls("GET", THINGS.path(name, "late")).status == 404
         for connection, _ in called:

@@ -17,24 +17,22 @@ from muster.model.objects import Pod
 
 if TYPE_CHECKING:
     from hack.testbed import Testbed
-    from tests.support.faults.things import Namespace
+    from tests.support.faults.things import Things
 
 PODS_HERE, PODS_OF_THE_PROMISE, BYTES_OF_THE_PROMISE = 500, 5000, 60 * 2**20
 
 
-async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(
-    cluster: Testbed, namespace: Namespace
-) -> None:
+async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(cluster: Testbed, things: Things) -> None:
     """Five hundred real ones are measured: what each keeps, ten times as often, and a page while it is read."""
-    calls, path = namespace.calls, PODS.path(namespace.name)
-    account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
+    calls, path = things.api, PODS.path(things.namespace)
+    account = f"/api/v1/namespaces/{things.namespace}/serviceaccounts/default"
     await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok, 60)
     await asyncio.to_thread(calls.each, lambda number: calls.done("POST", path, pod(number)), range(PODS_HERE))
     async with await Client.connect(kubeconfig=str(cluster.kubeconfig), user_agent="muster-test") as client:
-        size = len(await client.list_page(PODS, namespace=namespace.name, limit=1))
+        size = len(await client.list_page(PODS, namespace=things.namespace, limit=1))
         assert size > 11_000
         store: Store[Pod] = Store()
-        reflector = Reflector(client, PODS, Pod, store, namespace=namespace.name)
+        reflector = Reflector(client, PODS, Pod, store, namespace=things.namespace)
         gc.collect()
         tracemalloc.start()
         try:

@@ -12,7 +12,7 @@ from muster.kube.client import Client
 from muster.kube.resource import SECRETS
 from tests.support.cluster.grants import account, grant
 from tests.support.faults.apiserver import eventually
-from tests.support.faults.things import THINGS, Namespace, watching
+from tests.support.faults.things import THINGS, Things, watching
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 
 
-def _bound_token(namespace: Namespace, secret: str) -> str:
+def _bound_token(things: Things, secret: str) -> str:
     """Give a token of the default ServiceAccount that is good for as long as this Secret exists."""
-    path = SECRETS.path(namespace.name)
-    made = namespace.calls.done("POST", path, {"metadata": {"name": secret}})
+    path = SECRETS.path(things.namespace)
+    made = things.api.done("POST", path, {"metadata": {"name": secret}})
     reference = {"apiVersion": "v1", "kind": "Secret", "name": secret, "uid": made["metadata"]["uid"]}
     request = {"spec": {"expirationSeconds": 600, "boundObjectRef": reference}}
-    account = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/default"
-    return str(namespace.calls.done("POST", f"{account}/token", request)["status"]["token"])
+    account = f"/api/v1/namespaces/{things.namespace}/serviceaccounts/default"
+    return str(things.api.done("POST", f"{account}/token", request)["status"]["token"])
 
 
 async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
-    cluster: Testbed, namespace: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Testbed, things: Things, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old token is revoked: the file is read again, the watch goes on, and calls of that moment succeed."""
-    calls, name = namespace.calls, namespace.name
+    calls, name = things.api, things.namespace
     path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", path).ok, PATIENCE)
     rules = [{"apiGroups": [THINGS.group], "resources": [THINGS.plural], "verbs": ["get", "list", "watch"]}]
     grant(calls, "reader", rules, account(name), namespace=name)
     token = tmp_path / "token"
-    token.write_text(_bound_token(namespace, "first"))
+    token.write_text(_bound_token(things, "first"))
     own = cluster.api(token.read_text())
     await asyncio.to_thread(wait_for, "RBAC to have heard of it", lambda: own("GET", THINGS.path(name)).ok, PATIENCE)
     own.close()
@@ -59,26 +59,26 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 
     async with (
         await Client.connect(user_agent="muster-test") as client,
-        watching(client, namespace, watch_seconds=2) as watched,
+        watching(client, things, watch_seconds=2) as watched,
     ):
-        namespace.create("a")
+        things.make("a")
         await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
         old = token.read_text()
-        token.write_text(f"{_bound_token(namespace, 'second')}\n")
+        token.write_text(f"{_bound_token(things, 'second')}\n")
         calls.done("DELETE", SECRETS.path(name, "first"))
         # The apiserver trusts a token for ten more seconds.
-        await asyncio.to_thread(cluster_refuses, cluster, namespace, old)
+        await asyncio.to_thread(cluster_refuses, cluster, things, old)
         assert await client.get(THINGS, "a", name)
         before = watched.reflector.statistics().watches
         await eventually(lambda: watched.reflector.statistics().watches > before + 1, PATIENCE)
-        namespace.create("b")
+        things.make("b")
         await eventually(lambda: watched.sizes == {"a": 1, "b": 1}, PATIENCE)
         statistics = watched.reflector.statistics()
         assert (statistics.lists, statistics.failures) == (1, 0)
 
 
-def cluster_refuses(cluster: Testbed, namespace: Namespace, token: str) -> None:
+def cluster_refuses(cluster: Testbed, things: Things, token: str) -> None:
     """Wait until the apiserver says 401 to this token."""
-    own, path = cluster.api(token), THINGS.path(namespace.name)
+    own, path = cluster.api(token), THINGS.path(things.namespace)
     wait_for("the old token to be refused", lambda: own("GET", path).status == HTTPStatus.UNAUTHORIZED, PATIENCE)
     own.close()

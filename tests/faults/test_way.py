@@ -21,7 +21,7 @@ from tests.support.faults.apiserver import (
     paused,
     reset,
 )
-from tests.support.faults.things import THINGS, Namespace, through, watching
+from tests.support.faults.things import THINGS, Things, through, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,27 +47,25 @@ def _collected() -> Iterator[None]:
 
 
 async def test_pages_are_one_list_and_the_watch_begins_there(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """Seven objects in pages of three, none lost and none told twice, and no gap before the watch."""
-    namespace.create(*"abcdefg")
-    async with through(proxy, cluster) as client, watching(client, namespace, page=3) as watched:
+    things.make(*"abcdefg")
+    async with through(proxy, cluster) as client, watching(client, things, page=3) as watched:
         await eventually(lambda: len(proxy.seen("WATCH")) >= 1, PATIENCE)
         assert watched.changes == [("added", name) for name in "abcdefg"]
-        namespace.create("h")
+        things.make("h")
         await eventually(lambda: "h" in watched.sizes, PATIENCE)
     assert [request.query["limit"] for request in proxy.seen("LIST")] == ["3", "3", "3"]
     assert watched.reflector.statistics().lists == 1
 
 
-async def test_nothing_counts_before_the_last_page(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
-) -> None:
+async def test_nothing_counts_before_the_last_page(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """While a page is missing the store is not synced and tells nobody anything."""
-    namespace.create(*"abc")
+    things.make(*"abc")
     release = asyncio.Event()
     proxy.on("LIST", proxy.forward, proxy.spoiled(paused(release)))
-    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+    async with through(proxy, cluster) as client, watching(client, things, page=2) as watched:
         await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
         assert not watched.reflector.store.synced
         assert watched.changes == []
@@ -77,11 +75,11 @@ async def test_nothing_counts_before_the_last_page(
 
 
 async def test_a_page_that_the_apiserver_might_compress_is_read(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """It does so from 128 KiB on, for whoever does not say that he wants none of it."""
-    namespace.create("large", load="x" * 200_000)
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+    things.make("large", load="x" * 200_000)
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         await eventually(lambda: watched.sizes == {"large": 1}, PATIENCE)
 
 
@@ -101,19 +99,19 @@ async def test_a_page_that_the_apiserver_might_compress_is_read(
 async def test_a_spoiled_watch_goes_on_without_a_list(
     cluster: Testbed,
     proxy: FaultyApiserver,
-    namespace: Namespace,
+    things: Things,
     fault: Callable[[FaultyApiserver], Answer],
     silence: float,
 ) -> None:
     """Every change of the time of the fault is told once, in order, and the whole list is not asked for again."""
-    namespace.create(*"abc")
+    things.make(*"abc")
     bad = fault(proxy)
     proxy.on("WATCH", bad, bad, proxy.forward)
-    async with through(proxy, cluster) as client, watching(client, namespace, silence=silence) as watched:
+    async with through(proxy, cluster) as client, watching(client, things, silence=silence) as watched:
         await eventually(lambda: watched.reflector.statistics().watches >= 1, PATIENCE)
-        namespace.create("d")
-        namespace.resize("b", 7)
-        namespace.delete("a")
+        things.make("d")
+        things.resize("b", 7)
+        things.delete(THINGS, "a")
         await eventually(lambda: watched.sizes == {"b": 7, "c": 1, "d": 1}, PATIENCE)
         assert watched.changes[3:] == [("added", "d"), ("modified", "b"), ("deleted", "a")]
         assert watched.reflector.statistics().lists == 1
@@ -129,61 +127,59 @@ async def test_a_spoiled_watch_goes_on_without_a_list(
     ],
 )
 async def test_a_spoiled_list_is_no_short_list(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace, fault: Callable[[FaultyApiserver], Answer]
+    cluster: Testbed, proxy: FaultyApiserver, things: Things, fault: Callable[[FaultyApiserver], Answer]
 ) -> None:
     """A page that does not come whole is asked for again, and nothing is taken for deleted."""
-    namespace.create(*"abc")
+    things.make(*"abc")
     bad = fault(proxy)
     proxy.on("LIST", bad, proxy.forward, bad, proxy.forward)
-    async with through(proxy, cluster) as client, watching(client, namespace, page=2) as watched:
+    async with through(proxy, cluster) as client, watching(client, things, page=2) as watched:
         await eventually(lambda: watched.changes == [("added", name) for name in "abc"], PATIENCE)
 
 
 async def test_a_server_that_accepts_and_is_silent_is_left(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
+    cluster: Testbed, proxy: FaultyApiserver, things: Things
 ) -> None:
     """A request that nobody answers ends by its deadline, and the next one is tried."""
     async with through(proxy, cluster) as client:
         proxy.on("GET", hang)
         with pytest.raises(Unreachable, match=r"no answer in 0\.3 s"):
-            await client.get(THINGS, "a", namespace.name, deadline=0.3)
+            await client.get(THINGS, "a", things.namespace, deadline=0.3)
         proxy.on("GET")
-        namespace.create("a")
-        assert await client.get(THINGS, "a", namespace.name)
+        things.make("a")
+        assert await client.get(THINGS, "a", things.namespace)
 
 
-async def test_resumes_from_a_bookmark(cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace) -> None:
+async def test_resumes_from_a_bookmark(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """The apiserver tells how far it is although nothing happens here; the next watch begins there, without a list."""
-    async with through(proxy, cluster) as client, watching(client, namespace, watch_seconds=4) as watched:
+    async with through(proxy, cluster) as client, watching(client, things, watch_seconds=4) as watched:
         await eventually(lambda: proxy.seen("WATCH"), PATIENCE)
         first = proxy.seen("WATCH")[0].query["resourceVersion"]
-        elsewhere = Namespace("default", namespace.calls)
-        elsewhere.create(f"of-{namespace.name}")
+        elsewhere = Things(things.api, "default")
+        elsewhere.make(f"of-{things.namespace}")
         # The bookmark comes two seconds before the watch ends: if not of this one, then of a later one.
         await eventually(lambda: int(proxy.seen("WATCH")[-1].query["resourceVersion"]) > int(first), PATIENCE)
         assert watched.changes == []
         assert watched.reflector.statistics().lists == 1
 
 
-async def test_a_reader_that_is_too_slow_catches_up(
-    cluster: Testbed, proxy: FaultyApiserver, namespace: Namespace
-) -> None:
+async def test_a_reader_that_is_too_slow_catches_up(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """The apiserver ends the watch of whoever does not read; what was missed meanwhile is not lost."""
-    namespace.create("first")
+    things.make("first")
     release = asyncio.Event()
     proxy.on("WATCH", proxy.spoiled(paused(release)), proxy.forward)
-    async with through(proxy, cluster) as client, watching(client, namespace) as watched:
+    async with through(proxy, cluster) as client, watching(client, things) as watched:
         await eventually(lambda: len(proxy.seen("WATCH")) == 1, PATIENCE)
         # How much the way holds depends on the apiserver's history and on the kernel: until it has ended the watch.
         many: list[str] = []
         load = "x" * 200_000
-        before = _ended_watches(namespace.calls)
-        while _ended_watches(namespace.calls) == before:
+        before = _ended_watches(things.api)
+        while _ended_watches(things.api) == before:
             assert len(many) < 1000, "the apiserver never ends the watch"
             more = [f"big-{number}" for number in range(len(many), len(many) + 50)]
-            await asyncio.to_thread(namespace.calls.each, lambda name: namespace.create(name, load=load), more)
+            await asyncio.to_thread(things.api.each, lambda name: things.make(name, load=load), more)
             many += more
-        namespace.delete("first")
+        things.delete(THINGS, "first")
         release.set()
         await eventually(lambda: set(watched.sizes) == set(many), PATIENCE)
         await eventually(lambda: len(proxy.seen("WATCH")) >= 2, PATIENCE)

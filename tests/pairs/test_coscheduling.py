@@ -85,9 +85,9 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
 @pytest.mark.long
 def test_what_can_never_run_is_refused_with_numbers(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "2"})
-    said = scene.try_apply(ray_cluster("large").label(QUEUE_LABEL, queue).workers(2))
+    said = scene.refused(ray_cluster("large").label(QUEUE_LABEL, queue).workers(2))
     assert f'gang "ray-large-pg" needs cpu 3, queue "{queue}" has capability cpu 2' in said
-    said = scene.try_apply(ray_cluster("lost").label(QUEUE_LABEL, "nowhere"))
+    said = scene.refused(ray_cluster("lost").label(QUEUE_LABEL, "nowhere"))
     assert 'queue "nowhere" does not exist' in said
 
 

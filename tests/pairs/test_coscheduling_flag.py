@@ -97,7 +97,7 @@ def test_the_operators_own_gangs_are_left_to_it(flagged: Testbed) -> None:
         _runs(scene, "own", 3)
         _assert_the_operators(scene, "own", 3)
 
-        said = scene.try_apply(pytorch_job("large").label(QUEUE_LABEL, queue).workers(4))
+        said = scene.refused(pytorch_job("large").label(QUEUE_LABEL, queue).workers(4))
         assert f'gang "large" needs cpu 5, queue "{queue}" has capability cpu 4' in said
 
 

@@ -141,14 +141,14 @@ def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> 
 def test_what_it_cannot_do_is_refused(scene: PairScene) -> None:
     queue = scene.gang_queue(capability={"cpu": "8"})
     elastic = pytorch_job("elastic").policy(queue=queue, minAvailable=2).workers(3)
-    assert "places no pod of a PodGroup while another one waits" in scene.try_apply(elastic)
+    assert "places no pod of a PodGroup while another one waits" in scene.refused(elastic)
     urgent = {"metadata": {"name": f"{scene.namespace[:30]}-urgent"}, "value": 1000}
     scene.api.create(PRIORITY_CLASSES.path(), {**urgent, "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"})
     name = urgent["metadata"]["name"]  # type: ignore[index]
     try:
         mixed = ray_cluster("mixed").label(QUEUE_LABEL, queue).head(priorityClassName=name).workers(1)
         scene.wait("the class to be known", lambda: "one priority" in "".join(scene.told(mixed)))
-        assert "takes one priority for all pods" in scene.try_apply(mixed)
+        assert "takes one priority for all pods" in scene.refused(mixed)
     finally:
         scene.api.delete(PRIORITY_CLASSES.path(name=str(name)))
 

@@ -2,8 +2,9 @@
 
 Manifests: `manifests.applied` has what users apply, `manifests.observed` what a watch shows. The cases of conformance
 and the worlds of the fuzzer are the subjects of those suites and stay there. Clients: `hack.testbed.api.Api` asks an
-apiserver, `cluster.verbs.Verbs` has kubectl's verbs on top of it (`cluster.scene.Scene` uses it), and
-`faults.apiserver` stands in front of one or in its place.
+apiserver, `cluster.verbs.Verbs` has kubectl's verbs on top of it, which `cluster.scene.Scene`, `cluster.desk.Desk`,
+`cluster.policy_actors.Acting` and `faults.things.Things` are, and `faults.apiserver` stands in front of one or in its
+place.
 
 chart: The chart as helm renders it, and the programs that judge the result.
 - kept: Results that are the same whenever they are made of the same: kept from one run to the next, for every

@@ -80,7 +80,7 @@ def closed_queue(scene: PairScene) -> None:
     scene.await_state("waits", "QueueClosed")
     late = pytorch_job("late").policy(queue=queue)
     scene.wait("the webhook to know", lambda: "is Closed" in "".join(scene.told(late)))
-    assert f'queue "{queue}" is Closed and takes no new work' in scene.try_apply(late)
+    assert f'queue "{queue}" is Closed and takes no new work' in scene.refused(late)
     assert ran == sorted(scene.living("runs"))
     scene.delete(PYTORCH_JOBS, "runs")
     scene.wait("room", lambda: not scene.pods("runs"))

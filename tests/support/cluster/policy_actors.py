@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
+from tests.support.cluster.verbs import Verbs
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
-    from hack.testbed.api import Answer, Api
-    from tests.support.cluster.desk import Manifest
+    from hack.testbed.api import Answer
+    from tests.support.cluster.objects import Manifest
 
 TENANT, ADMINISTRATOR = "tenant", "administrator"
 WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"
@@ -35,27 +35,15 @@ def annotated(**texts: str | None) -> Manifest:
 LABEL_AWAY = labelled(**{GANG: None})
 
 
-@dataclass(frozen=True, slots=True)
-class Acting:
+class Acting(Verbs):
     """A namespace, and what somebody does in it; nothing here needs the webhook."""
-
-    namespace: str
-    calls: Api
-
-    def path(self, resource: Resource, name: str) -> str:
-        """The path of an object of the namespace."""
-        return resource.path(self.namespace, name)
-
-    def create(self, resource: Resource, manifest: Manifest, user: str = "") -> Answer:
-        """Create an object."""
-        return self.calls("POST", resource.path(self.namespace), manifest, user=user)
 
     def stranger(self, **spec: object) -> str:
         """A pod that is nobody's member; gives its name."""
         name = f"pod-{uuid.uuid4().hex[:8]}"
         pod = applied.pod(name, **({} if "nodeName" in spec else {"schedulingGates": [{"name": OTHERS}]}) | spec)
         pod["metadata"]["annotations"] = {GROUP_NAME: "demo", TASK_SPEC: "worker", GANG_SIZE: "2"}
-        assert self.create(PODS, pod).ok
+        self.create(pod)
         return name
 
     def member(self, **spec: object) -> str:
@@ -63,22 +51,17 @@ class Acting:
         gates = [{"name": OTHERS}, {"name": GATE}]
         name = self.stranger(**(spec or {"schedulingGates": gates}))
         # The webhook, which is asked about new pods, is not asked about this.
-        assert self.patch("", name, labelled(**{GANG: "demo", QUEUE_LABEL: "ours"})).ok
+        self.label(PODS, name, **{GANG: "demo", QUEUE_LABEL: "ours"})
         return name
 
-    def patch(self, user: str, name: str, *patches: Manifest, resource: Resource = PODS, door: str = "") -> Answer:
+    def change(self, user: str, name: str, *patches: Manifest, resource: Resource = PODS, door: str = "") -> Answer:
         """One update that does all of this."""
         merged: Manifest = {}
         for patch in patches:
             for part, content in patch.items():
                 merged[part] = {**merged.get(part, {}), **content}
         kind = "strategic-merge" if resource is PODS else "merge"
-        return self.calls("PATCH", self.path(resource, name) + door, merged, patch=kind, user=user)
-
-    def gates(self, name: str) -> list[str]:
-        """The gates of a pod."""
-        pod = self.calls.done("GET", self.path(PODS, name))
-        return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+        return self.api("PATCH", self.path(resource, name) + door, merged, patch=kind, user=user)
 
 
 def group(acting: Acting, **said: str) -> Manifest:

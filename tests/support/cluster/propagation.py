@@ -8,9 +8,8 @@ from hack.testbed import wait_for
 from tests.support.cluster.scene import PATIENCE
 
 if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
     from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import PyTorchJob, RayCluster
+    from tests.support.cluster.verbs import Applied
 
 __all__ = ["await_accepted", "await_right", "await_said"]
 
@@ -31,11 +30,11 @@ def await_right(scene: Scene, user: str, verb: str, resource: str) -> None:
     )
 
 
-def await_accepted(scene: Scene, workload: Manifest | RayCluster | PyTorchJob) -> None:
+def await_accepted(scene: Scene, workload: Applied) -> None:
     """Wait until this could be created: the webhook knows what has changed in its favour."""
-    scene.wait("it to be accepted", lambda: scene.would_be_accepted(workload))
+    scene.wait("it to be accepted", lambda: scene.ask(workload, dry_run=True).ok)
 
 
-def await_said(scene: Scene, workload: Manifest | RayCluster | PyTorchJob, words: str) -> None:
+def await_said(scene: Scene, workload: Applied, words: str) -> None:
     """Wait until who creates this would be told these words, by a refusal or a warning."""
     scene.wait(f"the words {words!r}", lambda: any(words in line for line in scene.told(workload)))

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
-from hack.testbed.api import Api, NotFoundError
 from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource
 from muster.model.names import GATE, QUEUE_LABEL
 from muster.resources.quantity import Quantity, parse_quantity
@@ -26,7 +25,7 @@ from tests.support.cluster.objects import (
 )
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
 from tests.support.cluster.steps import Meter
-from tests.support.cluster.verbs import PATIENCE, Verbs
+from tests.support.cluster.verbs import PATIENCE, Verbs, make_namespace
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
@@ -328,25 +327,15 @@ def open_scene(
     `made` is the kind of scene.
     """
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
-    testbed.api().create(NAMESPACES.path(), {"metadata": {"name": namespace}})
+    make_namespace(testbed.api(), namespace)
     with Recorder(testbed, namespace, kinds, patience) as recorder:
         # Where the apiserver itself dies nothing can be counted.
         scene = made(testbed, namespace, recorder, Meter(testbed) if patience is None else None)
-        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        wait_for("its ServiceAccount", lambda: _exists(scene.api, account), PATIENCE)
         try:
             with scene.judge.on_duty():
                 yield scene
         finally:
             scene.close()
-
-
-def _exists(api: Api, path: str) -> bool:
-    try:
-        api.get(path)
-    except NotFoundError:
-        return False
-    return True
 
 
 def _requests(pod: Manifest, names: Iterable[str]) -> dict[str, Quantity]:

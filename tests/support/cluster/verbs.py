@@ -7,18 +7,22 @@ prints.
 
 from __future__ import annotations
 
+import re
+import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
 from hack.testbed import TestbedError, wait_for
-from muster.kube.resource import Resource
+from muster.kube.resource import NAMESPACES, Resource
 
 if TYPE_CHECKING:
     from hack.testbed.api import Answer, Api
     from tests.support.cluster.objects import Manifest
     from tests.support.manifests.applied import PyTorchJob, RayCluster
 
-__all__ = ["PATIENCE", "RefusedError", "Verbs", "resource_of_manifest"]
+    Applied = Manifest | RayCluster | PyTorchJob
+
+__all__ = ["PATIENCE", "Verbs", "make_namespace", "own_name"]
 
 # Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
 PATIENCE = 120.0
@@ -31,57 +35,57 @@ _NOT_FOUND = 404
 _resources: dict[tuple[str, str], Resource] = {}
 
 
-class RefusedError(TestbedError):
-    """The apiserver refuses; the text is "Reason: its words"."""
-
-
 class Verbs:
-    """The verbs, for one namespace; what lives outside of namespaces is written as well."""
+    """The verbs, for one namespace; what lives outside of namespaces is written as well.
+
+    What the apiserver refuses raises TestbedError with "Reason: its words", but where an answer is asked for.
+    """
 
     def __init__(self, api: Api, namespace: str) -> None:
         self.api = api
         self.namespace = namespace
 
     def path(self, resource: Resource, name: str | None = None, subresource: str | None = None) -> str:
-        """Return where an object of this namespace is, or one of the whole cluster."""
+        """Return where a kind's objects are, or one: in this namespace, or in the whole cluster."""
         return resource.path(self.namespace if resource.namespaced else None, name, subresource)
 
-    def apply(self, *manifests: Manifest | RayCluster | PyTorchJob) -> list[str]:
-        """`kubectl apply --server-side`, and return the warnings; raises RefusedError for the first that is refused."""
+    def get(self, resource: Resource, name: str) -> Manifest:
+        """`kubectl get`; raises NotFoundError when there is none."""
+        return self.api.get(self.path(resource, name))
+
+    def apply(self, *manifests: Applied) -> list[str]:
+        """`kubectl apply --server-side`, and return the warnings."""
         warnings: list[str] = []
         for manifest in map(_manifest, manifests):
-            warnings += self._done(self._apply(manifest)).warnings
+            path = self.path(self._resource(manifest), manifest["metadata"]["name"]) + _APPLY
+            warnings += _done(self.api.asked("PATCH", path, manifest, patch="apply")).warnings
         return warnings
 
-    def try_apply(self, manifest: Manifest | RayCluster | PyTorchJob) -> str:
-        """Apply what must be refused, and return "Reason: the apiserver's words"."""
-        answer = self._apply(_manifest(manifest))
+    def ask(self, manifest: Applied, *, dry_run: bool = False, user: str = "") -> Answer:
+        """Try to create it, as somebody else perhaps, and return the answer, a refusal too."""
+        item = _manifest(manifest)
+        path = f"{self.path(self._resource(item))}?{_STRICT}" + "&dryRun=All" * dry_run
+        return self.api.asked("POST", path, item, user=user)
+
+    def create(self, manifest: Applied, *, dry_run: bool = False) -> Manifest:
+        """`kubectl create`: return what the apiserver made of it."""
+        return _done(self.ask(manifest, dry_run=dry_run)).body
+
+    def refused(self, manifest: Applied) -> str:
+        """Try to create what must be refused, and return "Reason: the apiserver's words"."""
+        answer = self.ask(manifest)
         assert not answer.ok, f"accepted: {answer.body}"
         return _said(answer)
 
-    def create(self, manifest: Manifest | RayCluster | PyTorchJob) -> str:
-        """`kubectl create`: return the name, which the apiserver may have generated."""
-        item = _manifest(manifest)
-        done = self._done(self.api.asked("POST", f"{self._collection(item)}?{_STRICT}", item))
-        return str(done.body["metadata"]["name"])
-
-    def told(self, manifest: Manifest | RayCluster | PyTorchJob) -> list[str]:
+    def told(self, manifest: Applied) -> list[str]:
         """`kubectl create --dry-run=server`: return the warnings, and "Reason: words" where it would be refused."""
-        answer = self._asked(manifest)
+        answer = self.ask(manifest, dry_run=True)
         return [*answer.warnings, *([] if answer.ok else [_said(answer)])]
-
-    def would_be_accepted(self, manifest: Manifest | RayCluster | PyTorchJob) -> bool:
-        """Tell whether the apiserver would take this, with warnings or without."""
-        return self._asked(manifest).ok
-
-    def _asked(self, manifest: Manifest | RayCluster | PyTorchJob) -> Answer:
-        item = _manifest(manifest)
-        return self.api.asked("POST", f"{self._collection(item)}?dryRun=All&{_STRICT}", item)
 
     def patch(self, resource: Resource, name: str, patch: Manifest, subresource: str | None = None) -> Manifest:
         """`kubectl patch --type=merge`: return the object."""
         path = f"{self.path(resource, name, subresource)}?{_STRICT}"
-        return self._done(self.api.asked("PATCH", path, patch, patch="merge")).body
+        return _done(self.api.asked("PATCH", path, patch, patch="merge")).body
 
     def annotate(self, resource: Resource, *names: str, **annotations: str | None) -> None:
         """`kubectl annotate --overwrite`; None takes an annotation away. Keys with dots and slashes come as `**{}`."""
@@ -109,48 +113,58 @@ class Verbs:
         for name in names:
             answer = self.api.asked("DELETE", self.path(resource, name) + options)
             if not (missing_ok and answer.status == _NOT_FOUND):
-                going.append((name, _uid(self._done(answer).body)))
+                going.append((name, _uid(_done(answer).body)))
         for name, uid in going if wait else ():
             gone = partial(self._is_gone, resource, name, uid)
             wait_for(f"{resource.kind} {name} to be gone", gone, PATIENCE)
 
     def delete_all(self, resource: Resource) -> None:
         """`kubectl delete --all --wait=false` in the namespace."""
-        self._done(self.api.asked("DELETE", f"{resource.path(self.namespace)}?propagationPolicy=Background"))
+        _done(self.api.asked("DELETE", f"{resource.path(self.namespace)}?propagationPolicy=Background"))
+
+    def list(self, resource: Resource) -> list[Manifest]:
+        """Return the objects of a kind in the namespace."""
+        items: list[Manifest] = self.api.get(self.path(resource))["items"]
+        return items
 
     def _is_gone(self, resource: Resource, name: str, uid: str) -> bool:
         answer = self.api.asked("GET", self.path(resource, name))
-        return answer.status == _NOT_FOUND or _uid(self._done(answer).body) != uid
+        return answer.status == _NOT_FOUND or _uid(_done(answer).body) != uid
 
-    def _apply(self, manifest: Manifest) -> Answer:
-        resource, name = resource_of_manifest(self.api, manifest), manifest["metadata"]["name"]
-        return self.api.asked("PATCH", self.path(resource, name) + _APPLY, manifest, patch="apply")
-
-    def _collection(self, manifest: Manifest) -> str:
-        return self.path(resource_of_manifest(self.api, manifest))
-
-    @staticmethod
-    def _done(answer: Answer) -> Answer:
-        if not answer.ok:
-            raise RefusedError(_said(answer))
-        return answer
-
-
-def resource_of_manifest(api: Api, manifest: Manifest) -> Resource:
-    """Return where a manifest's kind lives, as discovery says, asked once in a run. Raises TestbedError for no kind."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    if (version, kind) not in _resources:
-        group, _, short = version.rpartition("/")
-        for found in api.get(f"/apis/{version}" if group else f"/api/{version}")["resources"]:
-            if "/" not in found["name"]:
-                known = Resource(group, short, found["name"], found["kind"], found["namespaced"])
-                _resources.setdefault((version, found["kind"]), known)
-    if (version, kind) not in _resources:
-        raise TestbedError(f"the apiserver has no {kind} in {version}")
-    return _resources[version, kind]
+    def _resource(self, manifest: Manifest) -> Resource:
+        """Return where a manifest's kind is, as discovery says, asked once a run; raises TestbedError for no kind."""
+        version, kind = manifest["apiVersion"], manifest["kind"]
+        if (version, kind) not in _resources:
+            group, _, short = version.rpartition("/")
+            for found in self.api.get(f"/apis/{version}" if group else f"/api/{version}")["resources"]:
+                if "/" not in found["name"]:
+                    known = Resource(group, short, found["name"], found["kind"], found["namespaced"])
+                    _resources.setdefault((version, found["kind"]), known)
+        if (version, kind) not in _resources:
+            raise TestbedError(f"the apiserver has no {kind} in {version}")
+        return _resources[version, kind]
 
 
-def _manifest(item: Manifest | RayCluster | PyTorchJob) -> Manifest:
+def own_name(test: str) -> str:
+    """Return about that name, for a namespace that no other test has."""
+    words = re.sub(r"[^a-z0-9]+", "-", test.lower())
+    return f"{words[:30].strip('-')}-{uuid.uuid4().hex[:6]}"
+
+
+def make_namespace(api: Api, name: str, **labels: str) -> None:
+    """Make a namespace in which pods can be made."""
+    api.create(NAMESPACES.path(), {"metadata": {"name": name, "labels": labels}})
+    account = f"{NAMESPACES.path(name=name)}/serviceaccounts/default"
+    wait_for("its ServiceAccount", lambda: api("GET", account).ok, PATIENCE)
+
+
+def _done(answer: Answer) -> Answer:
+    if not answer.ok:
+        raise TestbedError(_said(answer))
+    return answer
+
+
+def _manifest(item: Applied) -> Manifest:
     return item if isinstance(item, dict) else item.manifest()
 
 

@@ -14,6 +14,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import Resource
 from muster.kube.store import Change, Store
 from muster.model.objects import LocalObject, ObjectMeta
+from tests.support.cluster.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
     from tests.support.faults.apiserver import FaultyApiserver
 
-__all__ = ["THINGS", "Namespace", "Thing", "Watched", "definition", "through", "watching"]
+__all__ = ["THINGS", "Thing", "Things", "Watched", "definition", "through", "watching"]
 
 THINGS = Resource("faults.example.com", "v1", "things", "Thing")
 
@@ -70,28 +71,19 @@ def watched_from_now_on(calls: Api) -> bool:
     return calls("GET", f"{THINGS.path()}?watch=true&timeoutSeconds=1&resourceVersion={version}", head=True).ok
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
-    """Where a test has its Things."""
+class Things(Verbs):
+    """A namespace in which a test has its Things."""
 
-    name: str
-    calls: Api
-
-    def create(self, *names: str, size: object = 1, **fields: object) -> None:
+    def make(self, *names: str, size: object = 1, **fields: object) -> None:
         """Make Things; the size of a sound one is a number."""
+        # Discovery hears of a kind that comes and goes later than its objects can be made.
+        path, kind = self.path(THINGS), {"apiVersion": THINGS.api_version, "kind": THINGS.kind}
         for name in names:
-            metadata = {"name": name}
-            manifest = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": metadata, **fields}
-            self.calls.done("POST", THINGS.path(self.name), {**manifest, "spec": {"size": size}})
+            self.api.create(path, {**kind, "metadata": {"name": name}, **fields, "spec": {"size": size}})
 
     def resize(self, name: str, size: object) -> None:
         """Change a Thing."""
-        self.calls.done("PATCH", THINGS.path(self.name, name), {"spec": {"size": size}}, patch="merge")
-
-    def delete(self, *names: str) -> None:
-        """Delete Things."""
-        for name in names:
-            self.calls.done("DELETE", THINGS.path(self.name, name))
+        self.patch(THINGS, name, {"spec": {"size": size}})
 
 
 @dataclass(slots=True)
@@ -114,7 +106,7 @@ class Watched:
 @asynccontextmanager
 async def watching(
     client: Client,
-    namespace: Namespace,
+    things: Things,
     *,
     page: int = 500,
     watch_seconds: float = 300,
@@ -127,7 +119,7 @@ async def watching(
         THINGS,
         Thing,
         store,
-        namespace=namespace.name,
+        namespace=things.namespace,
         page=page,
         watch_seconds=(watch_seconds, watch_seconds),
         silence=silence,

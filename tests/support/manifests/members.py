@@ -65,15 +65,18 @@ def serve(bare: Testbed, files: Iterable[Path]) -> None:
 
 def _all_served(api: Api) -> bool:
     """Whether the apiserver serves what its CRDs say; by their conditions it may do so a moment later."""
-    specs = [crd["spec"] for crd in api.get(DEFINITIONS)["items"]]
-    paths = [
-        f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1"
-        for spec in specs
+    kinds = [
+        (f"/apis/{spec['group']}/{version['name']}", spec["names"]["plural"])
+        for spec in (crd["spec"] for crd in api.get(DEFINITIONS)["items"])
         for version in spec["versions"]
         if version["served"]
     ]
-    # One that is not served is NotFoundError, for which the caller waits.
-    return all("items" in api.get(path) for path in paths)
+    # One that is not served is NotFoundError, for which the caller waits; discovery may tell of it later still.
+    return all(
+        "items" in api.get(f"{path}/{plural}?limit=1")
+        and plural in {found["name"] for found in api.get(path)["resources"]}
+        for path, plural in kinds
+    )
 
 
 def serve_all(bare: Testbed) -> None:
