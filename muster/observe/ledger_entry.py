@@ -149,6 +149,9 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     queue = queue_held(view)
     changed = _put(ledger, former, _unless_empty(view.former_queue or queue, view.former))
     changed |= _put(ledger, bound, _unless_empty(queue, view.placed if view.ours else {}))
+    if not view.leaving:
+        # What they held is nobody's own by now.
+        changed |= ledger.forget(leaving)
     standing, entry, next_claim, refused = _outlook(view, ledger, context)
     changed |= _put(ledger, view.key, entry)
     held = entry if isinstance(entry, _Held) else None

@@ -13,7 +13,7 @@ from muster.queueing.unplaced_claims import soft_in
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.queue_state import Claim, GangKey
@@ -55,19 +55,53 @@ def may_grow(outcome: AdmissionPass, queue: str, claim: Resources, own: Own) -> 
     if in_line is None and not growth_may_pass(outcome, queue):
         return False
     has = dict(held.amounts) if held is not None else {}
-    for name, amount in (*(in_line or ()), *own.replaced):
+    for name, amount in in_line or ():
         has[name] = has.get(name, 0) + amount
-    more = _more(claim, has)
+    more, replaced = _more(claim, has), dict(own.replaced)
     spared = soft_in(tree, queue, held) if held is not None and outcome.is_soft(queue, held) else ()
     counts = [one for one in tree.path(queue) if one not in spared]
-    if own.limited and not outcome.namespaces.has(own.key.namespace, more, kept=in_line is None):
+    if own.limited and not _namespace_has(outcome, own, more, replaced, kept=in_line is None):
         return False
     kept = {} if in_line is not None else outcome.bars.kept
-    if outcome.usage.lacking(counts, more, kept=kept):
+    if not _have(outcome, counts, more, replaced, kept):
         return False
     for name, amount in held.soft_amounts if held is not None and spared else ():
         has[name] -= amount
-    return not spared or not outcome.usage.lacking(spared, _more(claim, has), kept=kept)
+    return not spared or _have(outcome, spared, _more(claim, has), replaced, kept)
+
+
+def _have(
+    outcome: AdmissionPass,
+    queues: Iterable[str],
+    more: Amounts,
+    replaced: Mapping[str, int],
+    kept: Mapping[str, Mapping[str, int]],
+) -> bool:
+    """Whether the queues have room for more in the place of what is replaced.
+
+    For that no room is kept from the gang. But it is none where the queue is over its limit: a pod that dies is
+    replaced at once where the gang was admitted for as many, and what it holds until it is gone is taken by then.
+    """
+    usage = outcome.usage
+    if replaced and usage.lacking(queues, _beyond(more, replaced)):
+        return False
+    return not usage.lacking(queues, _positive(_beyond(more, replaced)), kept=kept)
+
+
+def _namespace_has(outcome: AdmissionPass, own: Own, more: Amounts, replaced: Mapping[str, int], *, kept: bool) -> bool:
+    """The same of the ElasticQuotas of the gang's namespace."""
+    namespaces, net = outcome.namespaces, _beyond(more, replaced)
+    if replaced and not namespaces.has(own.key.namespace, net, kept=False):
+        return False
+    return namespaces.has(own.key.namespace, _positive(net), kept=kept)
+
+
+def _beyond(more: Amounts, replaced: Mapping[str, int]) -> Amounts:
+    return tuple((name, amount - replaced.get(name, 0)) for name, amount in more)
+
+
+def _positive(amounts: Amounts) -> Amounts:
+    return tuple((name, amount) for name, amount in amounts if amount > 0)
 
 
 def _more(claim: Resources, has: Mapping[str, int]) -> Amounts:

@@ -407,7 +407,7 @@ class Ledger:
 
         Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
         stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
-        the key `replaces`. `limited` as a candidate is.
+        the key `replaces`, where the queue is not above its limits already. `limited` as a candidate is.
         """
         held = self._claim(key) if self._queue_of.get(key) == queue else None
         gone = self._claim(replaces) if replaces else None

@@ -8,7 +8,8 @@ import pytest
 
 from muster.model.names import MESSAGE, QUEUE_LABEL
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod, template, workers
+from tests.support.controller.two_gangs import demo, members
+from tests.support.manifests.observed import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,3 +161,27 @@ async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
     harness.watch()
     await harness.settle()
     assert {"w-4", "w-5"} <= set(harness.open_pods())
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["still being deleted", "gone by then"])
+async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
+    """By one that waited for room to grow, for the gang was admitted for that many; what comes in its stead waits."""
+    harness = demo(pods=[*members(), ray_pod("demo-w-2")], queues=[queue(cpu="3", memory="6Gi")])
+    await harness.settle()
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+    harness.set_workload(ray_cluster(workers(replicas=3)))
+    for name in harness.open_pods():
+        harness.client.pods[name]["spec"]["nodeName"] = "node"
+    harness.watch()
+    await harness.settle()
+    harness.client.pods["demo-w-0"]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
+    harness.watch()
+    await harness.settle()
+    assert "demo-w-2" in harness.open_pods()
+    if gone:
+        del harness.client.pods["demo-w-0"]
+    harness.client.pods["demo-w-3"] = ray_pod("demo-w-3")
+    harness.watch()
+    await harness.settle()
+    assert "demo-w-3" not in harness.open_pods()
+    assert "; no room yet for cpu 1 and memory 1Gi more (demo-w-3); " in harness.annotations(GROUP)[MESSAGE]

@@ -224,6 +224,17 @@ def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: b
     assert books.fits_more(key("mine"), "q", amounts(**claim), NOW) is fits
 
 
+@pytest.mark.parametrize(
+    ("others", "fits"),
+    [pytest.param("1", True, id="within the limit"), pytest.param("2", False, id="a place that is taken by now")],
+)
+def test_a_claim_grows_in_the_place_of_what_it_replaces(others: str, fits: bool) -> None:  # noqa: FBT001
+    """What is replaced is free for it as far as the queue is not above its limit already."""
+    books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "leaving": {"cpu": "1"}, "other": {"cpu": others}})
+    assert books.fits_more(key("mine"), "q", amounts(cpu="3"), NOW, replaces=key("leaving")) is fits
+    assert not books.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, replaces=key("leaving"))
+
+
 def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
     books = ledger(held={"mine": {"cpu": "1"}})
     assert not books.fits_more(key("mine"), "q", amounts(cpu="2"), NOW)

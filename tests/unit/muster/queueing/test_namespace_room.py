@@ -204,6 +204,16 @@ def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bo
     assert books.fits_more(runs.key, "q", amounts(cpu="5"), NOW, limited=limited) is not limited
 
 
+@pytest.mark.parametrize(("others", "fits"), [(1, True), (2, False)])
+def test_growth_in_the_place_of_what_it_replaces_stays_within_the_quota(others: int, fits: bool) -> None:  # noqa: FBT001
+    books = ledger(team=quota(4))
+    runs, leaving = waiting("runs", 2), waiting("leaving", 1)
+    for one in (runs, leaving, waiting("other", others)):
+        hold(books, one)
+    claim = amounts(cpu="3")
+    assert books.fits_more(runs.key, "q", claim, NOW, replaces=leaving.key, limited=True) is fits
+
+
 def test_growth_takes_no_more_of_a_namespace_than_is_free_and_kept_for_nobody() -> None:
     books = ledger(team=quota(4))
     runs = waiting("runs", 2)
