@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import POD_GROUPS, PODS, RESOURCE_QUOTAS
 from muster.model.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
@@ -84,20 +84,22 @@ def test_of_two_halves_under_one_quota_one_becomes_whole(scene: Scene) -> None:
     Whose operator makes the next pod first is a race between the two, until one of them is whole.
     """
     queue = scene.queue(cpu="4")
-    hard = {"requests.cpu": "7"}
-    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": hard}})
 
     def cluster(name: str, workers: int = 1) -> RayCluster:
         return ray_cluster(name).label(QUEUE_LABEL, queue).workers(workers)
 
-    refused = 'ResourceQuota "team" has hard cpu 7'
-    scene.wait("the quota to be known", lambda: any(refused in one for one in scene.told(cluster("large", 7))))
     scene.create(cluster("runs", 2))
     scene.await_running("ray-runs-pg", 3)
     scene.create(cluster("older"))
     scene.await_gated("ray-older-pg", 2)
     scene.create(cluster("younger").annotate(REQUEUE_AFTER, "12s"))
     scene.await_gated("ray-younger-pg", 2)
+    # When all are there: once, eight came under a quota of seven that was as new as they were.
+    hard = {"requests.cpu": "7"}
+    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": hard}})
+    scene.wait("all to be charged", lambda: scene.get(RESOURCE_QUOTAS, "team").get("status", {}).get("used") == hard)
+    refused = 'ResourceQuota "team" has hard cpu 7'
+    scene.wait("the quota to be known", lambda: any(refused in one for one in scene.told(cluster("large", 7))))
     for name in ("older", "younger"):
         groups = cluster(name, 2).manifest()["spec"]["workerGroupSpecs"]
         scene.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import msgspec
-
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import Defaults, Intent, find_intent
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
@@ -86,7 +84,7 @@ def as_client(stand_in: object) -> Client:
 
 
 def made(type_: type[T], manifest: JSON) -> T:
-    return decode(msgspec.json.encode(manifest), type_)
+    return decode(as_json(manifest), type_)
 
 
 def amounts(**raw: str) -> dict[str, Quantity]:
