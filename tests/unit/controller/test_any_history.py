@@ -15,7 +15,7 @@ from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.examples import examples
-from tests.support.manifests.observed import made, queue, ray_cluster, ray_pod, workers
+from tests.support.manifests.observed import JSON, made, queue, ray_cluster, ray_pod, workers
 
 CAPABILITY = 7
 NAMES = ["a", "b", "c"]
@@ -60,12 +60,37 @@ class World:
         for pod in [pod for pod in self.harness.client.pods if pod.startswith(f"{name}-")]:
             del self.harness.client.pods[pod]
 
+    def living(self, name: str) -> list[str]:
+        """Its pods that are not being deleted."""
+        pods = self.harness.client.pods.items()
+        return [pod for pod, found in pods if pod.startswith(f"{name}-") and not _dying(found)]
+
     def crashes(self, name: str) -> None:
         """A member dies and the operator makes another."""
-        pods = [pod for pod in self.harness.client.pods if pod.startswith(f"{name}-")]
+        pods = self.living(name)
         if pods:
             role = self.harness.client.pods.pop(pods[-1])["metadata"]["labels"]["ray.io/group"]
             self.pod(name, role)
+
+    def placed(self, name: str) -> None:
+        """The scheduler gives its open pods nodes."""
+        for pod in {*self.living(name)} & {*self.harness.open_pods()}:
+            self.harness.client.pods[pod]["spec"]["nodeName"] = "node"
+
+    def dies(self, name: str) -> None:
+        """A member is deleted, which takes as long as its grace period, and the operator makes another."""
+        for pod in self.living(name):
+            found = self.harness.client.pods[pod]
+            if "nodeName" in found["spec"]:
+                found["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
+                self.pod(name, found["metadata"]["labels"]["ray.io/group"])
+                return
+
+    def ends(self, name: str) -> None:
+        """Grace periods are over."""
+        pods = self.harness.client.pods
+        for pod in [pod for pod, found in pods.items() if pod.startswith(f"{name}-") and _dying(found)]:
+            del pods[pod]
 
     def grows(self, name: str) -> None:
         """An autoscaler adds a worker."""
@@ -104,22 +129,28 @@ class World:
             await self.harness.settle()
 
     def check(self) -> None:
-        """No more is open than the queue has, and no gang is open in part."""
-        client = self.harness.client
-        assert len(self.harness.open_pods()) <= CAPABILITY
+        """No more is open than the queue has, and no gang in part; what is being deleted is replaced already."""
+        living = {name: {*self.living(name)} & {*self.harness.open_pods()} for name in NAMES}
+        assert sum(map(len, living.values())) <= CAPABILITY
         for name, life in self.lives.items():
-            pods = [pod for pod in client.pods if pod.startswith(f"{name}-")]
-            opened = [pod for pod in pods if pod in self.harness.open_pods()]
+            opened = living[name]
             marked = self.harness.annotations(f"ray-{name}-pg").get(ADMITTED)
             assert marked in (None, f"uid-{life}")
             assert (marked is None) is (not opened)
             assert not opened or len(opened) > SIZES[name]
 
 
+def _dying(pod: JSON) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            ["comes", "comes", "goes", "crashes", "grows", "swept", "restart", "fails", "settle", "settle"]
+            [
+                *("comes", "comes", "goes", "crashes", "grows", "placed", "dies", "ends", "swept", "restart", "fails"),
+                *("settle", "settle"),
+            ]
         ),
         st.sampled_from(NAMES),
         st.integers(0, len(FAILURES) - 1),
@@ -129,8 +160,13 @@ steps = st.lists(
 )
 
 
+def _of(name: str, *named: str) -> list[tuple[str, str, int, bool]]:
+    return [(step, name, 0, False) for step in named]
+
+
 @settings(max_examples=examples(150))
-@example([(step, "c", 0, False) for step in ("comes", "settle", "goes", "restart", "swept", "comes")])
+@example(_of("c", "comes", "settle", "placed", "grows", "settle", "dies", "settle", "ends", "settle"))
+@example(_of("c", "comes", "settle", "goes", "restart", "swept", "comes"))
 @example([("comes", "c", 0, False), ("fails", "a", 0, True), ("comes", "a", 0, False), ("fails", "a", 2, True)])
 @given(steps)
 def test_no_history_opens_more_than_there_is_room_for_or_a_gang_in_part(
