@@ -81,7 +81,8 @@ def plan_opening(
     """What to open of an admitted gang, of which pods of the roles `ended` have finished.
 
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
-    replaced at once. Not where its templates have `outgrown` that: more than was granted needs room. Further members
+    replaced at once, so that its room is kept until then, whatever more than the minimum is open. Not where its
+    templates have `outgrown` that: more than was granted needs room. Further members
     are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
     grow: one by one, unit by unit, or all of a role that starts together. They leave alone what the minimum still
     lacks: the head that died comes again, and is opened then. Where pods of a role are made when the first of them have
@@ -91,8 +92,8 @@ def plan_opening(
     open_already = [member for member in members if not member.held]
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
-        to_come = _to_come(members, roles, ended)
-        return Opening((), largest(base, total([*[member.requests for member in members], *to_come])), ())
+        rest = (*_to_come(members, roles, ended), *(() if outgrown else _lost(members, roles)))
+        return Opening((), largest(base, total([*[member.requests for member in members], *rest])), ())
     # A new pod of a role that has begun replaces an earlier pod.
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
@@ -101,8 +102,8 @@ def plan_opening(
     first = list({member.pod.metadata.uid: member for member in due}.values())
     to_come = _to_come((*open_already, *first), roles, ended)
     entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
-    claim = before = largest(base, entitled)
-    missing = tuple(_missing(members, roles, ended))
+    claim = before = largest(base, total((entitled, *(() if outgrown else _lost(members, roles)))))
+    missing = tuple(_missing(members, roles))
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
@@ -153,11 +154,17 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
     return held[: max(role.replicas - running, 0)]
 
 
-def _missing(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
-    """The requests of the pods that the roles' minimums lack; held pods do not count as lacking."""
-    there = Counter([member.role for member in members]) + Counter(ended)
+def _missing(members: Iterable[Member], roles: Iterable[Role]) -> Iterable[Resources]:
+    """The requests of the pods that the roles' minimums lack, those that have ended among them; held ones are there."""
+    there = Counter(member.role for member in members)
     for role in roles:
         yield times(role.requests, max(role.minimum - there[role.name], 0))
+
+
+def _lost(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
+    """The same, but of roles of which `_to_come` knows."""
+    there = {member.role for member in members}
+    return _missing(members, [role for role in roles if not (role.made_first and role.name in there)])
 
 
 def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:

@@ -185,3 +185,39 @@ async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
     await harness.settle()
     assert "demo-w-3" not in harness.open_pods()
     assert "; no room yet for cpu 1 and memory 1Gi more (demo-w-3); " in harness.annotations(GROUP)[MESSAGE]
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["failed", "gone"])
+async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(*, gone: bool) -> None:
+    """The gang was admitted for its head alone and holds a worker beside it; the head comes again and is opened."""
+    pods = [
+        ray_pod("a-head", "headgroup", cluster="a", owner_uid="uid-a"),
+        ray_pod("a-more", cluster="a", owner_uid="uid-a"),
+    ]
+    least: dict[str, Any] = {
+        "enableInTreeAutoscaling": True,
+        "autoscalerOptions": {"resources": {"requests": {"memory": "0"}}},
+    }
+    elastic = ray_cluster(workers(replicas=1, minReplicas=0, maxReplicas=9), name="a", uid="uid-a", **least)
+    harness = Harness(workloads=[elastic], pods=pods, queues=[queue(cpu="2", memory="9Gi")])
+    await harness.settle()
+    assert harness.open_pods() == ["a-head", "a-more"]
+    for pod in harness.client.pods.values():
+        pod["spec"]["nodeName"] = "node"
+    harness.set_workload(ray_cluster(workers(replicas=0), name="b", uid="uid-b"))
+    harness.client.pods["b-head"] = ray_pod("b-head", "headgroup", cluster="b", owner_uid="uid-b")
+    if gone:
+        del harness.client.pods["a-head"]
+    else:
+        harness.client.pods["a-head"]["status"]["phase"] = "Failed"
+    harness.watch()
+    await harness.settle()
+    assert "b-head" not in harness.open_pods()
+    harness.client.pods.pop("a-head", None)
+    harness.client.pods |= {
+        "a-head-2": ray_pod("a-head-2", "headgroup", cluster="a", owner_uid="uid-a"),
+        "a-more-2": ray_pod("a-more-2", cluster="a", owner_uid="uid-a"),
+    }
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a-head-2", "a-more"]

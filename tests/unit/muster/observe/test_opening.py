@@ -136,8 +136,8 @@ def test_a_large_base_has_room_for_surplus() -> None:
 
 
 def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
-    plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="1"), never)
-    assert plan.claim == amounts(cpu="2")
+    plan = plan_opening([HEAD, member("x", "gone", held=False)], ROLES, amounts(cpu="3"), never)
+    assert plan.claim == amounts(cpu="4")
 
 
 @pytest.mark.parametrize(("base", "claim"), [("1", "2"), ("5", "5")])
