@@ -15,6 +15,7 @@ import urllib.request
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -144,12 +145,13 @@ class Api:
     ) -> Answer:
         """Return the answer, a refusal too. While the apiserver is busy (429) it is asked again: nothing was done."""
         # Of a CRD of a moment ago it says 429 until its storage is there.
-        answer = self(method, path, body, patch=patch, user=user, accept=accept)
+        ask = partial(self, method, path, body, patch=patch, user=user, accept=accept)
+        answer = ask()
         for _ in range(_BUSY_TRIES):
             if answer.status != http.client.TOO_MANY_REQUESTS:
                 break
             time.sleep(_BUSY_SECONDS)
-            answer = self(method, path, body, patch=patch, user=user, accept=accept)
+            answer = ask()
         return answer
 
     def done(

@@ -82,18 +82,19 @@ def plan_opening(
 
     The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
     replaced at once, so that its room is kept until then, whatever more than the minimum is open. Not where its
-    templates have `outgrown` that: more than was granted needs room. Further members
-    are opened while all opened ones stay within the claim, `base` at least, or while `may_hold` allows the claim to
-    grow: one by one, unit by unit, or all of a role that starts together. They leave alone what the minimum still
-    lacks: the head that died comes again, and is opened then. Where pods of a role are made when the first of them have
+    templates have `outgrown` that: more than was granted needs room. Further members are opened while all opened ones
+    stay within the claim, `base` at least, or while `may_hold` allows the claim to grow: one by one, unit by unit, or
+    all of a role that starts together. They leave alone what the minimum still lacks: the head that died comes again,
+    and is opened then. Where pods of a role are made when the first of them have
     nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come. The
     rest of units that were `granted` room is opened as the minimum is.
     """
     open_already = [member for member in members if not member.held]
+    lost = () if outgrown else tuple(_lost(members, roles))
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
-        rest = (*_to_come(members, roles, ended), *(() if outgrown else _lost(members, roles)))
-        return Opening((), largest(base, total([*[member.requests for member in members], *rest])), ())
+        to_come = _to_come(members, roles, ended)
+        return Opening((), largest(base, total([*[member.requests for member in members], *to_come, *lost])), ())
     # A new pod of a role that has begun replaces an earlier pod.
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
@@ -102,7 +103,7 @@ def plan_opening(
     first = list({member.pod.metadata.uid: member for member in due}.values())
     to_come = _to_come((*open_already, *first), roles, ended)
     entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
-    claim = before = largest(base, total((entitled, *(() if outgrown else _lost(members, roles)))))
+    claim = before = largest(base, total((entitled, *lost)))
     missing = tuple(_missing(members, roles))
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
@@ -162,7 +163,7 @@ def _missing(members: Iterable[Member], roles: Iterable[Role]) -> Iterable[Resou
 
 
 def _lost(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
-    """The same, but of roles of which `_to_come` knows."""
+    """The same, without the roles whose pods `_to_come` counts."""
     there = {member.role for member in members}
     return _missing(members, [role for role in roles if not (role.made_first and role.name in there)])
 

@@ -96,7 +96,7 @@ def test_a_queue_is_found_by_its_name_alone(desk: Desk, queue: str) -> None:
 
 
 def test_a_hold_that_does_nothing_is_told_in_the_words_of_the_webhook(desk: Desk, queue: str) -> None:
-    desk.patch(QUEUES, queue, {"metadata": {"annotations": {"muster.dev/gate": "off"}}})
+    desk.annotate(QUEUES, queue, **{"muster.dev/gate": "off"})
     done = run(desk, "hold", f"queue/{queue}")
     assert done.returncode == 0
     assert done.stderr == (

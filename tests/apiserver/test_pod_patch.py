@@ -108,7 +108,7 @@ def test_in_a_namespace_that_requires_muster_nothing_opts_out(desk: Desk, bare: 
     with open_desk(bare, calls, "required") as ours:
         older = ours.create(ray_cluster(f"{name}-older").manifest())
         ours.create(ours.member(older, "headgroup"))
-        ours.patch(NAMESPACES, ours.namespace, {"metadata": {"labels": {MANAGED: "required"}}})
+        ours.label(NAMESPACES, ours.namespace, **{MANAGED: "required"})
         out = ray_cluster(name).label(QUEUE_LABEL, lane).label(MANAGED, "false").workers(1).manifest()
         told = '"false" is ignored, for this namespace requires muster; remove the label'
         wait_for("the rule to be known", lambda: any(told in one for one in ours.ask(out, dry_run=True).warnings), 60)

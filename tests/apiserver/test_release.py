@@ -49,7 +49,7 @@ def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -
         pod = applied.pod(name, schedulerName="volcano", schedulingGates=[{"name": gate} for gate in gates])
         desk.create(pod)
         # The webhook, which is asked about new pods, is not asked about this.
-        desk.patch(PODS, name, {"metadata": {"labels": {GANG: gang}}})
+        desk.label(PODS, name, **{GANG: gang})
 
 
 def gates(desk: Desk) -> dict[str, list[str]]:

@@ -140,7 +140,7 @@ def _deadlines(scene: Scene) -> None:
 
 def _admitted_and_unschedulable(scene: Scene) -> None:
     queue = scene.queue(cpu="4")
-    scene.patch(QUEUES, queue, {"metadata": {"annotations": {UNPLACED_AFTER: "10s"}}})
+    scene.annotate(QUEUES, queue, **{UNPLACED_AFTER: "10s"})
     scene.apply(ray_cluster("bert").label(QUEUE_LABEL, queue).workers(2).head(memory="4000Gi"))
     _keep(scene, GangState.ADMITTED, "raycluster/bert")
     _keep(scene, GangState.UNSCHEDULABLE, "raycluster/bert")

@@ -30,7 +30,7 @@ def _run(scene: Scene, *words: str) -> str:
 def test_queue_and_workload_on_hold_one_after_the_other(scene: Scene) -> None:
     """Nobody waits behind the workload on hold, though the queue is strict."""
     queue = scene.queue(cpu="1")
-    scene.patch(QUEUES, queue, {"metadata": {"annotations": {QUEUEING: "strict"}}})
+    scene.annotate(QUEUES, queue, **{QUEUEING: "strict"})
     _run(scene, "hold", f"queue/{queue}")
     scene.apply(_cluster("first", queue))
     scene.await_state("ray-first-pg", "OnHold")

@@ -22,7 +22,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     name = scene.namespace
     queue = scene.queue(cpu="2")
     scene.label(NAMESPACES, name, team="ml")
-    scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team in (ml, vision)"}}})
+    scene.annotate(QUEUES, queue, **{NAMESPACE_SELECTOR: "team in (ml, vision)"})
     holder = ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1)
     await_accepted(scene, holder)
     scene.apply(holder)
@@ -44,7 +44,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
     scene.wait("the holder to be gone", lambda: not scene.pods("ray-holder-pg"))
     assert [gates(pod) for pod in scene.pods("ray-waiter-pg")] == [["muster.dev/gang"]] * 2
     assert state(scene.pod_group("ray-waiter-pg")) == "QueueNotFound"
-    scene.patch(QUEUES, queue, {"metadata": {"annotations": {NAMESPACE_SELECTOR: "team"}}})
+    scene.annotate(QUEUES, queue, **{NAMESPACE_SELECTOR: "team"})
     scene.await_running("ray-waiter-pg", 2)
     scene.assert_never_open_above()
 

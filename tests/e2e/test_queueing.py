@@ -37,7 +37,7 @@ def _resize(scene: Scene, queue: str, **capability: str) -> int:
 
 
 def _annotate(scene: Scene, queue: str, key: str, value: str) -> None:
-    scene.patch(QUEUES, queue, {"metadata": {"annotations": {key: value}}})
+    scene.annotate(QUEUES, queue, **{key: value})
 
 
 def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -> None:

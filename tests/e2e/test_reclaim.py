@@ -124,9 +124,9 @@ def test_an_evicted_pod_does_not_take_the_room_again_though_volcano_would_give_i
 @pytest.fixture
 def bound(scene: Scene) -> Iterator[None]:
     """The nodes bound all queues together."""
-    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: "nodes"}}})
+    scene.annotate(QUEUES, "root", **{BOUND: "nodes"})
     yield
-    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: None, RECLAIM: None}}})
+    scene.annotate(QUEUES, "root", **{BOUND: None, RECLAIM: None})
 
 
 @pytest.mark.usefixtures("bound")

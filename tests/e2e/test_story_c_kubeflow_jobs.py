@@ -92,9 +92,9 @@ def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(
 def bound(scene: Scene) -> Iterator[Scene]:
     """The root queue is bound to what the nodes can hold."""
     scene.await_queue("root")
-    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: "nodes"}}})
+    scene.annotate(QUEUES, "root", **{BOUND: "nodes"})
     yield scene
-    scene.patch(QUEUES, "root", {"metadata": {"annotations": {BOUND: None}}})
+    scene.annotate(QUEUES, "root", **{BOUND: None})
 
 
 def _job(name: str, pods: int, queue: str) -> PyTorchJob:

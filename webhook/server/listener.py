@@ -289,8 +289,9 @@ class _Connection(web.RequestHandler):
         super().__init__(server, **options)
         self._listener = listener
         self.busy = False
-        # Not a byte came, and none of a request.
+        # Not a byte came.
         self.silent = True
+        # A byte of a request came.
         self.asked = False
         # A review that came on it was answered.
         self.proven = False
