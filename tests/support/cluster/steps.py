@@ -1,6 +1,7 @@
 """How much work of muster's a step of a scene took: a slowdown that no deadline shows, in units that load leaves alone.
 
-Two units are counted from the end of one wait to the end of the next, where that is a named step:
+Two units are counted from the end of one wait to the end of the next where that is a named step, and for a test as a
+whole, all its waits together:
 
 - *calls*: what muster's ServiceAccounts asked of the apiserver, renewals and looks at a lease left out, by the
   apiserver's own count of a priority level that only they have;
@@ -31,10 +32,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hack.testbed import TestbedError, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hack.testbed import Testbed
     from hack.testbed.process import Process
 
-__all__ = ["MEDIANS", "Meter", "Work", "record", "table", "too_much"]
+__all__ = ["MEDIANS", "Meter", "Work", "counted_with_the_test", "record", "table", "too_much"]
 
 MEDIANS = Path(__file__).parents[2] / "e2e" / "medians.json"
 # Ten times the work is too much wherever the median is above 2.
@@ -86,6 +89,10 @@ class Work(NamedTuple):
         """What came after that; a count that began anew, with its process, is taken as it is."""
         return Work(*(now - then if now >= then else now for now, then in zip(self, before, strict=True)))
 
+    def and_then(self, more: Work) -> Work:
+        """Both together."""
+        return Work(self.calls + more.calls, self.looks + more.looks)
+
 
 def too_much(work: Work, usual: Work | None) -> str:
     """Say what of the work is far beyond the usual, with both numbers; "" where nothing is, or nothing is usual yet."""
@@ -104,20 +111,20 @@ class Meter:
         self._testbed = testbed
         self._api = testbed.api()
         self._looks: dict[int, int] = {}
+        self.waited = Work()
         if testbed.state not in _counted:
             self._begin()
             _counted.add(testbed.state)
         self._last = self._read()
+        _of_the_test.append(self)
 
     def step(self, kind: str) -> None:
         """End a step of this kind, "" for none. Raises AssertionError when it took far more than such steps use to."""
         now = self._read()
         work, self._last = now.since(self._last), now
-        if not kind or not self._controllers():
-            return
-        _taken.setdefault(kind, []).append(work)
-        beyond = too_much(work, _medians().get(kind))
-        assert not beyond, f"{kind}: muster took {beyond}"
+        self.waited = self.waited.and_then(work)
+        if kind and self._controllers():
+            _judge(kind, work)
 
     def _begin(self) -> None:
         """Have the apiserver count muster's calls, from here on for all scenes of the testbed."""
@@ -155,6 +162,28 @@ def _looks(process: Process) -> int:
     return int(float(found[1])) if found else 0
 
 
+@contextlib.contextmanager
+def counted_with_the_test(name: str) -> Iterator[None]:
+    """The body of a test of this name, with the folder of its file: judge the work of all waits of its scenes."""
+    try:
+        yield
+        if _of_the_test:
+            work = Work()
+            for meter in _of_the_test:
+                work = work.and_then(meter.waited)
+            _judge(name, work)
+    finally:
+        _of_the_test.clear()
+
+
+def _judge(kind: str, work: Work) -> None:
+    _taken.setdefault(kind, []).append(work)
+    beyond = too_much(work, _medians().get(kind))
+    assert not beyond, f"{kind}: muster took {beyond}"
+
+
+# Of the scenes that were opened for a test, or in it.
+_of_the_test: list[Meter] = []
 # The state folders of the testbeds whose apiserver counts.
 _counted: set[Path] = set()
 # Of this run, by kind of step.
@@ -169,24 +198,41 @@ def _medians() -> dict[str, Work]:
 
 
 def table() -> list[str]:
-    """This run's steps: how often each was taken, and its median and most in both units beside the recorded median."""
+    """This run's steps: how often each was taken, and its median and most in both units beside the recorded median.
+
+    Of tests those that have no recorded numbers, or took more than twice as much; the others are a count.
+    """
     lines = [f"{'step':44} {'times':>5}  {'calls':>22}  {'looks':>22}"] if _taken else []
+    quiet = 0
     for kind, works in sorted(_taken.items()):
         usual = _medians().get(kind)
+        if _is_test(kind) and usual and all(now <= 2 * known for now, known in zip(works[-1], usual, strict=True)):
+            quiet += 1
+            continue
         units = []
         for index in range(len(Work._fields)):
             took = [work[index] for work in works]
             beside = str(usual[index]) if usual else "-"
             units.append(f"{median(took):g}, most {max(took)} ({beside})")
         lines.append(f"{kind:44} {len(works):>5}  {units[0]:>22}  {units[1]:>22}")
+    if quiet:
+        lines.append(f"{quiet} tests took at most twice what is recorded of them")
     return lines
 
 
+def _is_test(kind: str) -> bool:
+    return "::" in kind
+
+
 def record() -> None:
-    """With MUSTER_REWRITE=1, write down the medians of this run's steps; those that it did not take stay."""
+    """With MUSTER_REWRITE=1, write down the medians of this run's steps; those that it did not take stay.
+
+    Several runs may end side by side: each adds to what the others have written.
+    """
     if os.environ.get("MUSTER_REWRITE") and _taken:
         now = {
             kind: Work(*(round(median(unit)) for unit in zip(*works, strict=True))) for kind, works in _taken.items()
         }
+        _recorded.clear()
         medians = {kind: work._asdict() for kind, work in sorted({**_medians(), **now}.items())}
         MEDIANS.write_text(json.dumps(medians, indent=1) + "\n")

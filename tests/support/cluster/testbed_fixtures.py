@@ -10,6 +10,7 @@ from hack.testbed import Nodes, Testbed
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import DEFAULT_ADDONS
 from tests.support.cluster.judge import judged_with_the_test
+from tests.support.cluster.steps import counted_with_the_test
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -53,9 +54,9 @@ def own_testbed() -> Iterator[OwnTestbed]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call() -> Generator[None, object, object]:
-    """Judge with each test what muster opened in its scenes."""
-    with judged_with_the_test():
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Judge with each test what muster opened in its scenes, and how much work it took."""
+    with counted_with_the_test(pyfuncitem.nodeid.removeprefix("tests/")), judged_with_the_test():
         return (yield)
 
 

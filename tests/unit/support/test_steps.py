@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from tests.support.cluster.steps import Work, too_much
+from tests.support.cluster.steps import MEDIANS, Meter, Work, counted_with_the_test, too_much
+
+if TYPE_CHECKING:
+    from hack.testbed import Testbed
+
+TESTS = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -25,3 +35,54 @@ def test_ten_times_the_usual_work_is_too_much(work: Work, usual: Work | None, sa
 def test_a_count_that_starts_over_is_taken_as_it_is() -> None:
     """As that of an apiserver that was restarted."""
     assert Work(5, 30).since(Work(100, 20)) == Work(5, 10)
+
+
+class _Counts:
+    """The API of a testbed whose apiserver counts as many calls of muster's as the test says."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def apply(self, path: str, manifest: object) -> None:
+        """Nothing is here that would count."""
+
+    def __call__(self, *_: object, **__: object) -> SimpleNamespace:
+        return SimpleNamespace(message=f"PriorityLevelName, DispatchedRequests\nmuster-counted, {self.calls}\n")
+
+
+def _meter(counts: _Counts, folder: Path) -> Meter:
+    testbed = SimpleNamespace(state=folder, api=lambda: counts, processes=dict)
+    return Meter(cast("Testbed", testbed))
+
+
+def test_a_test_is_judged_by_what_all_its_waits_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    medians = tmp_path / "medians.json"
+    medians.write_text(json.dumps({"e2e/test_x.py::test_y": {"calls": 4, "looks": 0}}))
+    monkeypatch.setattr("tests.support.cluster.steps.MEDIANS", medians)
+    monkeypatch.setattr("tests.support.cluster.steps._recorded", {})
+    monkeypatch.setattr("tests.support.cluster.steps._taken", {})
+    counts = _Counts()
+
+    def waits(times: int) -> None:
+        with counted_with_the_test("e2e/test_x.py::test_y"):
+            meter = _meter(counts, tmp_path)
+            for _ in range(times):
+                counts.calls += 15
+                meter.step("")
+
+    waits(2)
+    with pytest.raises(AssertionError, match=r"test_y: muster took 45 calls where 4 are usual"):
+        waits(3)
+    # What a test before has counted is not in it.
+    waits(1)
+
+
+def test_every_recorded_test_is_there() -> None:
+    """A test that was renamed takes its numbers with it."""
+    recorded = [kind.partition("::") for kind in json.loads(MEDIANS.read_text()) if "::" in kind]
+    gone = [
+        name
+        for file, _, name in recorded
+        if not (TESTS / file).exists() or f"def {name.partition('[')[0]}(" not in (TESTS / file).read_text()
+    ]
+    assert not gone
