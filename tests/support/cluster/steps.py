@@ -225,7 +225,7 @@ def _is_test(kind: str) -> bool:
 
 
 def record() -> None:
-    """With MUSTER_REWRITE=1, write down the medians of this run's steps; those that it did not take stay.
+    """With MUSTER_REWRITE=1, write down what this run's steps took of which nothing is recorded; the others stay.
 
     Several runs may end side by side: each adds to what the others have written.
     """
@@ -234,5 +234,5 @@ def record() -> None:
             kind: Work(*(round(median(unit)) for unit in zip(*works, strict=True))) for kind, works in _taken.items()
         }
         _recorded.clear()
-        medians = {kind: work._asdict() for kind, work in sorted({**_medians(), **now}.items())}
+        medians = {kind: work._asdict() for kind, work in sorted({**now, **_medians()}.items())}
         MEDIANS.write_text(json.dumps(medians, indent=1) + "\n")
