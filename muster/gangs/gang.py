@@ -38,6 +38,7 @@ class Role:
     of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
     makes `made_first` pods before the others, which follow when the first have nodes. `priority_class` is the class
     that its template names, "" where it names none. Beyond the minimum its pods start `unit` by unit, where it has any.
+    Of its pods `done` have succeeded and are not made again.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Role:
     made_first: int = 0
     priority_class: str = ""
     unit: Unit | None = None
+    done: int = 0
 
     @property
     def whole(self) -> dict[str, Quantity]:
@@ -247,5 +249,5 @@ def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list
         requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
         role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first, unit=spec.unit)
-        roles.append(replace(role, priority_class=spec.template.spec.priority_class_name))
+        roles.append(replace(role, priority_class=spec.template.spec.priority_class_name, done=spec.done))
     return roles

@@ -206,10 +206,10 @@ def _from_here(workload: Workload, view: View) -> Workload:
         return workload
     if view.marked_for != view.uid and all(member.held for member in view.members):
         return replace(workload, roles=workload.remaining_roles)
+    left = {role.name: role.replicas for role in workload.remaining_roles}
+    roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
     wave = view.pod_group.spec.min_task_member if view.pod_group else {}
-    if not wave:
-        return workload
-    return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
+    return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) if wave else role for role in roles))
 
 
 def _wants_the_name(pod: Pod, kind: Kind) -> bool:

@@ -122,6 +122,8 @@ class RoleSpec:
     """
     unit: Unit | None = None
     """The units in which its pods start beyond the minimum; None where each is of use by itself."""
+    done: int = 0
+    """How many of its pods have succeeded and are not made again, where its operator says so."""
 
     def of_wave(self, *, now: bool) -> RoleSpec:
         """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""

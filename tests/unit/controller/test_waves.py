@@ -141,6 +141,14 @@ async def test_a_later_wave_says_what_it_waits_for() -> None:
     assert harness.open_pods() == ["set-0", "set-1"]
 
 
+async def test_others_start_beside_a_later_wave_that_has_the_room_of_the_one_before() -> None:
+    """What has succeeded is not made again, so that nobody keeps its room beside that of the wave."""
+    harness = await second_wave("3", "set")
+    assert harness.open_pods() == ["set-0", "set-1"]
+    await comes(harness, "small", "1")
+    assert harness.open_pods() == ["set-0", "set-1", "small"]
+
+
 @pytest.mark.parametrize("by", ["workload", "queue"])
 async def test_a_later_wave_of_a_gang_on_hold_waits_however_much_is_free(by: str) -> None:
     harness = await second_wave("1", "set")
