@@ -158,11 +158,12 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
 def _missing(members: Iterable[Member], roles: Iterable[Role]) -> Iterable[Resources]:
     """The requests of the pods that the roles' minimums lack, those that have ended among them; held ones are there.
 
-    What is done for good is not lacking: it left its room to the next wave.
+    What is done for good is not lacking: it left its room to the next wave. What is never held is, until it comes.
     """
     there = Counter(member.role for member in members)
     for role in roles:
-        yield times(role.requests, max(role.minimum - role.done - there[role.name], 0))
+        least = role.minimum - role.done if role.gated else role.reserved
+        yield times(role.requests, max(least - there[role.name], 0))
 
 
 def _lost(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:

@@ -9,7 +9,17 @@ import pytest
 from muster.model.names import MESSAGE, QUEUE_LABEL
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import demo, members
-from tests.support.manifests.observed import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
+from tests.support.manifests.observed import (
+    GROUP,
+    JSON,
+    pytorch_job,
+    pytorch_pod,
+    queue,
+    ray_cluster,
+    ray_pod,
+    template,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -221,3 +231,23 @@ async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(*,
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == ["a-head-2", "a-more"]
+
+
+async def test_surplus_leaves_the_room_of_a_launcher_that_comes_when_all_workers_run() -> None:
+    """It is never held: where somebody else had its room, the queue would be above its limit when it comes."""
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob"}
+    pods = [pytorch_pod(f"w-{number}") for number in range(3)]
+    for pod in pods:
+        pod["metadata"]["ownerReferences"][0] |= owner
+        pod["metadata"]["labels"]["training.kubeflow.org/job-role"] = "worker"
+    job = pytorch_job(policy={"queue": "q", "minAvailable": 1})
+    specs = {"Launcher": {"replicas": 1, "template": template()}, "Worker": {"replicas": 3, "template": template()}}
+    job |= owner
+    job["spec"] |= {"launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": specs}
+    harness = Harness(workloads=[job], pods=pods, queues=[queue(cpu="3")])
+    await harness.settle()
+    assert harness.open_pods() == ["w-0", "w-1"]
+    harness.set_queue(queue(cpu="5"))
+    await harness.settle()
+    assert harness.open_pods() == ["w-0", "w-1", "w-2"]
+    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "4"
