@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -64,8 +65,10 @@ def observe(
     view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas)
     if view.kind is not None and view.decoded is not None:
         finished = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
-        ended = tuple(view.kind.role_of(pod) or "" for pod in finished if owned(pod, view.decoded))
+        finished = [pod for pod in finished if owned(pod, view.decoded)]
+        ended = tuple(view.kind.role_of(pod) or "" for pod in finished)
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
+        view = _with_done(view, finished)
     gone = leaving(cluster, others, now)
     own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
     former = [pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)]
@@ -85,6 +88,17 @@ def observe(
         # What has muster's label is a member, or belongs to another workload of the name.
         placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
     return replace(view, placed=total(other.requests for other in _orphans(cluster, placed, opened)))
+
+
+def _with_done(view: View, finished: Iterable[Pod]) -> View:
+    """The view whose gang knows which of its pods a Job does not make again, as it does those that have failed."""
+    if view.gang is None or view.kind is None or not view.kind.pods_of_jobs:
+        return view
+    done = Counter(view.kind.role_of(pod) for pod in finished if pod.status.phase == "Succeeded")
+    if not done:
+        return view
+    roles = tuple(replace(role, done=max(role.done, done[role.name])) for role in view.gang.roles)
+    return replace(view, gang=replace(view.gang, roles=roles))
 
 
 def _queue_of(pods: Iterable[Pod]) -> str:

@@ -104,11 +104,10 @@ def plan_opening(
     to_come = _to_come((*open_already, *first), roles, ended)
     entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
     claim = before = largest(base, total((entitled, *lost)))
-    missing = tuple(_missing(members, roles))
+    missing = tuple(_lost(members, roles))
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
-    in_waves = {role.name for role in roles if role.together}
     units = {role.name: role.unit for role in roles if role.unit}
     parts = {(one.role, unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
     batches: dict[str, tuple[int, list[Member]]] = {}
@@ -133,8 +132,7 @@ def plan_opening(
             continue
         later = _to_come(batch, [whole[role]], ()) if role in whole else ()
         together = total((entitled, *(member.requests for member in batch), *later))
-        # A later wave comes when the one before has what it needs.
-        grown = largest(claim, total((together, *(() if role in in_waves else missing))))
+        grown = largest(claim, total((together, *missing)))
         if grown == claim or may_hold(grown):
             growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -181,9 +182,14 @@ def test_a_role_of_a_later_wave_is_opened_as_a_whole_when_it_is_there_and_has_ro
     assert (names(large.members), large.surplus, large.claim) == (["a", "b"], (), amounts(cpu="3"))
 
 
-def test_a_wave_takes_the_room_that_the_one_before_has_left() -> None:
-    plan = plan_opening([member("a", "later"), member("b", "later")], WAVES, amounts(cpu="2"), never)
-    assert names(plan.members) == ["a", "b"]
+DONE = (replace(WAVES[0], done=1), WAVES[1])
+
+
+@pytest.mark.parametrize(("roles", "opened"), [(DONE, ["a", "b"]), (WAVES, [])], ids=["done", "lost"])
+def test_a_wave_takes_the_room_that_the_one_before_has_left(roles: tuple[Role, ...], opened: list[str]) -> None:
+    """And not that of a pod that comes again."""
+    plan = plan_opening([member("a", "later"), member("b", "later")], roles, amounts(cpu="2"), never)
+    assert names(plan.members) == opened
 
 
 @pytest.mark.parametrize(
@@ -195,7 +201,7 @@ def test_a_wave_takes_the_room_that_the_one_before_has_left() -> None:
 )
 def test_successors_in_a_wave_that_has_begun_come_one_by_one(there: list[Member], ended: tuple[str, ...]) -> None:
     """The last pods of a Job are fewer than it has at once."""
-    plan = plan_opening([*there, member("b", "later")], WAVES, amounts(cpu="2"), never, ended)
+    plan = plan_opening([*there, member("b", "later")], DONE, amounts(cpu="2"), never, ended)
     assert (names(plan.members), dict(plan.lacking)) == (["b"], {})
 
 
