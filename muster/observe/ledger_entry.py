@@ -19,7 +19,7 @@ from muster.observe.candidates import candidate, limited, passed_since, priority
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
-from muster.observe.opening import plan_opening, plan_pause
+from muster.observe.opening import plan_opening, plan_pause, to_come
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
@@ -304,7 +304,10 @@ def _opening(
         return plan_pause(view.members, (), grant.claim, may_hold, granted=rest)
     if view.pause is not Pause.NONE:
         roles = grant.roles if view.pause is Pause.SURPLUS else ()
-        return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=grant.outgrown, granted=rest)
+        # What the gang was admitted for has room for the followers of its first wave.
+        coming = to_come(view.open, [role for role in grant.roles if role.together], view.ended)
+        more = grant.outgrown
+        return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=more, granted=rest, coming=coming)
     if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         roles, more = grant.roles, grant.outgrown

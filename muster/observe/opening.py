@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.observe.view import Member
     from muster.workloads.model import Unit
 
-__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause"]
+__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause", "to_come"]
 
 
 _OPEN_FIRST = attrgetter("held", "pod.metadata.name")
@@ -93,16 +93,16 @@ def plan_opening(
     lost = () if outgrown else tuple(_lost(members, roles))
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
-        to_come = _to_come(members, roles, ended)
-        return Opening((), largest(base, total([*[member.requests for member in members], *to_come, *lost])), ())
+        coming = to_come(members, roles, ended)
+        return Opening((), largest(base, total([*[member.requests for member in members], *coming, *lost])), ())
     # A new pod of a role that has begun replaces an earlier pod.
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
     due = [*([] if outgrown else wanted), *rest_of_units(members, roles, granted)]
     first = list({member.pod.metadata.uid: member for member in due}.values())
-    to_come = _to_come((*open_already, *first), roles, ended)
-    entitled = total([*[member.requests for member in (*open_already, *first)], *to_come])
+    coming = tuple(to_come((*open_already, *first), roles, ended))
+    entitled = total([*[member.requests for member in (*open_already, *first)], *coming])
     claim = before = largest(base, total((entitled, *lost)))
     missing = tuple(_lost(members, roles))
     opening, surplus = list(first), []
@@ -130,7 +130,7 @@ def plan_opening(
         if len(batch) < least:
             lacking[role] = lacking.get(role, 0) + least - len(batch)
             continue
-        later = _to_come(batch, [whole[role]], ()) if role in whole else ()
+        later = to_come(batch, [whole[role]], ()) if role in whole else ()
         together = total((entitled, *(member.requests for member in batch), *later))
         grown = largest(claim, total((together, *missing)))
         if grown == claim or may_hold(grown):
@@ -165,12 +165,12 @@ def _missing(members: Iterable[Member], roles: Iterable[Role]) -> Iterable[Resou
 
 
 def _lost(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
-    """The same, without the roles whose pods `_to_come` counts."""
+    """The same, without the roles whose pods `to_come` counts."""
     there = {member.role for member in members}
     return _missing(members, [role for role in roles if not (role.made_first and role.name in there)])
 
 
-def _to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
+def to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
     """The requests of the pods that the operator makes when these members have nodes."""
     roles = [role for role in roles if role.made_first]
     there = Counter([member.role for member in members]) if roles else {}
@@ -188,15 +188,17 @@ def plan_pause(
     *,
     outgrown: bool = False,
     granted: Sequence[Member] = (),
+    coming: Iterable[Resources] = (),
 ) -> Opening:
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
     beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows. The room of held
-    members that were `granted` it stays theirs.
+    members that were `granted` it stays theirs, and so does that of pods that are `coming`.
     """
     kept = {member.pod.metadata.uid for member in granted}
-    running = total(one.requests for one in members if not one.held or one.pod.metadata.uid in kept)
+    there = (one.requests for one in members if not one.held or one.pod.metadata.uid in kept)
+    running = total((*there, *coming))
     claim, first = largest(base, running), []
     chosen = set()
     for member in () if outgrown else minimum_of(members, roles):

@@ -92,6 +92,26 @@ async def test_a_later_wave_starts_with_its_leaders_when_there_is_room_for_all_o
     assert harness.open_pods() == ["first", "then-0-0", "then-0-1", "then-0-2", "then-0-3"], "their room was theirs"
 
 
+async def test_nobody_takes_the_room_of_followers_while_their_gang_pauses_after_an_eviction() -> None:
+    first = {"name": "first", "template": {"spec": {"template": template()}}}
+    later = job("then", 1, dependsOn=[{"name": "first", "status": "Ready"}])
+    other = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": template()}})
+    waits = [pytorch_pod("train-worker-0"), pytorch_pod("train-worker-1")]
+    harness = Harness(
+        pods=[of_wave("first", "first")], workloads=[exclusive(first, later), other], queues=[queue(cpu="5")]
+    )
+    await harness.settle()
+    await let_come(harness, *leaders("then", 1))
+    place(harness)
+    evicted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    harness.client.pods["first"]["status"]["conditions"] = [evicted]
+    harness.client.pods["first"]["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    await let_come(harness, *waits)
+    del harness.client.pods["first"]
+    await let_come(harness)
+    assert harness.open_pods() == ["then-0-0"]
+
+
 async def test_the_leaders_of_a_later_wave_wait_for_each_other() -> None:
     first = {"name": "first", "template": {"spec": {"template": template()}}}
     later = job("then", 2, dependsOn=[{"name": "first", "status": "Complete"}])
