@@ -168,6 +168,10 @@ class Reconciler:
         if changed and not self._takeover.under_way:
             self._admission_queue.wake_all()
         if self._admission_queue.terms(name) != terms:
+            if not self._takeover.under_way:
+                # Before a new gang, which does not know that others wait, is decided for.
+                for queue in self._ledger.tree.with_below(name):
+                    self._admission_queue.lost.found(queue, self._entering.enter)
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
             self.gangs_changed(None, self._cluster.each_gang())
 

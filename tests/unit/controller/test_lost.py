@@ -8,7 +8,7 @@ from controller.lost import LostGangs
 from controller.sweeps import Sweeps
 from muster.model.names import ADMITTED
 from muster.queueing.ledger import GangKey
-from tests.support.controller.bypass_queue import gang, harness
+from tests.support.controller.bypass_queue import SMALL, gang, harness
 from tests.support.manifests.observed import NAMESPACE, queue
 
 NAMES = [f"g{number}" for number in range(6)]
@@ -69,3 +69,24 @@ async def test_the_oldest_starts_whoever_is_looked_at_first(first: int) -> None:
     await world.settle()
     admitted = [name for name in NAMES if ADMITTED in world.annotations(f"ray-{name}-pg")]
     assert admitted == ["g0"]
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["the queue", "the one above it"])
+async def test_one_that_comes_with_the_queue_does_not_start_before_those_that_waited_for_it(*, above: bool) -> None:
+    """It is looked at first, and is the only one of which the ledger knows."""
+    world = harness(gang("g0", 2, created="2026-11-21T10:00:00Z"), cpu="2")
+    of_queue = queue(cpu="2")
+    of_queue["spec"]["parent"] = "org"
+    world.set_queue(of_queue)
+    if not above:
+        world.set_queue(queue("org"))
+        world.drop_queue(of_queue)
+    await world.settle()
+    small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
+    world.set_queue(queue("org") if above else of_queue)
+    world.set_workload(small)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.watch()
+    await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
+    await world.settle()
+    assert world.open_pods() == ["g0-0", "g0-1"]
