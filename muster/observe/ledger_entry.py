@@ -272,7 +272,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         since=waiting_since(view),
         # Where the scheduler bounds no queue, who passes the gang would overfill it as soon as that finds its nodes.
         soft=unused.soft if enforced else {},
-        idle=not opening.members and not view.open,
+        # What it has lost comes again, and is opened without being asked for room.
+        idle=not opening.members and not view.open and bool(opening.next_claim),
         lasts=lasts(view),
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
     )

@@ -101,7 +101,7 @@ class Claim:
     soft_amounts: Amounts = ()
     """The same in billionths."""
     idle: bool = False
-    """Whether none of its pods is open."""
+    """Whether none of its pods is open, and its next wave waits for room."""
     lasts: bool = False
     """Whether it does not end by itself."""
     spare: Amounts = ()

@@ -2,8 +2,9 @@
 
 Other gangs may be admitted past a soft claim. When nodes come after all, both are placed, as far as the scheduler
 enforces the queue's limit itself. It does so for the gang's own queue; for the queues above that is not known, and
-nodes have no limit to enforce: there a soft part counts like any other. A gang without any open pod cannot be placed
-behind muster's back, and is soft in all queues but a root that is bound by nodes.
+nodes have no limit to enforce: there a soft part counts like any other. A gang between two waves has no open pod that
+could be placed behind muster's back, and is soft in all queues but a root that is bound by nodes. One that has lost all
+its pods is not: they come again, and are opened at once.
 
 The soft claims of a queue never sum to more than its limit: beside what runs there at most one more queue-full is
 opened, however long nodes take to come. In the order of gangs each claim is soft that stays within what is left of the

@@ -228,6 +228,34 @@ async def test_above_its_own_queue_a_claim_stays_hard() -> None:
     assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("Unschedulable", "WaitingForQuota")
 
 
+async def test_a_gang_that_has_lost_all_its_pods_keeps_its_room_above_its_own_queue() -> None:
+    """They come again and are opened at once: whoever had the room by then would run beside them."""
+    runs, group = running("runs", 4)
+    other, pods = gang("other", 4, labels={QUEUE_LABEL: "r"})
+    world = harness(runs, (other, pods), groups=[group])
+    for name in ("q", "r"):
+        of_queue = queue(name, cpu="4")
+        of_queue["spec"]["parent"] = "org"
+        world.set_queue(of_queue)
+    world.set_queue(queue("org", cpu="4"))
+    for pod in runs[1]:
+        pod["spec"]["nodeName"] = "node-1"
+    await world.settle()
+    for pod in runs[1]:
+        del world.client.pods[pod["metadata"]["name"]]
+    world.watch()
+    await world.settle()
+    await later(world, 301)
+    assert admitted(world, "other") == []
+    again = {f"new-{pod['metadata']['name']}": pod for pod in gang("runs", 4)[1]}
+    for name, pod in again.items():
+        pod["metadata"] |= {"name": name, "uid": name}
+    world.client.pods |= again
+    world.watch()
+    await world.settle()
+    assert world.open_pods() == sorted(again)
+
+
 def deleting(world: Harness, *pods: str, on: str = "node-1") -> None:
     """These pods run on that node, and are being deleted."""
     for name in pods:

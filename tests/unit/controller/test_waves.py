@@ -206,9 +206,16 @@ async def test_where_the_gate_is_turned_off_no_wave_waits_for_the_rest_of_it(gat
     assert harness.open_pods() == opened
 
 
-async def test_two_later_waves_do_not_wait_for_each_others_places_for_ever() -> None:
+@pytest.mark.parametrize("above", [False, True], ids=["of one queue", "of the queue above"])
+async def test_two_later_waves_do_not_wait_for_each_others_places_for_ever(*, above: bool) -> None:
     """Each keeps the place of its first wave, and neither fits beside the other; after five minutes one goes on."""
     harness = await second_wave("2", "one", "two")
+    if above:
+        unlimited = queue()
+        unlimited["spec"]["parent"] = "org"
+        harness.set_queue(queue("org", cpu="2"))
+        harness.set_queue(unlimited)
+        await harness.settle()
     assert harness.open_pods() == []
     harness.now += 301
     for key in harness.cluster.gangs():
