@@ -85,7 +85,9 @@ class Gates:
                     # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
                     memory.units = before if error.refused else memory.units
                     raise
+            memory.tried = {member.pod.metadata.uid for member in opening.members}
             memory.opened |= set(opened := await self.take_off(opening.members))
+            memory.tried.clear()
             self._evictions.opened(view.key, opened)
             if memory.units:
                 seen = (m._replace(held=m.held and m.pod.metadata.uid not in memory.opened) for m in view.members)

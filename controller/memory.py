@@ -92,6 +92,8 @@ class Memory:
     """The units beyond its minimum that are being opened (`muster.observe.units`); None before the first look."""
     opened: set[str] = field(default_factory=set)
     """UIDs of pods whose gates were opened, and that the watch may still show as held."""
+    tried: set[str] = field(default_factory=set)
+    """UIDs of pods whose gates were being opened when a write failed: nobody knows of which they are open."""
     opened_elsewhere: tuple[int, float] = (0, 0.0)
     """How many members are open that muster did not open, and since when there are so many (monotonic)."""
     assembling_since: float | None = None
@@ -161,6 +163,7 @@ class Memory:
         of the former workload, "" where the same one is there.
         """
         self.opened &= gated
+        self.tried &= gated
         if self.units is None:
             self.units = units_of(view.mark, view.uid)
         self.refused.shown(view.pod_group)

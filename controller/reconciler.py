@@ -212,15 +212,17 @@ class Reconciler:
             self._queue.add_after(key, left)
         view = self._observe(key)
         pods = self._cluster.pods_of(key)
-        known = {pod.metadata.uid: pod for pod in pods} if memory.opened else {}
-        gated = {uid for uid in memory.opened if uid in known and known[uid].gated(GATE)}
+        ours = memory.opened | memory.tried
+        known = {pod.metadata.uid: pod for pod in pods} if ours else {}
+        gated = {uid for uid in ours if uid in known and known[uid].gated(GATE)}
         self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:
             self._assembling.over(key, memory)
         if standing.phase is not Phase.ADMITTED:
-            # What is no admitted gang keeps no room for the rest of a unit: others may have taken it.
+            # What is no admitted gang keeps no room for what was begun: others may have taken it.
             memory.units = frozenset()
+            memory.tried.clear()
         self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
@@ -277,7 +279,7 @@ class Reconciler:
     def _context(self, key: GangKey) -> EntryContext:
         memory = self._memories.seen(key)
         refused = memory.refused.wait(self._clock()) > 0
-        known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units
+        known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
         return EntryContext(self._wall(), self._cluster.priorities(), *known)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:

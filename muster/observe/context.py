@@ -38,3 +38,5 @@ class EntryContext:
     units: AbstractSet[str] | None = None
     """The units beyond its minimum that this leader is opening (`muster.observe.units`); None before its first look,
     where the PodGroup says it."""
+    tried: AbstractSet[str] = frozenset()
+    """The UIDs of the pods that this leader was opening when a write failed: any of them may be open."""

@@ -262,7 +262,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     hold = held_back(view, ledger.tree, grant.queue, gate)
     limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
     units = units_of(view.mark, view.uid) if context.units is None else context.units
-    opening = _opening(view, grant, gate, limit, units)
+    opening = _opening(view, grant, gate, limit, units=units, tried=context.tried)
     unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
     entry = _Held(
@@ -294,13 +294,20 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
 
 
 def _opening(
-    view: View, grant: Grant, gate: GateMode, may_hold: Callable[[Resources], bool], units: AbstractSet[str]
+    view: View,
+    grant: Grant,
+    gate: GateMode,
+    may_hold: Callable[[Resources], bool],
+    *,
+    units: AbstractSet[str],
+    tried: AbstractSet[str],
 ) -> Opening:
     """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions.
 
-    `units` beyond the minimum keep the room that they were given.
+    `units` beyond the minimum keep the room that they were given, and so do the pods that were `tried`.
     """
     rest = rest_of_units(view.members, grant.roles, units)
+    rest += [member for member in view.members if member.held and member.pod.metadata.uid in tried]
     if view.kueue is not None and not view.kueue.admitted:
         return plan_pause(view.members, (), grant.claim, may_hold, granted=rest)
     if view.pause is not Pause.NONE:
@@ -318,7 +325,10 @@ def _opening(
     if gate is GateMode.OFF:
         roles = tuple(replace(role, together=False, unit=None) for role in roles)
     return plan_opening(
-        *(view.members, roles, grant.claim, may_hold, view.ended), outgrown=grant.outgrown, granted=units
+        *(view.members, roles, grant.claim, may_hold, view.ended),
+        outgrown=grant.outgrown,
+        granted=units,
+        tried=tried,
     )
 
 

@@ -77,6 +77,7 @@ def plan_opening(
     *,
     outgrown: bool = False,
     granted: Collection[str] = (),
+    tried: Collection[str] = (),
 ) -> Opening:
     """What to open of an admitted gang, of which pods of the roles `ended` have finished.
 
@@ -87,7 +88,8 @@ def plan_opening(
     all of a role that starts together. They leave alone what the minimum still lacks: the head that died comes again,
     and is opened then. Where pods of a role are made when the first of them have
     nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come. The
-    rest of units that were `granted` room is opened as the minimum is.
+    rest of units that were `granted` room is opened as the minimum is, and so are members that a write has `tried` to
+    open (their UIDs): it had room for them, and they may be open.
     """
     open_already = [member for member in members if not member.held]
     lost = () if outgrown else tuple(_lost(members, roles))
@@ -100,6 +102,7 @@ def plan_opening(
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
     due = [*([] if outgrown else wanted), *rest_of_units(members, roles, granted)]
+    due += [member for member in members if member.held and member.pod.metadata.uid in tried]
     first = list({member.pod.metadata.uid: member for member in due}.values())
     coming = tuple(to_come((*open_already, *first), roles, ended))
     entitled = total([*[member.requests for member in (*open_already, *first)], *coming])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from muster.kube.errors import Unreachable
 from muster.model.names import MESSAGE, QUEUE_LABEL
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import demo, members
@@ -251,3 +253,24 @@ async def test_surplus_leaves_the_room_of_a_launcher_that_comes_when_all_workers
     await harness.settle()
     assert harness.open_pods() == ["w-0", "w-1", "w-2"]
     assert str(harness.reconciler._ledger.used("q")["cpu"]) == "4"
+
+
+async def test_what_a_write_without_an_answer_may_have_opened_keeps_its_room() -> None:
+    """Another of the gang in its place would be one too many, and the watch may be late to tell."""
+    group = workers(replicas=2, minReplicas=0, maxReplicas=2)
+    cluster = ray_cluster(group, name="a", uid="uid-a", enableInTreeAutoscaling=True)
+    head, later, sooner = (
+        ray_pod(name, role, cluster="a", owner_uid="uid-a")
+        for name, role in (("a-head", "headgroup"), ("a-worker-2", GROUP), ("a-worker-1", GROUP))
+    )
+    harness = Harness(workloads=[cluster], pods=[head], queues=[queue(cpu="2")])
+    await harness.settle()
+    harness.client.pods["a-worker-2"] = later
+    harness.watch()
+    harness.client.fails["patch a-worker-2"] = [Unreachable("no answer")]
+    with suppress(Unreachable):
+        await harness.work()
+    harness.client.pods["a-worker-1"] = sooner
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a-head", "a-worker-2"]
