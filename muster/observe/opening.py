@@ -92,7 +92,8 @@ def plan_opening(
     open (their UIDs): it had room for them, and they may be open.
     """
     open_already = [member for member in members if not member.held]
-    lost = () if outgrown else tuple(_lost(members, roles))
+    missing = tuple(_missing(members, roles))
+    lost = () if outgrown else missing
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
         coming = to_come(members, roles, ended)
@@ -107,7 +108,6 @@ def plan_opening(
     coming = tuple(to_come((*open_already, *first), roles, ended))
     entitled = total([*[member.requests for member in (*open_already, *first)], *coming])
     claim = before = largest(base, total((entitled, *lost)))
-    missing = tuple(_lost(members, roles))
     opening, surplus = list(first), []
     chosen = {member.pod.metadata.uid for member in first}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
@@ -156,21 +156,17 @@ def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list
     return held[: max(role.replicas - running, 0)]
 
 
-def _missing(members: Iterable[Member], roles: Iterable[Role]) -> Iterable[Resources]:
+def _missing(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
     """The requests of the pods that the roles' minimums lack, those that have ended among them; held ones are there.
 
-    What is done for good is not lacking: it left its room to the next wave. What is never held is, until it comes.
+    What is done for good is not lacking: it left its room to the next wave. What is never held is, until it comes. The
+    pods that `to_come` counts are left to it.
     """
     there = Counter(member.role for member in members)
     for role in roles:
-        least = role.minimum - role.done if role.gated else role.reserved
-        yield times(role.requests, max(least - there[role.name], 0))
-
-
-def _lost(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
-    """The same, without the roles whose pods `to_come` counts."""
-    there = {member.role for member in members}
-    return _missing(members, [role for role in roles if not (role.made_first and role.name in there)])
+        if not (role.made_first and role.name in there):
+            least = role.minimum - role.done if role.gated else role.reserved
+            yield times(role.requests, max(least - there[role.name], 0))
 
 
 def to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
