@@ -30,6 +30,10 @@ class LostGangs:
     def __contains__(self, key: GangKey) -> bool:
         return key in self._queue_of
 
+    def queues_of(self, namespace: str) -> list[str]:
+        """The queues in which gangs of the namespace are lost, by name."""
+        return sorted({queue for key, queue in self._queue_of.items() if key.namespace == namespace})
+
     def note(self, key: GangKey, queue: str | None) -> None:
         """The gang is lost in this queue, or in none (None)."""
         before = self._queue_of.pop(key, None)

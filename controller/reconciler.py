@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
-    from muster.model.objects import ObjectMeta, PodGroup, Queue
+    from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
     from muster.observe.cluster import Cluster
     from muster.resources.amounts import Resources
 
@@ -126,6 +126,7 @@ class Reconciler:
         self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._entering.enter, queue.add)
         cluster.pods.subscribe(self._evictions.note)
         cluster.elastic_quotas.subscribe(self._namespace_limited)
+        cluster.namespaces.subscribe(self._namespace_changed)
 
     def prime(self, groups: Iterable[PodGroup] = ()) -> Iterator[None]:
         """The steps, before any decision, that enter all there is; `groups` are listed since the lease is ours."""
@@ -168,12 +169,18 @@ class Reconciler:
         if changed and not self._takeover.under_way:
             self._admission_queue.wake_all()
         if self._admission_queue.terms(name) != terms:
-            if not self._takeover.under_way:
-                # Before a new gang, which does not know that others wait, is decided for.
-                for queue in self._ledger.tree.with_below(name):
-                    self._admission_queue.lost.found(queue, self._entering.enter)
+            self._may_be_found(self._ledger.tree.with_below(name))
             # Also those who are not in the ledger: it may be there for them now, or nothing may be left to wait for.
             self.gangs_changed(None, self._cluster.each_gang())
+
+    def _namespace_changed(self, change: Change[Namespace]) -> None:
+        """Queues may be there for its gangs now."""
+        self._may_be_found(self._admission_queue.lost.queues_of(change.object.metadata.name))
+
+    def _may_be_found(self, queues: Iterable[str]) -> None:
+        """Have those that were lost in these queues enter before a new gang, which knows of none, is decided for."""
+        for queue in () if self._takeover.under_way else queues:
+            self._admission_queue.lost.found(queue, self._entering.enter)
 
     def _namespace_limited(self, namespace: str) -> None:
         """Take another limit of a namespace into the ledger, and reconcile every gang that it may concern."""

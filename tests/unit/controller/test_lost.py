@@ -6,10 +6,10 @@ import pytest
 
 from controller.lost import LostGangs
 from controller.sweeps import Sweeps
-from muster.model.names import ADMITTED
+from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import SMALL, gang, harness
-from tests.support.manifests.observed import NAMESPACE, queue
+from tests.support.manifests.observed import NAMESPACE, namespace, queue
 
 NAMES = [f"g{number}" for number in range(6)]
 
@@ -87,6 +87,20 @@ async def test_one_that_comes_with_the_queue_does_not_start_before_those_that_wa
     world.set_workload(small)
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
     world.watch()
+    await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
+    await world.settle()
+    assert world.open_pods() == ["g0-0", "g0-1"]
+
+
+async def test_one_that_comes_as_its_namespace_gets_the_queue_does_not_start_before_those_that_waited_there() -> None:
+    world = harness(gang("g0", 2, created="2026-11-21T10:00:00Z"))
+    world.set_queue(queue(cpu="2", annotations={NAMESPACE_SELECTOR: "team=ml"}))
+    await world.settle()
+    small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
+    world.set_workload(small)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.watch()
+    world.set_namespace(namespace(labels={"team": "ml"}))
     await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
     await world.settle()
     assert world.open_pods() == ["g0-0", "g0-1"]
