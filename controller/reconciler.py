@@ -220,8 +220,7 @@ class Reconciler:
         view = self._observe(key)
         pods = self._cluster.pods_of(key)
         ours = memory.opened | memory.tried
-        known = {pod.metadata.uid: pod for pod in pods} if ours else {}
-        gated = {uid for uid in ours if uid in known and known[uid].gated(GATE)}
+        gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)} if ours else set()
         self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
         if standing.phase is not Phase.ASSEMBLING:

@@ -304,10 +304,11 @@ def _opening(
 ) -> Opening:
     """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions.
 
-    `units` beyond the minimum keep the room that they were given, and so do the pods that were `tried`.
+    `units` beyond the minimum keep the room that they were given, and so do the pods that a write has `tried` to open:
+    any of them may be open.
     """
-    rest = rest_of_units(view.members, grant.roles, units)
-    rest += [member for member in view.members if member.held and member.pod.metadata.uid in tried]
+    again = [member for member in view.members if member.held and member.pod.metadata.uid in tried]
+    rest = [*rest_of_units(view.members, grant.roles, units), *again]
     if view.kueue is not None and not view.kueue.admitted:
         return plan_pause(view.members, (), grant.claim, may_hold, granted=rest)
     if view.pause is not Pause.NONE:
@@ -323,12 +324,9 @@ def _opening(
         return replace(plan, after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:
-        roles = tuple(replace(role, together=False, unit=None) for role in roles)
+        roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again
     return plan_opening(
-        *(view.members, roles, grant.claim, may_hold, view.ended),
-        outgrown=grant.outgrown,
-        granted=units,
-        tried=tried,
+        *(view.members, roles, grant.claim, may_hold, view.ended), outgrown=grant.outgrown, granted=rest
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from muster.observe.units import mark_of_unit, rest_of_units, unit_of
+from muster.observe.units import mark_of_unit, unit_of
 from muster.resources.amounts import Resources, largest, times, total
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def plan_opening(
     ended: Collection[str] = (),
     *,
     outgrown: bool = False,
-    granted: Collection[str] = (),
-    tried: Collection[str] = (),
+    granted: Sequence[Member] = (),
 ) -> Opening:
     """What to open of an admitted gang, of which pods of the roles `ended` have finished.
 
@@ -86,10 +85,9 @@ def plan_opening(
     templates have `outgrown` that: more than was granted needs room. Further members are opened while all opened ones
     stay within the claim, `base` at least, or while `may_hold` allows the claim to grow: one by one, unit by unit, or
     all of a role that starts together. They leave alone what the minimum still lacks: the head that died comes again,
-    and is opened then. Where pods of a role are made when the first of them have
-    nodes, the room of the others is held from the moment in which those are opened, and is theirs when they come. The
-    rest of units that were `granted` room is opened as the minimum is, and so are members that a write has `tried` to
-    open (their UIDs): it had room for them, and they may be open.
+    and is opened then. Where pods of a role are made when the first of them have nodes, the room of the others is held
+    from the moment in which those are opened, and is theirs when they come. Held members that were `granted` room
+    before are opened as the minimum is.
     """
     open_already = [member for member in members if not member.held]
     missing = tuple(_missing(members, roles))
@@ -102,8 +100,7 @@ def plan_opening(
     begun = {*ended, *[member.role for member in open_already]}
     following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
     wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
-    due = [*([] if outgrown else wanted), *rest_of_units(members, roles, granted)]
-    due += [member for member in members if member.held and member.pod.metadata.uid in tried]
+    due = [*([] if outgrown else wanted), *granted]
     first = list({member.pod.metadata.uid: member for member in due}.values())
     coming = tuple(to_come((*open_already, *first), roles, ended))
     entitled = total([*[member.requests for member in (*open_already, *first)], *coming])
@@ -192,8 +189,8 @@ def plan_pause(
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
-    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows. The room of held
-    members that were `granted` it stays theirs, and so does that of pods that are `coming`.
+    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows. Held members that
+    were `granted` room before keep it, and the room of pods that the operator will make is kept, too (`coming`).
     """
     kept = {member.pod.metadata.uid for member in granted}
     there = (one.requests for one in members if not one.held or one.pod.metadata.uid in kept)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from controller.lost import LostGangs
@@ -10,6 +12,9 @@ from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import SMALL, gang, harness
 from tests.support.manifests.observed import NAMESPACE, namespace, queue
+
+if TYPE_CHECKING:
+    from tests.support.controller.recording_client import Harness
 
 NAMES = [f"g{number}" for number in range(6)]
 
@@ -71,6 +76,14 @@ async def test_the_oldest_starts_whoever_is_looked_at_first(first: int) -> None:
     assert admitted == ["g0"]
 
 
+def small_comes(world: Harness) -> None:
+    """A gang of one that is younger than the others."""
+    small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
+    world.set_workload(small)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.watch()
+
+
 @pytest.mark.parametrize("above", [False, True], ids=["the queue", "the one above it"])
 async def test_one_that_comes_with_the_queue_does_not_start_before_those_that_waited_for_it(*, above: bool) -> None:
     """It is looked at first, and is the only one of which the ledger knows."""
@@ -82,11 +95,8 @@ async def test_one_that_comes_with_the_queue_does_not_start_before_those_that_wa
         world.set_queue(queue("org"))
         world.drop_queue(of_queue)
     await world.settle()
-    small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
     world.set_queue(queue("org") if above else of_queue)
-    world.set_workload(small)
-    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
-    world.watch()
+    small_comes(world)
     await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
     await world.settle()
     assert world.open_pods() == ["g0-0", "g0-1"]
@@ -96,10 +106,7 @@ async def test_one_that_comes_as_its_namespace_gets_the_queue_does_not_start_bef
     world = harness(gang("g0", 2, created="2026-11-21T10:00:00Z"))
     world.set_queue(queue(cpu="2", annotations={NAMESPACE_SELECTOR: "team=ml"}))
     await world.settle()
-    small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
-    world.set_workload(small)
-    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
-    world.watch()
+    small_comes(world)
     world.set_namespace(namespace(labels={"team": "ml"}))
     await world.reconciler.reconcile(GangKey(NAMESPACE, SMALL))
     await world.settle()

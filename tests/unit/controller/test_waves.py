@@ -142,7 +142,7 @@ async def test_a_later_wave_says_what_it_waits_for() -> None:
 
 
 async def test_others_start_beside_a_later_wave_that_has_the_room_of_the_one_before() -> None:
-    """What has succeeded is not made again, so that nobody keeps its room beside that of the wave."""
+    """Pods that have succeeded are not made again: the room of the wave is all that the gang keeps."""
     harness = await second_wave("3", "set")
     assert harness.open_pods() == ["set-0", "set-1"]
     await comes(harness, "small", "1")

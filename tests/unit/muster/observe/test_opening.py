@@ -187,7 +187,7 @@ DONE = (replace(WAVES[0], done=1), WAVES[1])
 
 @pytest.mark.parametrize(("roles", "opened"), [(DONE, ["a", "b"]), (WAVES, [])], ids=["done", "lost"])
 def test_a_wave_takes_the_room_that_the_one_before_has_left(roles: tuple[Role, ...], opened: list[str]) -> None:
-    """And not that of a pod that comes again."""
+    """A pod that will be made again keeps its room."""
     plan = plan_opening([member("a", "later"), member("b", "later")], roles, amounts(cpu="2"), never)
     assert names(plan.members) == opened
 
@@ -297,11 +297,11 @@ def test_hosts_that_say_of_no_replica_come_one_by_one() -> None:
 def test_the_rest_of_a_replica_that_was_given_room_needs_none() -> None:
     begun = [host("b-1", held=False), host("b-2")]
     members = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False), *begun, host("c-1"), host("c-2")]
-    granted = {mark_of_unit(begun)}
-    assert names(rest_of_units(members, SLICES, granted)) == ["b-2"]
-    plan = plan_opening(members, SLICES, amounts(cpu="3"), never, granted=granted)
+    rest = rest_of_units(members, SLICES, {mark_of_unit(begun)})
+    assert names(rest) == ["b-2"]
+    plan = plan_opening(members, SLICES, amounts(cpu="3"), never, granted=rest)
     assert (names(plan.members), names(plan.surplus), plan.claim) == (["b-2"], ["c-1", "c-2"], amounts(cpu="5"))
-    pause = plan_pause(members, SLICES, amounts(cpu="3"), never, granted=rest_of_units(members, SLICES, granted))
+    pause = plan_pause(members, SLICES, amounts(cpu="3"), never, granted=rest)
     assert (names(pause.members), names(pause.reserved), pause.claim) == ([], ["b-2"], amounts(cpu="5"))
 
 
