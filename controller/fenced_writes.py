@@ -7,12 +7,13 @@ then after the lease was given back, and another leader has begun.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from muster.kube.client import Client, WriteOptions
+    from muster.kube.client import Client
     from muster.kube.resource import Resource
     from muster.model.objects import ObjectMeta
 
@@ -43,39 +44,32 @@ class Writer:
     ) -> bytes:
         """Server-side apply of the object that the body names; raises ApiError and NotLeaderError, as all of these."""
         meta = body["metadata"]
-        options: WriteOptions = {"field_manager": field_manager, "deadline": self._deadline()}
-        return await self._whole(self._client.apply(resource, meta["name"], body, meta["namespace"], **options))
+        apply = partial(self._client.apply, resource, meta["name"], body, meta["namespace"])
+        return await self._whole(partial(apply, field_manager=field_manager))
 
     async def patch(self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any]) -> bytes:
         """Strategic merge patch of a built-in kind."""
-        deadline = self._deadline()
-        return await self._whole(self._client.strategic_merge_patch(resource, name, body, namespace, deadline=deadline))
+        return await self._whole(partial(self._client.strategic_merge_patch, resource, name, body, namespace))
 
     async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
         """Add annotations to the object of that name and UID; nothing else of it is touched."""
         body = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
-        deadline = self._deadline()
-        await self._whole(self._client.merge_patch(resource, meta.name, body, meta.namespace, deadline=deadline))
+        await self._whole(partial(self._client.merge_patch, resource, meta.name, body, meta.namespace))
 
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> bytes:
         """Create the object in the namespace that the body names."""
-        deadline = self._deadline()
-        return await self._whole(self._client.create(resource, body, body["metadata"]["namespace"], deadline=deadline))
+        return await self._whole(partial(self._client.create, resource, body, body["metadata"]["namespace"]))
 
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete the object of that UID, optionally only in that version; success when it is gone already."""
-        deadline = self._deadline()
-        await self._whole(
-            self._client.delete(
-                resource, name, namespace, uid=uid, resource_version=resource_version, deadline=deadline
-            )
-        )
+        delete = partial(self._client.delete, resource, name, namespace)
+        await self._whole(partial(delete, uid=uid, resource_version=resource_version))
 
-    async def _whole(self, write: Coroutine[Any, Any, T]) -> T:
+    async def _whole(self, write: Callable[..., Coroutine[Any, Any, T]]) -> T:
         """Do the write; where its task is cancelled, end only after it, as long as the lease is ours."""
-        writing = asyncio.ensure_future(write)
+        writing = asyncio.ensure_future(self._in_time(write))
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
@@ -91,8 +85,9 @@ class Writer:
         finally:
             del writing  # the traceback of what it raises holds this frame
 
-    def _deadline(self) -> float:
+    async def _in_time(self, write: Callable[..., Coroutine[Any, Any, T]]) -> T:
+        """Look at the lease and begin the write at once: before its turn the process may be stopped for long."""
         seconds = self._budget()
         if seconds <= 0:
             raise NotLeaderError("the lease is no longer ours")
-        return min(seconds, _LONGEST_WRITE)
+        return await write(deadline=min(seconds, _LONGEST_WRITE))

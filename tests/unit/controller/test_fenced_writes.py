@@ -73,3 +73,17 @@ async def test_no_write_begins_without_the_lease() -> None:
     with pytest.raises(NotLeaderError):
         await Writer(client, lambda: 0.0).create(PODS, {"metadata": {"namespace": "team"}})  # type: ignore[arg-type]
     assert not client.begun.is_set()
+
+
+async def test_a_write_that_waited_for_its_turn_until_the_lease_was_lost_does_not_begin() -> None:
+    """As that of a process that is stopped in between, and wakes when another leads."""
+    client, left = SlowClient(), [5.0]
+    client.answers.set()
+    writer = Writer(client, lambda: left[0])  # type: ignore[arg-type]
+    task = asyncio.create_task(writer.create(PODS, {"metadata": {"namespace": "team"}}))
+    await asyncio.sleep(0)
+    assert not client.begun.is_set()
+    left[0] = 0.0
+    with pytest.raises(NotLeaderError):
+        await task
+    assert not client.begun.is_set()
