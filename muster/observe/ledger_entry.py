@@ -19,7 +19,7 @@ from muster.observe.candidates import candidate, limited, passed_since, priority
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
-from muster.observe.opening import plan_opening, plan_pause, to_come
+from muster.observe.opening import minimum_of, plan_opening, plan_pause, to_come
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
@@ -320,7 +320,11 @@ def _opening(
     if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         roles, more = grant.roles, grant.outgrown
-        plan = plan_pause(view.members, roles, grant.claim, may_hold, outgrown=more, granted=rest)
+        first = [member for member in minimum_of(view.members, roles) if member.held]
+        coming = to_come((*view.open, *first), roles, view.ended)
+        plan = plan_pause(
+            *(view.members, roles, grant.claim, may_hold), outgrown=more, granted=rest, coming=coming, keeps_lost=True
+        )
         return replace(plan, after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:

@@ -185,19 +185,26 @@ def plan_pause(
     outgrown: bool = False,
     granted: Sequence[Member] = (),
     coming: Iterable[Resources] = (),
+    keeps_lost: bool = False,
 ) -> Opening:
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
-    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows. Held members that
-    were `granted` room before keep it, and the room of pods that the operator will make is kept, too (`coming`).
+    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows; where it
+    `keeps_lost`, the claim has room for all of them, as it does when more is opened. Held members that were `granted`
+    room before keep it, and the room of pods that the operator will make is kept, too (`coming`).
     """
     kept = {member.pod.metadata.uid for member in granted}
     there = (one.requests for one in members if not one.held or one.pod.metadata.uid in kept)
     running = total((*there, *coming))
-    claim, first = largest(base, running), []
+    minimum = [] if outgrown else minimum_of(members, roles)
+    lost: list[Resources] = []
+    if keeps_lost and not outgrown:
+        held = (one.requests for one in minimum if one.held and one.pod.metadata.uid not in kept)
+        lost = [*held, *_missing(members, roles)]
+    claim, first = largest(base, total((running, *lost))), []
     chosen = set()
-    for member in () if outgrown else minimum_of(members, roles):
+    for member in minimum:
         together = running if member.pod.metadata.uid in kept else total((running, member.requests))
         grown = largest(claim, together)
         if member.held and (grown == claim or may_hold(grown)):

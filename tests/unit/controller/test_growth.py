@@ -9,6 +9,7 @@ import pytest
 
 from muster.kube.errors import Unreachable
 from muster.model.names import MESSAGE, QUEUE_LABEL
+from muster.schedulers import SCHEDULERS
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import (
@@ -200,24 +201,35 @@ async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["failed", "gone"])
-async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(*, gone: bool) -> None:
+@pytest.mark.parametrize("scheduler", ["volcano", "scheduler-plugins-scheduler"])
+async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(scheduler: str, *, gone: bool) -> None:
     """The gang was admitted for its head alone and holds a worker beside it; the head comes again and is opened."""
-    pods = [
-        ray_pod("a-head", "headgroup", cluster="a", owner_uid="uid-a"),
-        ray_pod("a-more", cluster="a", owner_uid="uid-a"),
-    ]
+
+    class Product(Harness):
+        """All gangs are of that scheduler."""
+
+    Product.scheduler = SCHEDULERS[scheduler]
+
+    def pod(name: str, role: str = GROUP, gang: str = "a") -> JSON:
+        made = ray_pod(name, role, cluster=gang, owner_uid=f"uid-{gang}")
+        made["spec"]["schedulerName"] = scheduler
+        return made
+
+    pods = [pod("a-head", "headgroup"), pod("a-more")]
     least: dict[str, Any] = {
         "enableInTreeAutoscaling": True,
         "autoscalerOptions": {"resources": {"requests": {"memory": "0"}}},
     }
     elastic = ray_cluster(workers(replicas=1, minReplicas=0, maxReplicas=9), name="a", uid="uid-a", **least)
-    harness = Harness(workloads=[elastic], pods=pods, queues=[queue(cpu="2", memory="9Gi")])
-    await harness.settle()
+    harness = Product(workloads=[elastic], pods=pods, queues=[queue(cpu="2", memory="9Gi")])
+    for _ in range(2):
+        await harness.settle()
+        for name in harness.open_pods():
+            harness.client.pods[name]["spec"]["nodeName"] = "node"
+        harness.watch()
     assert harness.open_pods() == ["a-head", "a-more"]
-    for pod in harness.client.pods.values():
-        pod["spec"]["nodeName"] = "node"
     harness.set_workload(ray_cluster(workers(replicas=0), name="b", uid="uid-b"))
-    harness.client.pods["b-head"] = ray_pod("b-head", "headgroup", cluster="b", owner_uid="uid-b")
+    harness.client.pods["b-head"] = pod("b-head", "headgroup", "b")
     if gone:
         del harness.client.pods["a-head"]
     else:
@@ -226,10 +238,7 @@ async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(*,
     await harness.settle()
     assert "b-head" not in harness.open_pods()
     harness.client.pods.pop("a-head", None)
-    harness.client.pods |= {
-        "a-head-2": ray_pod("a-head-2", "headgroup", cluster="a", owner_uid="uid-a"),
-        "a-more-2": ray_pod("a-more-2", cluster="a", owner_uid="uid-a"),
-    }
+    harness.client.pods |= {"a-head-2": pod("a-head-2", "headgroup"), "a-more-2": pod("a-more-2")}
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == ["a-head-2", "a-more"]

@@ -164,6 +164,17 @@ def test_in_a_pause_a_minimum_whose_place_is_taken_needs_room() -> None:
     assert plan_pause(members, ROLES, amounts(cpu="9"), never, outgrown=True).members == ()
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["held", "still to come"])
+def test_before_more_is_opened_the_room_of_what_the_minimums_lack_is_kept(*, there: bool) -> None:
+    """Nobody was evicted for others: what is lost comes again, and those beyond the minimum run of no use without."""
+    members = [*([HEAD] if there else []), *(member(name, held=False) for name in "abc"), member("d")]
+    plan = plan_pause(members, ROLES, amounts(cpu="3"), never, keeps_lost=True)
+    assert (names(plan.members), plan.claim) == (["head"] if there else [], amounts(cpu="4"))
+    assert names(plan.surplus) == ["d"]
+    more = plan_pause(members, ROLES, amounts(cpu="3"), never, outgrown=True, keeps_lost=True)
+    assert (names(more.members), more.claim) == ([], amounts(cpu="3"))
+
+
 WAVES = (
     Role("first", 1, 1, amounts(cpu="1"), leads=False),
     Role("later", 2, 0, amounts(cpu="1"), leads=False, together=True),
