@@ -66,8 +66,8 @@ def _beyond_those_above(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
             if over is not None:
                 yield _hierarchy(field, f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it')
                 break
-    if above and view.guarantee:
-        nearest = above[0]
+    nearest = tree.get(view.parent)
+    if nearest is not None and view.guarantee:
         promised = total(child.guarantee for child in tree if child.parent == nearest.name)
         over = exceeding({name: promised[name] for name in view.guarantee}, nearest.limit)
         if over is not None:

@@ -102,6 +102,13 @@ async def test_what_cannot_be_is_refused_by_field(new: JSON, line: str) -> None:
     assert line in response["status"]["message"]
 
 
+async def test_a_guarantee_below_a_parent_that_is_missing_is_refused_for_the_parent() -> None:
+    """Also where the queue `root` is an object, as Volcano makes it: this guarantee is of none of its children."""
+    response = await reviewed(below("none", guarantee={"cpu": "1"}), queue("root", cpu="8"))
+    assert not response["allowed"]
+    assert [one["field"] for one in response["status"]["details"]["causes"]] == ["spec.parent"]
+
+
 async def test_what_was_wrong_before_stays_editable() -> None:
     old, new = below("none", cpu="4"), below("none", cpu="5")
     response = await reviewed(new, old=old)
