@@ -119,6 +119,14 @@ class Gang:
         return total(times(requests, count) for requests, count in counts if count)
 
     @property
+    def needed(self) -> Resources:
+        """What it takes of its queue to begin with: its minResources, or what is requested then where that is more.
+
+        The user may have written less than the pods ask for; the ledger counts what they ask for.
+        """
+        return largest(self.min_resources, self.requested)
+
+    @property
     def waves(self) -> tuple[Role, ...]:
         """Its roles that come in a later wave, of which each starts as a whole or not at all."""
         return tuple(role for role in self.roles if role.together)
@@ -126,7 +134,7 @@ class Gang:
     @property
     def most(self) -> Resources:
         """The most of each resource that the gang, or a later wave of it, needs at once."""
-        return reduce(largest, (role.whole for role in self.waves), self.min_resources)
+        return reduce(largest, (role.whole for role in self.waves), self.needed)
 
     @property
     def most_charged(self) -> Resources:

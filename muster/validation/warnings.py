@@ -184,16 +184,16 @@ def _minimum(case: Case) -> Iterator[Finding]:
 def _room(case: Case) -> Iterator[Finding]:
     """What the queue has, beside that it could hold the gang."""
     gang, queue = case.gang, case.intent.queue
-    if case.above(gang.min_resources) is not None:
+    if case.above(gang.needed) is not None:
         # Refused for that, or told of it.
         return
-    if case.place and (zeros := [name for name in case.place.view.zeros if gang.min_resources.get(name)]):
+    if case.place and (zeros := [name for name in case.place.view.zeros if gang.needed.get(name)]):
         rest = (
             f'queue "{queue}" has capability {" and ".join(f"{name} 0" for name in zeros)}, which means unlimited to '
-            f"Volcano; the gang needs {describe({name: gang.min_resources[name] for name in zeros})} and gets it"
+            f"Volcano; the gang needs {describe({name: gang.needed[name] for name in zeros})} and gets it"
         )
         yield _finding(Reason.CAPABILITY_OF_ZERO, case.queue_path, rest)
-    twice = case.above(times(gang.min_resources, 2)) if case.workload.upgrade_doubles else None
+    twice = case.above(times(gang.needed, 2)) if case.workload.upgrade_doubles else None
     if twice:
         level, need, limit = twice
         rest = (
@@ -259,7 +259,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
         return
     if case.place.view.preempts:
         return
-    need = {name: amount for name, amount in case.gang.min_resources.items() if amount > ZERO}
+    need = {name: amount for name, amount in case.gang.needed.items() if amount > ZERO}
     for level in case.levels:
         held = case.held(level.queue)
         short = [name for name in need if name in level.limit and held.get(name, ZERO) + need[name] > level.limit[name]]

@@ -271,7 +271,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
-    for who, need in _needs(gang, gang.min_resources, _whole, context.gate(intent), GateMode.QUEUE):
+    for who, need in _needs(gang, gang.needed, _whole, context.gate(intent), GateMode.QUEUE):
         for level in place.levels:
             over = exceeding(need, level.limit)
             if over is not None:

@@ -53,6 +53,18 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
             id="minResources larger than the queue",
         ),
         pytest.param(
+            pytorch_job(
+                policy={"queue": "q", "minResources": {"cpu": "1"}},
+                replicas={"Worker": {"replicas": 5, "template": template()}},
+            ),
+            context(SMALL),
+            Reason.EXCEEDS_CAPABILITY,
+            "spec.runPolicy.schedulingPolicy.queue",
+            'spec.runPolicy.schedulingPolicy.queue: gang "train" needs cpu 5, queue "q" has capability cpu 4; '
+            "lower the replicas or use a larger queue",
+            id="pods larger than the queue, and minResources that are not",
+        ),
+        pytest.param(
             ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "system-node-critical"}),
             context(SMALL),
             Reason.INVALID,
