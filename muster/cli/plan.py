@@ -18,6 +18,7 @@ from muster.cli.output import as_long_as_read, print_data
 from muster.cli.queue_audit import queue_faults
 from muster.cli.summary import print_junit, print_summary, print_wide
 from muster.cli.table import print_table
+from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults
 from muster.gangs.pod_patch import inject, is_free, membership
 from muster.model.findings import Finding, Reason, Severity
@@ -225,7 +226,8 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
         _note(f'{document.source}: queue "{queue}" {why}')
     if verdict.workload and verdict.intent and verdict.gang:
         entry["intent"] = _intent(verdict.intent, context.admitter)
-        entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, verdict.intent)
+        of_pods = as_its_pods(verdict.intent, verdict.workload, context.priorities or {})
+        entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, of_pods)
         entry["roles"] = _roles(verdict.workload, verdict.gang, verdict.intent, context)
     return entry
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from muster.workloads import RoleSpec, Workload
     from muster.workloads.model import Unit
 
-__all__ = ["Gang", "Role", "gang_of", "priority_value", "priority_values"]
+__all__ = ["Gang", "Role", "as_its_pods", "gang_of", "priority_value", "priority_values"]
 
 # minMember is an int32.
 _MOST_PODS = 2**31 - 1
@@ -164,6 +164,23 @@ def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
     known = list(classes)
     values = {item.metadata.name: item.value for item in known}
     return values | {"": min((item.value for item in known if item.global_default), default=0)}
+
+
+def as_its_pods(intent: Intent, workload: Workload, priorities: Mapping[str, int]) -> Intent:
+    """The intent with no higher class than its pods get, where the workload as a whole names one.
+
+    A pod keeps the class of its template, and the controller goes by the lowest of the pods that there are when the
+    gang is admitted (`class_of_pods`): those that come later say nothing. A class that is not known says nothing, too.
+    """
+    if not (intent.prioritise_pods and workload.kind.owns_gang):
+        return intent
+    first = (spec for spec in workload.roles if spec.replicas and spec.gated and not spec.together)
+    classes = {spec.template.spec.priority_class_name for spec in first} - {""}
+    known = ((priorities[name], name) for name in classes if name in priorities)
+    value, name = min(known, default=(0, ""))
+    if not name or priority_value(intent.priority_class, priorities) <= value:
+        return intent
+    return replace(intent, priority_class=name)
 
 
 def gang_of(

@@ -34,8 +34,9 @@ from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.workloads import PLAIN_POD, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
+    from muster.gangs.intent import Intent
     from muster.observe.cluster import Cluster
     from muster.queueing.ledger import GangKey
     from muster.workloads import Decoded, Kind, Workload
@@ -193,12 +194,14 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         if intent is None and view.holds:
             intent = last_asked(view, workload, around, cluster.priorities(), defaults)
             view = replace(view, withdrawn=True)
+        gang = None
         if intent is not None:
-            intent = of_its_scheduler(intent, view, defaults)
-            intent = class_of_pods(intent, [member.pod for member in view.members], cluster.priorities())
-        # A plain pod, which speaks for its gang, has been given already what it gets.
-        pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
-        gang = gang_of(workload, intent, cluster.priorities(), pod_defaults) if intent else None
+            asked = of_its_scheduler(intent, view, defaults)
+            intent = class_of_pods(asked, [member.pod for member in view.members], cluster.priorities())
+            # A plain pod, which speaks for its gang, has been given already what it gets.
+            pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
+            sorting = _sorting(workload, asked, intent, view, cluster.priorities())
+            gang = gang_of(workload, sorting, cluster.priorities(), pod_defaults)
     except InvalidObjectError as problem:
         return replace(view, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
@@ -209,6 +212,17 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
     view = replace(view, workload=workload, intent=intent, gang=gang)
     return with_kueue(view, kind, decoded, cluster, defaults) if gang is not None else view
+
+
+def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, priorities: Mapping[str, int]) -> Intent:
+    """The intent by whose class the roles are sorted that name none, as they were when the webhook saw their pods.
+
+    A template that names a low class lowers that of its gang, and of no pod of another role.
+    """
+    named = {role.name for role in workload.roles if role.template.spec.priority_class_name}
+    if not named or lowered is asked:
+        return lowered
+    return class_of_pods(asked, [member.pod for member in view.members if member.role not in named], priorities)
 
 
 def _from_here(workload: Workload, view: View) -> Workload:

@@ -52,6 +52,20 @@ def test_entries_stand_in_the_order_of_the_input(command: Command) -> None:
     assert [entry["workload"]["name"] for entry in said.entries] == ["b", "a", "d", "c", "e"]
 
 
+def test_a_gang_has_no_higher_class_than_a_template_of_it(command: Command) -> None:
+    """The controller goes by the lowest of its pods, of which that one is."""
+    classes = "".join(
+        f"---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}\n"
+        for name, value in (("high", 9), ("low", 1))
+    )
+    text = ray().replace("labels: {", "labels: {ray.io/priority-class-name: high, ")
+    low = text.replace("{containers:", "{priorityClassName: low, containers:")
+    for manifest, name in ((text, "high"), (low, "low")):
+        (entry,) = command.plan(manifest + classes).entries
+        assert entry["podGroup"]["spec"]["priorityClassName"] == name
+        assert entry["intent"]["priorityClassName"] == "high", "what its user asked for"
+
+
 @pytest.mark.parametrize(("dra", "code"), [([], 0), (["--dra", "warn"], 0), (["--dra", "deny"], 1)])
 def test_claims_on_devices_are_judged_as_the_chart_will(command: Command, dra: list[str], code: int) -> None:
     said = command.plan(ray().replace("{containers:", "{resourceClaims: [{name: gpu}], containers:"), options=dra)

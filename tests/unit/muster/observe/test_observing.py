@@ -53,6 +53,25 @@ def names(view: View) -> list[str]:
     return [member.pod.metadata.name for member in view.members]
 
 
+def test_a_template_with_a_low_class_lowers_its_gang_and_leaves_the_roles_in_their_order() -> None:
+    """The webhook has told the pods of which role are needed before it knew any of them."""
+    job = pytorch_job(
+        policy={"queue": "q", "priorityClass": "high", "minAvailable": 2},
+        replicas={
+            "Master": {"replicas": 1, "template": template(priorityClassName="low")},
+            "Worker": {"replicas": 2, "template": template()},
+        },
+    )
+    there = [pytorch_pod(f"w-{number}", priorityClassName="high", priority=1000) for number in range(2)]
+    there.append(pytorch_pod("m", "master", priorityClassName="low", priority=1))
+    classes = [priority_class("high", 1000), priority_class("low", 1)]
+    cluster = filled(workloads=[job], pods=there, classes=classes)
+    view = observe(GangKey(NAMESPACE, "train"), cluster, DEFAULTS)
+    assert view.intent is not None
+    assert view.gang is not None
+    assert (view.intent.priority_class, view.gang.min_task_member) == ("low", {"worker": 2})
+
+
 def test_members_are_the_living_pods_of_the_workload_by_name() -> None:
     view = seen(
         ray_pod("w-1"),
