@@ -11,7 +11,7 @@ from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
 from muster.queueing.ledger import Candidate
-from muster.resources.amounts import largest, total
+from muster.resources.amounts import largest, times, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,10 +58,12 @@ def passed_since(view: View, mark: Mark, queue: str) -> str:
 def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
     """The gang as a candidate for admission.
 
-    It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them.
+    It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them,
+    and the pods with them whose room is kept until they come.
     """
     gang, intent = gang_and_intent(view)
-    actual = total(member.requests for member in minimum_of(view.members, gang.roles))
+    coming = [times(role.requests, role.reserved) for role in gang.roles if role.reserved]
+    actual = total([*coming, *(member.requests for member in minimum_of(view.members, gang.roles))])
     return Candidate(
         key=view.key,
         queue=intent.queue,

@@ -65,6 +65,17 @@ async def test_the_room_of_the_followers_is_there_before_their_leaders_start() -
     assert harness.annotations("set")[STATE] == "ExceedsCapability"
 
 
+@pytest.mark.parametrize(("cpu", "state"), [("9", "ExceedsCapability"), ("10", "Admitted")])
+async def test_the_room_of_the_followers_is_kept_beside_what_their_leaders_really_ask_for(cpu: str, state: str) -> None:
+    """Somebody has added a sidecar of 1 cpu to each of two leaders of 1 cpu; six followers come."""
+    pods = leaders()
+    for pod in pods:
+        pod["spec"]["containers"].append({"name": "sidecar", "resources": {"requests": {"cpu": "1"}}})
+    harness = Harness(pods=pods, workloads=[exclusive()], queues=[queue(cpu=cpu)])
+    await harness.settle()
+    assert harness.annotations("set")[STATE] == state
+
+
 async def test_nobody_takes_the_room_of_followers_that_are_still_to_come() -> None:
     other = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 1, "template": template()}})
     harness = Harness(
