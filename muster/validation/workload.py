@@ -320,10 +320,13 @@ def _quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iter
 
 
 def _elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
-    """What the scheduler never gives the namespace, by the ElasticQuotas that it heeds."""
+    """What the scheduler, or the ledger before it, never gives the namespace, by the ElasticQuotas that it heeds."""
     if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
         return
-    for who, need in _needs(gang, gang.requested, _whole, context.gate(intent), GateMode.QUEUE):
+    gate = context.gate(intent)
+    # Only the ledger asks for what the user says of minResources; it is no pod's request.
+    least = gang.needed if gate is GateMode.QUEUE else gang.requested
+    for who, need in _needs(gang, least, _whole, gate, GateMode.QUEUE):
         if never := context.ceiling.never(need):
             message = f"spec: {who} {never}; lower the replicas or have the quota raised"
             yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)

@@ -91,8 +91,14 @@ def test_it_holds_whoever_admits(admitter: Admitter) -> None:
 
 
 def test_the_pods_of_the_minimum_count_and_their_requests() -> None:
-    """What the user says of minResources is no pod's request."""
     worker = {"Worker": {"replicas": 4, "template": template()}}
-    job = pytorch_job(policy={"queue": "q", "minAvailable": 3, "minResources": {"cpu": "9"}}, replicas=worker)
+    job = pytorch_job(policy={"queue": "q", "minAvailable": 3}, replicas=worker)
     assert refusals(job, elastic_quota(ENOUGH, PLENTY)) == ()
     assert refusals(ray_cluster(workers(replicas=3)), elastic_quota(ENOUGH, PLENTY)) != ()
+
+
+@pytest.mark.parametrize(("admitter", "refused"), [(Admitter.LEDGER, True), (Admitter.NONE, False)])
+def test_min_resources_count_where_the_ledger_asks_for_them(admitter: Admitter, *, refused: bool) -> None:
+    """They are no pod's request, and the scheduler does not count them; the ledger never lets such a gang start."""
+    job = pytorch_job(policy={"queue": "q", "minResources": {"cpu": "9"}})
+    assert bool(refusals(job, elastic_quota(ENOUGH, PLENTY), admitter=admitter)) is refused
