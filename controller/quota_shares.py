@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.resources.amounts import describe, times, total, within
-from muster.resources.resource_quotas import charge, short_of
+from muster.resources.resource_quotas import charge, left_of, short_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
@@ -83,7 +83,7 @@ class Shares:
             if not shares:
                 del self._shares[quota]
 
-    def look(self, view: View, quotas: Iterable[ResourceQuota], order: Order, *, gives: bool) -> Shortage | None:
+    def look(self, view: View, quotas: Collection[ResourceQuota], order: Order, *, gives: bool) -> Shortage | None:
         """Which quota refuses the gang's next pod, and who else lacks pods for it; None where none does."""
         self.forget(view.key)
         missing = _missing(view)
@@ -104,12 +104,12 @@ class Shares:
         rival = min(others, key=lambda one: shares[one].order)
         share = {name: shares[rival].held[name] for name in left if name in shares[rival].held}
         first = shares[rival]
-        helps = gives and first.order < own.order and _helps(first, left, shares.values())
+        helps = gives and first.order < own.order and _helps(first, left_of(quotas), shares.values())
         return Shortage(quota.metadata.name, asks, left, rival, share, rival if helps else None)
 
 
 def _helps(first: _Share, left: Resources, shares: Iterable[_Share]) -> bool:
-    """Whether what is left, and what those behind it give back, is all that the first one lacks of what is short."""
+    """Whether what is left of all quotas, and what those behind it give back, is all that the first one lacks."""
     given = total(one.held for one in shares if one.gives and one.order > first.order)
     return within({name: first.lacks[name] for name in left if name in first.lacks}, total((left, given)))
 

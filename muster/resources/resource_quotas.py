@@ -17,7 +17,7 @@ from muster.resources.quantity import ZERO, Quantity, parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["PODS", "ResourceQuota", "charge", "limits", "short_of"]
+__all__ = ["PODS", "ResourceQuota", "charge", "left_of", "limits", "short_of"]
 
 PODS = "pods"
 """As what the number of pods stands among resources."""
@@ -68,18 +68,33 @@ def charge(requests: Resources, pods: int) -> dict[str, Quantity]:
     return {**requests, PODS: parse_quantity(pods)}
 
 
+def left_of(quotas: Iterable[ResourceQuota]) -> dict[str, Quantity]:
+    """What all quotas together leave for pods; below zero where more is charged than one of them allows by now."""
+    left: dict[str, Quantity] = {}
+    for quota in quotas:
+        # What the apiserver has checked can be read.
+        with suppress(InvalidObjectError):
+            if quota.counts_all:
+                left |= {name: min(amount, left.get(name, amount)) for name, amount in _left(quota).items()}
+    return left
+
+
 def short_of(quotas: Iterable[ResourceQuota], requests: Resources) -> tuple[ResourceQuota, dict[str, Quantity]] | None:
     """The first quota that refuses one more pod of these requests, and what it has left; None where none does."""
     need = charge(requests, 1)
     for quota in quotas:
         # What the apiserver has checked can be read.
         with suppress(InvalidObjectError):
-            hard, used = _known(quota.status.hard, "status.hard"), _known(quota.status.used, "status.used")
-            left = {name: hard[name] - used.get(name, ZERO) for name in hard if need.get(name, ZERO) > ZERO}
+            left = {name: amount for name, amount in _left(quota).items() if need.get(name, ZERO) > ZERO}
             lacking = {name: max(amount, ZERO) for name, amount in left.items() if need[name] > amount}
             if quota.counts_all and lacking:
                 return quota, lacking
     return None
+
+
+def _left(quota: ResourceQuota) -> dict[str, Quantity]:
+    hard, used = _known(quota.status.hard, "status.hard"), _known(quota.status.used, "status.used")
+    return {name: hard[name] - used.get(name, ZERO) for name in hard}
 
 
 def _known(raw: Mapping[str, str | int | float], path: str) -> dict[str, Quantity]:

@@ -7,7 +7,17 @@ import pytest
 from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, queue, ray_cluster, ray_pod, resource_quota
+from tests.support.manifests.observed import (
+    JSON,
+    NAMESPACE,
+    QUEUE_LABELS,
+    queue,
+    ray_cluster,
+    ray_pod,
+    resource_quota,
+    template,
+    workers,
+)
 
 OLD, YOUNG = "ray-demo-pg", "ray-young-pg"
 ASKS = {REQUEUE_AFTER: "1m"}
@@ -174,6 +184,39 @@ async def test_nothing_is_given_back_that_helps_nobody() -> None:
     harness = halves(workloads=[ray_cluster(*groups), young])
     await after(harness, 6, 31, 31, 31)
     assert len(harness.client.pods) == 4
+
+
+GPU = "requests.nvidia.com/gpu"
+
+
+def cpu_and_gpu(cpu: str, gpus: str) -> JSON:
+    """A quota of so many of both; 6 cpu and 4 GPUs are charged to it."""
+    return resource_quota({"requests.cpu": cpu, GPU: gpus}, used={"requests.cpu": "6", GPU: "4"})
+
+
+@pytest.mark.parametrize(
+    ("quotas", "left"),
+    [
+        pytest.param([cpu_and_gpu("6", "5")], 2, id="a GPU is left"),
+        pytest.param([cpu_and_gpu("6", "4")], 4, id="others use all GPUs"),
+        pytest.param(
+            [cpu_and_gpu("6", "5"), resource_quota({GPU: "1"}, used={GPU: "1"}, name="gpus")],
+            4,
+            id="others use all GPUs of another quota",
+        ),
+        pytest.param([cpu_and_gpu("4", "5")], 4, id="more cpu is charged than the quota allows by now"),
+    ],
+)
+async def test_nothing_is_given_back_to_a_gang_that_lacks_something_else(quotas: list[JSON], left: int) -> None:
+    """It would be deleted again and again, for a gang that cannot start with it."""
+    trains = template()
+    trains["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    young = ray_cluster(
+        name="young", uid="uid-young", annotations=ASKS, meta={"creationTimestamp": "2026-11-21T11:00:00Z"}
+    )
+    harness = halves(*quotas, workloads=[ray_cluster(workers(template=trains)), young])
+    await after(harness, 6, 31, 31, 31)
+    assert len(harness.client.pods) == left
 
 
 async def test_a_gang_that_has_its_pods_is_nobodys_rival() -> None:
