@@ -15,7 +15,7 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, passed_since
-from muster.observe.pod_groups import Repairs
+from muster.observe.pod_groups import Repairs, newer
 from muster.observe.units import being_opened
 from muster.observe.view import Mark
 
@@ -263,10 +263,12 @@ class Memories:
         return self._of.get(key) or Memory()
 
     def begin(self, key: GangKey, group: PodGroup) -> None:
-        """Start with the PodGroup as it was listed; the watch may be behind it.
+        """Start with the PodGroup as it was listed, the younger one of two; the watch may be behind it.
 
         What it says stays said: thousands of gangs whose numbers have changed are told so in their turn.
         """
+        if newer(self.seen(key).written, group) is not group:
+            return
         said = group.metadata.annotations
         self._of[key] = Memory(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
 

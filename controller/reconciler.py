@@ -37,7 +37,7 @@ from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, desired, lenient, unreserved, while_assembling
+from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unreserved, while_assembling
 from muster.observe.quota_use import QuotaUse
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
@@ -215,7 +215,7 @@ class Reconciler:
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         memory = self._memories.of(key)
-        if (left := memory.doubt(self._clock(), shown=self._cluster.pod_group(key) is not None)) > 0:
+        if (left := memory.doubt(self._clock(), shown=shown(self._cluster.pod_group(key), memory.written))) > 0:
             self._queue.add_after(key, left)
         view = self._observe(key)
         pods = self._cluster.pods_of(key)

@@ -38,6 +38,7 @@ __all__ = [
     "outgrown",
     "own_claim",
     "scheduler_of",
+    "shown",
     "unreserved",
     "up_to_date",
 ]
@@ -325,13 +326,25 @@ def claim_of(spec: PodGroupSpec) -> Resources:
 
 
 def newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
-    """The PodGroup as the watch shows it, or as it was last written where the watch is behind."""
+    """The PodGroup as the watch shows it, or as it was last written where the watch is behind.
+
+    It may be so far behind that it still shows the one of a former life: of two, the younger counts.
+    """
     if seen is None or written is None:
         return seen or written
+    # Versions of one resource are compared as the numbers that they are (KEP-5504).
+    behind, last = _version(seen), _version(written)
     if seen.metadata.uid != written.metadata.uid:
-        return seen
-    # Versions of one object are compared as the numbers that they are (KEP-5504).
-    return written if _version(seen) < _version(written) else seen
+        made = seen.metadata.creation_timestamp, written.metadata.creation_timestamp
+        return written if (made[0], behind) < (made[1], last) else seen
+    return written if behind < last else seen
+
+
+def shown(seen: PodGroup | None, written: PodGroup | None) -> bool:
+    """Whether the watch shows, or has shown, the PodGroup that was written (None: none was)."""
+    if seen is None or written is None:
+        return seen is not None
+    return seen.metadata.uid == written.metadata.uid or newer(seen, written) is seen
 
 
 def _version(group: PodGroup) -> int:

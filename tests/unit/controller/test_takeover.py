@@ -170,3 +170,50 @@ async def test_a_duration_that_no_number_holds_stops_no_leader(digits: int) -> N
     )
     await world.settle()
     assert world.annotations("ray-demo-pg")[STATE] == "Admitted"
+
+
+NEW, SECOND = "uid-demo", "uid-second"
+
+
+def behind_by_a_life(*listed: str) -> Harness:
+    """Two whole gangs of 3 cpu in a queue of 3; the watch shows the first one's PodGroup of a former life.
+
+    The list shows that of its present life (`NEW`), which the leader before has marked, that of the former, or both.
+    """
+    second = ray_cluster(name="second", uid=SECOND, meta={"creationTimestamp": "2026-11-21T11:00:00Z"})
+    pods = [
+        ray_pod(f"{name}-{number}", role, cluster=name, owner_uid=f"uid-{name}")
+        for name in ("demo", "second")
+        for number, role in enumerate(("headgroup", "workers", "workers"))
+    ]
+    world = Harness(workloads=[ray_cluster(), second], pods=pods, queues=[queue(cpu="3")])
+    groups = {
+        uid: pod_group(owner_uid=uid, admitted=uid, meta={"uid": f"of-{uid}", "creationTimestamp": made_at})
+        for uid, made_at in (("uid-former", "2026-11-21T09:00:00Z"), (NEW, "2026-11-21T10:00:01Z"))
+    }
+    world.client.groups = {"ray-demo-pg": groups["uid-former"]}
+    world.watch_groups()
+    # Two of one gang have other names where a scheduler has the UID in them: for muster it is one gang all the same.
+    world.client.groups = {uid: groups[uid] for uid in listed}
+    world.restart()
+    world.client.groups = {"ray-demo-pg": groups[listed[-1]]}
+    return world
+
+
+@pytest.mark.parametrize("listed", [(NEW,), ("uid-former", NEW), (NEW, "uid-former")])
+async def test_a_mark_that_was_listed_counts_while_the_watch_still_shows_a_former_life(listed: tuple[str, ...]) -> None:
+    """Otherwise its room would be given to the next gang, and its gates opened as soon as the watch has caught up."""
+    world = behind_by_a_life(*listed)
+    await world.reconciler.reconcile(GangKey(NAMESPACE, "ray-second-pg"))
+    assert world.open_pods() == []
+    assert world.annotations("ray-second-pg")[STATE] == "WaitingForQuota"
+
+
+async def test_a_listed_mark_that_the_watch_does_not_show_is_believed_for_five_seconds() -> None:
+    """Somebody may have deleted that PodGroup since."""
+    world = behind_by_a_life(NEW)
+    demo = GangKey(NAMESPACE, "ray-demo-pg")
+    for seconds, believed in ((0, True), (4, True), (1, False)):
+        world.now += seconds
+        await world.reconciler.reconcile(demo)
+        assert (world.reconciler._memories.seen(demo).written is not None) is believed
