@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from controller.memory import Memories
+    from controller.memory import Memories, Memory
     from muster.queueing.ledger import GangKey, Ledger
 
 __all__ = ["BypassTracker"]
@@ -35,3 +35,14 @@ class BypassTracker:
             gang = key.gang  # of a wave the gang's
             self._memories.note_passed(gang, queue, now)
             self._look_at(gang)
+
+    def patience_has_ended(self, key: GangKey, memory: Memory, now: float, look_again: Callable[[float], None]) -> bool:
+        """Whether the patience of a gang that waits has ended since it was last looked at; `look_again` when it will.
+
+        Others may pass it for ever then, or nobody may: its words change, and nothing else happens in its queue.
+        """
+        ends, expected = self._ledger.patience_ends(key), memory.patient_until
+        memory.patient_until = ends if ends is not None and ends > now else None
+        if memory.patient_until is not None:
+            look_again(memory.patient_until - now)
+        return expected is not None and expected <= now

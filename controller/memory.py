@@ -100,6 +100,8 @@ class Memory:
     """Since when pods have been missing, on a clock that never goes back; None where none is missing."""
     warned_of: float | None = None
     """The end of the time limit of which its user was last warned (wall clock)."""
+    patient_until: float | None = None
+    """The end of its patience, while that is still to come (wall clock)."""
     unseen_since: float | None = None
     """Since when the watch has not shown a PodGroup that was written."""
     repairs: Repairs = field(default_factory=Repairs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from controller.admission_queue import AdmissionQueue
@@ -388,6 +389,8 @@ class Reconciler:
         if decision is None or memory.refused.wait(self._clock()) > 0:
             return
         if not decision.fits:
+            if self._bypass.patience_has_ended(view.key, memory, now, partial(self._queue.add_after, view.key)):
+                self._admission_queue.give_turn(view.key)
             message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
             # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
             if memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):

@@ -361,6 +361,13 @@ class Ledger:
         """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
         return refused(candidate, self._tree.place(candidate.queue), self._holdings.namespaces.ceiling(candidate), now)
 
+    def patience_ends(self, key: GangKey) -> float | None:
+        """When the patience of a waiting gang is over (seconds of the wall clock); None where nobody has passed it."""
+        candidate = self.candidate(key)
+        view = self._tree.get(candidate.queue) if candidate else None
+        since = candidate.passed_since if candidate else None
+        return None if view is None or since is None else since + view.patience
+
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 

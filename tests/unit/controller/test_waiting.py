@@ -32,6 +32,25 @@ async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_re
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)
 
 
+async def test_a_gang_that_others_pass_for_ever_is_told_so_when_its_patience_is_over() -> None:
+    """Also where nothing else happens in its queue, in which services leave it no room."""
+    (service, pods), group = running("runs", 2)
+    del service["metadata"]["ownerReferences"]
+    small, of_small = gang("small", 1, created="2026-11-21T11:00:00Z")
+    for pod in (*pods, *of_small):
+        pod["spec"]["nodeName"] = "n"
+    large = gang("large", 3, created="2026-11-21T10:00:00Z")
+    world = harness((service, pods), large, (small, of_small), groups=[group])
+    await world.settle()
+    key = GangKey("team", LARGE)
+    assert world.queue.statistics().delayed == 1, "nothing but its patience is waited for"
+    for seconds, told in ((599, False), (1, True), (1, True)):
+        world.now += seconds
+        world.queue.add(key)
+        await world.settle()
+        assert ("others pass it, for what does not end" in world.annotations(LARGE)[MESSAGE]) is told
+
+
 async def test_in_another_queue_the_patience_of_a_gang_begins_again() -> None:
     """Also for a leader who comes when the PodGroup has moved, and its mark still stands as it was."""
     world = small_behind_large(passed("before"))
