@@ -255,7 +255,8 @@ ABOUT: Mapping[Reason, About] = {
     Reason.BOUND_TO_POD_GROUP: About(
         Severity.WARN,
         "The templates name a PodGroup themselves. muster leaves the pods to it, holds none of them and creates no "
-        "PodGroup.",
+        "PodGroup. Where only some roles are bound, the pods of the others, which the warning names, are held, and "
+        "wait for a whole gang that never comes.",
         "Remove the binding from the templates to let muster manage the gang.",
     ),
     Reason.FIELD_DROPPED: About(

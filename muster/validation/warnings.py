@@ -275,18 +275,23 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
 
 
 def _bound(case: Case) -> Iterator[Finding]:
-    scheduler = case.intent.gang_scheduler
+    scheduler, groups = case.intent.gang_scheduler, {}
+    for role in case.workload.roles:
+        template = role.template.metadata
+        pod = Pod(metadata=ObjectMeta(labels=template.labels, annotations=template.annotations))
+        groups[role.name] = scheduler.bound_to(pod)
+    held = [role for role in case.workload.roles if role.replicas and role.gated and not groups[role.name]]
+    others = f"and those of {_roles(held)} wait for them in vain; bind the pods of all roles, or of none"
     seen = {""}
     for role in case.workload.roles:
-        template, path = role.template.metadata, f"{role.path.removesuffix('spec')}metadata"
-        group = scheduler.bound_to(Pod(metadata=ObjectMeta(labels=template.labels, annotations=template.annotations)))
+        group, path = groups[role.name], f"{role.path.removesuffix('spec')}metadata"
         if group not in seen:
             seen.add(group)
-            rest = f'its pods come bound to PodGroup "{group}"; muster leaves them to it, and makes none'
-            yield _finding(Reason.BOUND_TO_POD_GROUP, path, rest)
+            rest = f'its pods come bound to PodGroup "{group}"; muster leaves them to it, '
+            yield _finding(Reason.BOUND_TO_POD_GROUP, path, rest + (others if held else "and makes none"))
 
 
-def _roles(roles: list[Role]) -> str:
+def _roles(roles: list[Role] | list[RoleSpec]) -> str:
     return f"{'role' if len(roles) == 1 else 'roles'} {_names(roles)}"
 
 

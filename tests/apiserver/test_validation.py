@@ -156,19 +156,17 @@ def test_a_misspelled_label_is_told_also_with_the_refusal_that_comes_of_it(desk:
 
 
 def _bound(lane: str, groups: int) -> Manifest:
-    """A RayCluster of which every group of workers is warned of, in 340 characters."""
+    """A RayCluster that is warned of each PodGroup to which its head and its workers are bound, in 340 characters."""
+
+    def template(number: int) -> Manifest:
+        bound = {"scheduling.k8s.io/group-name": f"{number:03} {'word ' * 40}end"}
+        return {**one["template"], "metadata": {"annotations": bound}}
+
     cluster = ray_cluster("bound").label(QUEUE_LABEL, lane).workers(0).manifest()
     (one,) = cluster["spec"]["workerGroupSpecs"]
+    cluster["spec"]["headGroupSpec"]["template"]["metadata"] = template(0)["metadata"]
     cluster["spec"]["workerGroupSpecs"] = [
-        {
-            **one,
-            "groupName": f"g{number}",
-            "template": {
-                **one["template"],
-                "metadata": {"annotations": {"scheduling.k8s.io/group-name": f"{number:03} {'word ' * 40}end"}},
-            },
-        }
-        for number in range(groups)
+        {**one, "groupName": f"g{number}", "template": template(number)} for number in range(groups)
     ]
     return cluster
 

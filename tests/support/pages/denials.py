@@ -152,9 +152,8 @@ def _exclusive() -> JSON:
 
 
 def _bound() -> JSON:
-    group = workers()
-    group["template"]["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "mine"}}
-    return ray_cluster(group)
+    bound = {**template(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "mine"}}}
+    return ray_cluster(workers(template=bound), head=bound)
 
 
 def _zero_memory() -> Iterable[Finding]:

@@ -317,3 +317,18 @@ def test_a_pod_group_of_somebodys_is_named_once_however_many_roles_are_bound_to_
         group["template"] = {**template(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": bound}}}
     lines_of = [one.message for one in judged(ray_cluster(*groups)).warnings if one.reason is Reason.BOUND_TO_POD_GROUP]
     assert [line.split('"')[1] for line in lines_of] == ["mine", "other"]
+
+
+@pytest.mark.parametrize(
+    ("head", "end"),
+    [
+        ({}, "and those of role headgroup wait for them in vain; bind the pods of all roles, or of none"),
+        ({"annotations": {"scheduling.k8s.io/group-name": "mine"}}, "and makes none"),
+    ],
+    ids=["some", "all"],
+)
+def test_where_only_some_roles_are_bound_to_a_pod_group_the_others_are_said_to_wait(head: JSON, end: str) -> None:
+    bound = {**template(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "mine"}}}
+    cluster = ray_cluster(workers(template=bound), head={**template(), "metadata": head})
+    (line,) = [one.message for one in judged(cluster).warnings if one.reason is Reason.BOUND_TO_POD_GROUP]
+    assert line.split("leaves them to it, ")[1] == end
