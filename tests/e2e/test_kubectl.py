@@ -73,10 +73,8 @@ def _ray(kind: str, name: str, queue: str, **spec: object) -> Manifest:
 
 def _assembling(scene: Scene) -> None:
     queue = scene.queue(cpu="8")
-    spec = {"hard": {"pods": "3"}}
-    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec})
     scene.apply(pod("notebook"))
-    scene.wait("the notebook", lambda: len(scene.pods()) == 1)
+    scene.resource_quota({"pods": "3"}, used={"pods": "1"})
     scene.apply(ray_cluster("bert").label(QUEUE_LABEL, queue).workers(2))
     _keep(scene, GangState.ASSEMBLING, "raycluster/bert")
 
@@ -185,8 +183,8 @@ def _suspended(scene: Scene) -> None:
 
 def _invalid(scene: Scene) -> None:
     queue = scene.queue(cpu="4")
-    spec = {"hard": {f"count/{POD_GROUPS.full_name}": "0"}}
-    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec})
+    none = {f"count/{POD_GROUPS.full_name}": "0"}
+    scene.resource_quota(none, used=none)
     scene.apply(ray_cluster("bert").label(QUEUE_LABEL, queue).workers(1))
     _keep(scene, GangState.INVALID, "raycluster/bert")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS, RESOURCE_QUOTAS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
@@ -95,9 +95,7 @@ def test_of_two_halves_under_one_quota_one_becomes_whole(scene: Scene) -> None:
     scene.create(cluster("younger").annotate(REQUEUE_AFTER, "12s"))
     scene.await_gated("ray-younger-pg", 2)
     # When all are there: once, eight came under a quota of seven that was as new as they were.
-    hard = {"requests.cpu": "7"}
-    scene.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": hard}})
-    scene.wait("all to be charged", lambda: scene.get(RESOURCE_QUOTAS, "team").get("status", {}).get("used") == hard)
+    scene.resource_quota({"requests.cpu": "7"}, used={"requests.cpu": "7"})
     refused = 'ResourceQuota "team" has hard cpu 7'
     scene.wait("the quota to be known", lambda: any(refused in one for one in scene.told(cluster("large", 7))))
     for name in ("older", "younger"):

@@ -15,7 +15,7 @@ from hack.testbed import Nodes, Testbed, wait_for
 from hack.testbed.hooks import probe_of_helm_test
 from hack.testbed.muster import install
 from muster.cli.doctor.probing import LABEL
-from muster.kube.resource import PODS, RESOURCE_QUOTAS
+from muster.kube.resource import PODS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene
@@ -24,7 +24,6 @@ from tests.support.pages.blocks import block
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.cluster.scene import Scene
     from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -131,23 +130,12 @@ def test_whoever_stops_it_finds_nothing_left(native: Testbed, number: signal.Sig
 def test_what_it_may_not_make_leaves_nothing(native: Testbed, capsys: pytest.CaptureFixture[str]) -> None:
     """A quota lets one pod in, and refuses the second."""
     with open_scene(native, "quota", []) as scene:
-        quota = {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "one"},
-            "spec": {"hard": {"pods": "1"}},
-        }
-        scene.create(quota)
-        scene.wait("the quota to count", lambda: _hard(scene))
+        scene.resource_quota({"pods": "1"}, used={"pods": "0"})
         code, out, _ = Doctor(native, capsys).run(*_ALONE, f"--namespace={scene.namespace}")
         (one,) = json.loads(out)["diagnoses"]
         assert (code, one["level"]) == (2, "unknown")
-        assert "exceeded quota: one" in one["message"]
+        assert "exceeded quota: team" in one["message"]
         assert _left(native) == []
-
-
-def _hard(scene: Scene) -> bool:
-    return bool(scene.api.get(RESOURCE_QUOTAS.path(scene.namespace, "one")).get("status", {}).get("hard"))
 
 
 @pytest.mark.parametrize(

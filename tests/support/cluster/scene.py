@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
-from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource
+from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS, Resource
 from muster.model.names import GATE, QUEUE_LABEL
 from muster.resources.quantity import Quantity, parse_quantity
 from tests.support.cluster.judge import Judge
@@ -30,7 +30,7 @@ from tests.support.manifests import applied
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hack.testbed import Testbed
     from tests.support.cluster.recorder import State
@@ -90,6 +90,20 @@ class Scene(Verbs):
             lambda: self.api.get(path).get("status", {}).get("state") == wanted,
             PATIENCE,
         )
+
+    def resource_quota(self, hard: Mapping[str, str], used: Mapping[str, str]) -> None:
+        """Bound the namespace by the ResourceQuota `team`, and wait until what is there is charged to it.
+
+        Until then the apiserver counts without it, and lets one too many in.
+        """
+        about = {"apiVersion": RESOURCE_QUOTAS.api_version, "kind": RESOURCE_QUOTAS.kind, "metadata": {"name": "team"}}
+        self.create({**about, "spec": {"hard": dict(hard)}})
+
+        def charged() -> Mapping[str, str]:
+            found: Mapping[str, str] = self.get(RESOURCE_QUOTAS, "team").get("status", {}).get("used", {})
+            return found
+
+        wait_for(f"{dict(used)} to be charged in {self.namespace}", lambda: charged() == used, PATIENCE)
 
     def operate_queue(self, name: str, action: str) -> None:
         """What `vcctl queue operate` does: `CloseQueue` or `OpenQueue`."""
