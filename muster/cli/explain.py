@@ -144,8 +144,10 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         }
         entry["roles"] = _roles(subject, gang)
         if state != GangState.NOT_MANAGED:
-            entry |= _room(view, gang, _queue(view, intent), picture, snapshot)
-            entry["onHold"] = hold_on(view, snapshot.ledger.tree, _queue(view, intent)) or None
+            queue = _queue(view, intent)
+            entry |= _room(view, gang, queue, picture, snapshot)
+            gone = _is_lost(view, queue, picture, snapshot)
+            entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
     return entry
 
 
@@ -187,10 +189,15 @@ def _latest(events: Sequence[Said]) -> list[Said]:
 
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
     """The decision for a gang whose queue does not exist; None when it exists, or when queues cannot be read."""
-    tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
-    if intent is None or not tree or namespace is None or not lost_in(view, tree, intent.queue):
+    if intent is None or not _is_lost(view, intent.queue, picture, snapshot):
         return None
     return queue_not_found(intent.queue)
+
+
+def _is_lost(view: View, queue: str, picture: Picture, snapshot: LedgerSnapshot) -> bool:
+    """Whether a queue is not there for the gang, as far as this user can know."""
+    tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
+    return bool(tree) and namespace is not None and lost_in(view, tree, queue)
 
 
 def _queue(view: View, intent: Intent) -> str:

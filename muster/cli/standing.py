@@ -133,7 +133,10 @@ def hold_of_maker(subject: Subject) -> str:
     return OnHold(subject.kind.kind, meta.namespace, meta.name).sentence if asks_to_wait(meta) else ""
 
 
-def hold_on(view: View, tree: QueueTree, queue: str) -> str:
-    """What keeps more of the gang from starting, itself or its queue on hold; "" where nothing does."""
-    hold = held_back(view, tree, queue, gate_in(view, tree, queue))
+def hold_on(view: View, tree: QueueTree, queue: str, *, lost: bool) -> str:
+    """What keeps more of the gang from starting, itself or its queue on hold; "" where nothing does.
+
+    A queue that is `lost` is not there for its namespace.
+    """
+    hold = held_back(view, tree, queue, gate_in(view, tree, queue), lost=lost)
     return hold.message if hold is not None else ""

@@ -59,16 +59,17 @@ def on_hold_by(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable
     return next(named, None)
 
 
-def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode) -> Decision | None:
+def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode, *, lost: bool) -> Decision | None:
     """Why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
 
-    Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held.
+    Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held. Of a queue
+    that is `lost`, not there for the gang's namespace, nobody there hears anything.
     """
     if view.admitter is not Admitter.LEDGER or gate is GateMode.OFF:
         return None
     if view.on_hold_by is not None:
         return Decision(fits=False, state=GangState.ON_HOLD, message=view.on_hold_by.sentence)
-    by = tree.on_hold_by(queue)
+    by = "" if lost else tree.on_hold_by(queue)
     return queue_on_hold(queue, by) if by else None
 
 

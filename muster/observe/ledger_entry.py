@@ -214,7 +214,8 @@ def _outlook(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
             return _admitted(view, ledger, context)
         case Phase.WAITING:
             # The ledger knows no gang that waits for no quota, and no gang that may get none now.
-            hold = held_back(view, ledger.tree, view.intent.queue if view.intent else "", place.gate)
+            queue = view.intent.queue if view.intent else ""
+            hold = held_back(view, ledger.tree, queue, place.gate, lost=place.lost)
             stopped = place.lost or context.refused or on_hold_itself(view, hold)
             queues = place.gate is GateMode.QUEUE and not stopped
             waits = candidate(view, context.priorities, context.mark) if queues else None
@@ -247,7 +248,7 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     entry = _Held(queue_held(view), base, priority_held(view, context), waiting_since(view), lasts=lasts(view))
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
-    hold = held_back(view, ledger.tree, entry.queue, place.gate)
+    hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
     limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=place.lost or hold is not None)
     opening = plan_opening(view.members, (), base, limit)
     standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
@@ -259,7 +260,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context))
     lost = lost_in(view, ledger.tree, grant.queue)
     gate = gate_in(view, ledger.tree, grant.queue)
-    hold = held_back(view, ledger.tree, grant.queue, gate)
+    hold = held_back(view, ledger.tree, grant.queue, gate, lost=lost)
     limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
     units = units_of(view.mark, view.uid) if context.units is None else context.units
     opening = _opening(view, grant, gate, limit, units=units, tried=context.tried)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.model.names import ADMITTED, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
+from muster.model.names import ADMITTED, HOLD, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.model.objects import Namespace
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
@@ -135,6 +135,23 @@ async def test_a_running_gang_replaces_what_it_loses_and_does_not_grow() -> None
     await harness.settle()
     assert harness.open_pods() == ["head", "w-1", "w-2"]
     assert "no room yet for" in harness.annotations(GROUP)[MESSAGE]
+
+
+@pytest.mark.parametrize("held", ["q", "up"])
+async def test_who_runs_in_a_queue_that_was_closed_to_it_is_not_told_that_it_is_on_hold(held: str) -> None:
+    """What is done with a queue that is not there is nobody's business; in a missing one the words are these."""
+    harness = harness_of(kept_for("team=ml"), labels={"team": "ml"})
+    await harness.settle()
+    relabelled(harness, team="web")
+    queues = [kept_for("team=ml", parent="up"), kept_for("team=ml", "up")]
+    for one in queues:
+        one["metadata"]["annotations"] |= {HOLD: "true"} if one["metadata"]["name"] == held else {}
+        harness.set_queue(one)
+    harness.client.pods["w-2"] = ray_pod("w-2", "workers")
+    harness.watch()
+    await harness.settle()
+    assert "no room yet for" in harness.annotations(GROUP)[MESSAGE]
+    assert "on hold" not in harness.annotations(GROUP)[MESSAGE]
 
 
 @pytest.mark.parametrize("queues", [[], [kept_for("team=ml")]], ids=["missing", "forbidden"])

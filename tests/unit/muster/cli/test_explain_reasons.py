@@ -13,7 +13,7 @@ from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
 from muster.cli.subjects import Said, Subject
 from muster.cli.timeline import TimedPod
-from muster.model.names import GANG, HOLD, MESSAGE, QUEUE_ANNOTATION, STATE
+from muster.model.names import GANG, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
 from muster.workloads import kind_of
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
@@ -195,6 +195,19 @@ def test_a_hold_that_the_message_tells_is_not_told_twice() -> None:
     )
     assert entry["onHold"] == words
     assert told(entry).count("muster resume") == 1
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_queue_that_is_not_there_for_a_namespace_is_not_said_to_be_on_hold(*, runs: bool) -> None:
+    """In the words for a queue that nobody made, which is on hold for nobody."""
+    demo, pods = ray_cluster(), members(held=not runs)
+    groups = [pod_group(owner=ray_owner(), admitted="uid-demo", annotations=RUNNING, phase="Running")]
+    closed = queue(cpu="4", annotations={HOLD: "true", NAMESPACE_SELECTOR: "team=ml"})
+    cluster = filled(
+        workloads=[demo], pods=pods, groups=groups if runs else [], queues=[closed], namespaces=[namespace()]
+    )
+    entry = said(demo, Picture(cluster), pods=pods)
+    assert (entry["state"], entry["onHold"]) == ("Running" if runs else "QueueNotFound", None)
 
 
 def test_a_state_that_somebody_else_wrote_moves_no_cursor() -> None:
