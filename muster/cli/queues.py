@@ -100,7 +100,8 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
         "limit": as_text(limit),
         "used": as_text(ledger.used(name)) if whole else None,
         "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,
-        "gangs": len(ledger.claims(name)),
+        # Pods that are being deleted, or that others bound to its PodGroup, are no second gang.
+        "gangs": len({key.gang for key in ledger.claims(name)}),
         "waiting": len(ledger.waiting(name)),
         "problems": [*(f"{one}; {one.meanwhile}" for one in view.problems), *map(str, view.unread)] if view else [],
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from muster.cli.picture import Picture
 from muster.cli.queues import queue_entries, remarks
 from muster.model.names import HOLD, MESSAGE, STATE
@@ -50,6 +52,18 @@ def tree() -> Picture:
 def test_what_is_used_is_unknown_where_not_everything_was_seen() -> None:
     entries = queue_entries(tree().ledger_snapshot(NOW), whole=False)
     assert {entry["used"] for entry in entries} == {None}
+
+
+def test_a_gang_of_which_a_pod_is_being_deleted_is_still_one_gang() -> None:
+    """Beside its replacement that pod holds more than the gang was admitted for, until it is gone."""
+    names, ended = (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers")), "2027-01-15T07:59:00Z"
+    runs: dict[str, Any] = {"held": False, "nodeName": "node", "phase": "Running"}
+    pods = [ray_pod(name, role, **runs) for name, role in names]
+    pods.append(ray_pod("w-2", **runs, meta={"deletionTimestamp": ended}))
+    groups = [pod_group(admitted="uid-demo", annotations={STATE: "Running"}, phase="Running")]
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="8")]))
+    (entry,) = queue_entries(picture.ledger_snapshot(NOW), whole=True)
+    assert (entry["used"]["cpu"], entry["gangs"], entry["waiting"]) == ("4", 1, 0)
 
 
 def test_a_queue_below_one_on_hold_names_it_and_only_that_one_is_remarked() -> None:
