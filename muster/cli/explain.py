@@ -28,7 +28,6 @@ from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
 from muster.observe.candidates import candidate
 from muster.observe.observing import observe
-from muster.observe.phases import lost_in
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
@@ -146,7 +145,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         if state != GangState.NOT_MANAGED:
             queue = _queue(view, intent)
             entry |= _room(view, gang, queue, picture, snapshot)
-            gone = _is_lost(view, queue, picture, snapshot)
+            gone = picture.is_lost(view, queue, snapshot.ledger)
             entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
     return entry
 
@@ -188,16 +187,10 @@ def _latest(events: Sequence[Said]) -> list[Said]:
 
 
 def _lost(view: View, intent: Intent | None, picture: Picture, snapshot: LedgerSnapshot) -> Decision | None:
-    """The decision for a gang whose queue does not exist; None when it exists, or when queues cannot be read."""
-    if intent is None or not _is_lost(view, intent.queue, picture, snapshot):
-        return None
-    return queue_not_found(intent.queue)
-
-
-def _is_lost(view: View, queue: str, picture: Picture, snapshot: LedgerSnapshot) -> bool:
-    """Whether a queue is not there for the gang, as far as this user can know."""
-    tree, namespace = snapshot.ledger.tree, picture.cluster.namespaces.get("", view.key.namespace)
-    return bool(tree) and namespace is not None and lost_in(view, tree, queue)
+    """Why a gang gets no PodGroup: its queue does not exist, or takes no gangs. None for others, or without queues."""
+    if intent is not None and picture.is_lost(view, intent.queue, snapshot.ledger):
+        return queue_not_found(intent.queue)
+    return snapshot.kept_out.get(view.key)
 
 
 def _queue(view: View, intent: Intent) -> str:

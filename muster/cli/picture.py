@@ -8,26 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from muster.admitters import Admitter
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.kube.slices import in_slices
+from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
+from muster.observe.candidates import candidate
 from muster.observe.cluster import Cluster, Watched
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
+from muster.observe.phases import lost_in
+from muster.observe.pod_groups import scheduler_of
 from muster.observe.quota_use import QuotaUse
-from muster.queueing.ledger import GangKey, Ledger
+from muster.observe.view import Mark
+from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from muster.kube.client import Client
     from muster.observe.view import View
@@ -44,6 +50,8 @@ _CONSEQUENCES = {
     "runtimeclasses.node.k8s.io": "the overhead of pods is unknown",
     "namespaces": "the settings of the namespace (its queue, opting in or out) are unknown",
 }
+# A closed queue takes a PodGroup where Volcano's own webhook does not refuse it.
+_WITHOUT_GROUP = (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_CLOSED)
 
 
 @dataclass(slots=True)
@@ -121,8 +129,29 @@ class Picture:
         for key in self.cluster.gangs():
             view = snapshot.views[key] = observe(key, self.cluster, self.defaults, now=snapshot.now)
             enter_ledger(view, snapshot.ledger, EntryContext(snapshot.now, priorities, grow=False))
+            refusal = self._kept_out(view, snapshot, priorities)
+            if refusal is not None:
+                snapshot.kept_out[key] = refusal
             yield
         quota_use.count()
+
+    def _kept_out(self, view: View, snapshot: LedgerSnapshot, priorities: Mapping[str, int]) -> Decision | None:
+        """Why held pods get no PodGroup, on which the state would stand: their queue takes none. Else None."""
+        if view.pod_group is not None or view.gang is None or view.intent is None or view.left_alone:
+            return None
+        if not view.members or view.open or view.workload is None or not view.workload.active:
+            return None
+        if self.is_lost(view, view.intent.queue, snapshot.ledger):
+            return queue_not_found(view.intent.queue)
+        if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
+            return None
+        refusal = snapshot.ledger.refusal(candidate(view, priorities, Mark()), snapshot.now)
+        return refusal if refusal is not None and refusal.state in _WITHOUT_GROUP else None
+
+    def is_lost(self, view: View, queue: str, ledger: Ledger) -> bool:
+        """Whether a queue is not there for the gang, as far as this user can know."""
+        known = ledger.tree and self.cluster.namespaces.get("", view.key.namespace) is not None
+        return bool(known) and lost_in(view, ledger.tree, queue)
 
     def note(self, text: str) -> None:
         """Add a note about missing information, once."""
@@ -132,11 +161,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSnapshot:
-    """The ledger, and the view of every gang in it."""
+    """The ledger, and the view of every gang in it; why those are `kept_out` for which no PodGroup is made."""
 
     ledger: Ledger
     views: dict[GangKey, View]
     now: float
+    kept_out: dict[GangKey, Decision] = field(default_factory=dict)
 
 
 async def look(client: Client, namespace: str, picture: Picture) -> None:

@@ -14,6 +14,7 @@ from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
 from muster.cli.terminal import draws, width
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
+from muster.observe.messages import in_the_way
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import percent
 from muster.resources.amounts import as_text
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["gang_entries", "queue_entries", "remarks", "run", "tree_lines"]
+__all__ = ["gang_entries", "queue_entries", "remarks", "run", "said_of", "tree_lines"]
 
 _CANNOT_ASK = 2
 
@@ -118,21 +119,32 @@ def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     for queue in sorted({name for key in snapshot.views if (name := ledger.queue_of(key)) is not None}):
         for place, key in enumerate(ledger.waiting(queue), 1):
             if key in snapshot.views:
-                entries.append(_gang(snapshot.views[key], queue, None, str(place)))
+                entries.append(_gang(snapshot, snapshot.views[key], queue, None, str(place)))
         for key, claim in sorted(ledger.claims(queue).items()):
             if key in snapshot.views:
-                entries.append(_gang(snapshot.views[key], queue, claim.resources, "-"))
+                entries.append(_gang(snapshot, snapshot.views[key], queue, claim.resources, "-"))
     return entries
 
 
-def _gang(view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
+def said_of(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
+    """State and message of a gang: those on its PodGroup, or why it has none of its own; "" where nothing is known."""
+    if view.pod_group is not None and not view.ours and (view.members or view.unmanaged_pods):
+        state, message = in_the_way(view)
+        return str(state), message
+    if (kept_out := snapshot.kept_out.get(view.key)) is not None:
+        return str(kept_out.state), kept_out.message
     said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    return said.get(STATE, ""), said.get(MESSAGE, "")
+
+
+def _gang(snapshot: LedgerSnapshot, view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
+    state, message = said_of(view, snapshot)
     return {
         "namespace": view.key.namespace,
         "name": view.key.name,
         "queue": queue,
         "position": place,
-        "state": said.get(STATE, "-"),
+        "state": state or "-",
         "claim": None if claim is None else as_text(claim),
-        "message": said.get(MESSAGE, ""),
+        "message": message,
     }

@@ -63,7 +63,7 @@ def standing(
     """State and message: those that the controller has recorded, else the reason why there are none.
 
     `why_not` is the reason why muster does not manage the workload, "" when it does; `lost` is the decision for a gang
-    whose queue does not exist, and which therefore gets no PodGroup; `hidden` what of the gang this user may not read.
+    whose queue does not exist or takes none, so that it gets no PodGroup; `hidden` what this user may not read of it.
     """
     group = view.pod_group
     if said := recorded(view):
@@ -85,6 +85,8 @@ def standing(
         )
     if lost is not None:
         return lost.state, lost.message
+    if group is None and (refusal := _refused(subject)):
+        return GangState.INVALID, refusal
     return (
         GangState.ASSEMBLING,
         "the controller has not reported a state yet; if this lasts, check that muster-controller is running",
@@ -98,6 +100,12 @@ def _by_events(subject: Subject, hidden: list[str]) -> tuple[str, str]:
         if said.by_muster and said.reason in _STATES:
             return said.reason, f"{said.note} (its newest event; {may_not})"
     return "", f"{may_not}, and it has no event of muster; {HOW_TO_READ}"
+
+
+def _refused(subject: Subject) -> str:
+    """That the apiserver refused the PodGroup, where that is the newest that muster has said; else ""."""
+    newest = next((said for said in reversed(subject.events) if said.by_muster), None)
+    return f"{newest.note} (its newest event)" if newest is not None and newest.reason == GangState.INVALID else ""
 
 
 def hidden_parts(view: View, intent: Intent | None, picture: Picture) -> list[str]:

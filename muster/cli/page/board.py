@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from muster.cli.page.samples import Level
 from muster.cli.queue_table import share_of
-from muster.cli.queues import gang_entries, queue_entries
+from muster.cli.queues import gang_entries, queue_entries, said_of
 from muster.cli.table import amounts, rounded
 from muster.model.gang_states import GangState
-from muster.model.names import MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
 from muster.resources.quantity import ZERO
@@ -124,9 +123,10 @@ class Board:
         self._waiting = [entry for entry in entries if entry["position"] != "-"]
         self._holding = [entry for entry in entries if entry["position"] == "-"]
         self._others = [
-            _out_of_line(key, view)
+            _out_of_line(key, view, *said)
             for key, view in sorted(snapshot.views.items())
-            if snapshot.ledger.queue_of(key) is None and view.intent is not None and _state(view) not in _AT_REST
+            if snapshot.ledger.queue_of(key) is None and view.intent is not None
+            if (said := said_of(view, snapshot))[0] not in _AT_REST
         ]
 
     def levels(self) -> dict[str, Level]:
@@ -223,21 +223,16 @@ def _bars(entry: Mapping[str, Any]) -> Iterable[Bar]:
         yield Bar(resource, rounded(has), rounded(most), share.percent if share is not None else None)
 
 
-def _state(view: View) -> str:
-    return view.pod_group.metadata.annotations.get(STATE, "") if view.pod_group is not None else ""
-
-
 def _known(state: str) -> str:
     return "not reported yet" if state in ("", "-") else state
 
 
-def _out_of_line(key: GangKey, view: View) -> dict[str, str]:
-    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+def _out_of_line(key: GangKey, view: View, state: str, message: str) -> dict[str, str]:
     return {
         "namespace": key.namespace,
         "name": key.name,
         "queue": view.intent.queue if view.intent is not None else "",
         "position": "",
-        "state": _known(_state(view)),
-        "message": said.get(MESSAGE, ""),
+        "state": _known(state),
+        "message": message,
     }

@@ -10,6 +10,7 @@ import pytest
 
 from muster.cli.explain import explain, run
 from muster.cli.explained import print_explained
+from muster.cli.page.board import Board
 from muster.cli.picture import Picture
 from muster.cli.subjects import Said, Subject
 from muster.cli.timeline import TimedPod
@@ -74,6 +75,55 @@ def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is
     )
     assert entry["gang"]["exists"] is None
     assert "  gang       PodGroup ray-demo-pg: not readable\n" in told(entry)
+
+
+@pytest.mark.parametrize(
+    ("queues", "state", "message"),
+    [
+        ([queue("other")], "QueueNotFound", 'queue "q" does not exist'),
+        (
+            [queue(), {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}],
+            "QueueNotLeaf",
+            'queue "q" has queues below it and takes no gangs itself',
+        ),
+        ([queue(state="Closed")], "QueueClosed", 'queue "q" is Closed and takes no new work'),
+    ],
+    ids=["missing", "not a leaf", "closed"],
+)
+def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state: str, message: str) -> None:
+    """Such a gang's state stands on no PodGroup: only events say it, for as long as the apiserver keeps them."""
+    pods = members(held=True)
+    cluster = filled(workloads=[ray_cluster()], pods=pods, queues=queues, namespaces=[namespace()])
+    picture = Picture(cluster)
+    entry = said(ray_cluster(), picture, pods=pods)
+    assert (entry["state"], entry["message"]) == (state, message)
+    snapshot = picture.ledger_snapshot(NOW)
+    board = Board(snapshot, whole=True)
+    rows = [(row.state, row.message) for part in (board.waiting(), board.others()) for row in part.rows]
+    assert rows == [(state, message)]
+
+
+def test_who_gets_no_podgroup_for_the_apiserver_refuses_it_hears_that() -> None:
+    """The controller has said so, and is not to be suspected; what it has said of another state is over."""
+    pods = members(held=True)
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    refusal = of_muster("Invalid", "the PodGroup was refused: exceeded quota")
+    entry = said(ray_cluster(), picture, of_muster("WaitingForQuota"), refusal, of_operator("a pod"), pods=pods)
+    assert (entry["state"], entry["message"]) == ("Invalid", f"{refusal.note} (its newest event)")
+    entry = said(ray_cluster(), picture, refusal, of_muster("WaitingForQuota"), pods=pods)
+    assert (entry["state"], entry["message"].partition(";")[0]) == (
+        "Assembling",
+        "the controller has not reported a state yet",
+    )
+
+
+def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
+    other = pod_group(owner={"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "uid-x"}, ours=False)
+    pods = members(held=True)
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
+    board = Board(picture.ledger_snapshot(NOW), whole=True)
+    rows = [row.state for part in (board.waiting(), board.holding(), board.others()) for row in part.rows]
+    assert rows == ["ForeignPodGroup"]
 
 
 def test_without_an_event_the_state_is_unknown_to_who_may_not_read_podgroups() -> None:
