@@ -204,7 +204,9 @@ def _group(key: GangKey, view: View, *, hidden: bool = False) -> dict[str, Any] 
     if group is None:
         exists = None if hidden else False
         return {"podGroup": key.name, "exists": exists, "phase": "", "minMember": None} if key.name else None
-    return {"podGroup": key.name, "exists": True, "phase": group.status.phase, "minMember": group.spec.min_member}
+    # Not every scheduler's has the gang's name.
+    named = group.metadata.name
+    return {"podGroup": named, "exists": True, "phase": group.status.phase, "minMember": group.spec.min_member}
 
 
 def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:

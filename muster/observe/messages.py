@@ -172,7 +172,9 @@ def in_the_way(view: View) -> tuple[GangState, str]:
     """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
     if not view.members and view.unmanaged_pods:
         return _came_without(view)
-    message = f'a PodGroup "{view.key.name}" that muster did not make is in the way; delete or rename it'
+    # Not every scheduler's PodGroup has the gang's name.
+    name = view.pod_group.metadata.name if view.pod_group is not None else view.key.name
+    message = f'a PodGroup "{name}" that muster did not make is in the way; delete or rename it'
     return GangState.FOREIGN_POD_GROUP, message
 
 

@@ -14,7 +14,9 @@ from muster.cli.page.board import Board
 from muster.cli.picture import Picture
 from muster.cli.subjects import Said, Subject
 from muster.cli.timeline import TimedPod
-from muster.model.names import GANG, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
+from muster.gangs.intent import Defaults
+from muster.model.names import GANG, GROUP_NAME, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
+from muster.schedulers import SCHEDULERS
 from muster.workloads import kind_of
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
@@ -115,6 +117,21 @@ def test_who_gets_no_podgroup_for_the_apiserver_refuses_it_hears_that() -> None:
         "Assembling",
         "the controller has not reported a state yet",
     )
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
+    """That of Kubernetes' own scheduler has a part of its owner's UID in its name."""
+    kubernetes = SCHEDULERS["default-scheduler"]
+    named = {"name": "ray-demo-pg-uid-demo", "annotations": {GROUP_NAME: "ray-demo-pg"}}
+    group = pod_group(ours=ours)
+    group["metadata"] = {**group["metadata"], **named}
+    pods = [ray_pod("demo-head", "headgroup", schedulerName=kubernetes.name)]
+    cluster = filled(kubernetes, workloads=[ray_cluster()], pods=pods, groups=[group], queues=[queue(cpu="4")])
+    defaults = Defaults(schedulers={kubernetes.name: kubernetes})
+    entry = said(ray_cluster(), Picture(cluster, defaults=defaults), pods=pods)
+    assert entry["gang"]["podGroup"] == "ray-demo-pg-uid-demo"
+    assert ours or entry["message"].startswith('a PodGroup "ray-demo-pg-uid-demo" that muster did not make')
 
 
 def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
