@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, queues_meant
+from muster.cli.names import UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.subjects import made_by
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import POD_GROUPS, Resource
 from muster.model.names import GANG, HOLD
 from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
 from muster.model.texts import printable
@@ -31,11 +30,13 @@ if TYPE_CHECKING:
 
     from muster.cli.names import ObjectName
     from muster.kube.client import Client
+    from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
 
 __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
+_POD_GROUP = "PodGroup"
 
 
 class _Bare(LocalObject, frozen=True):
@@ -82,8 +83,8 @@ def _resources(word: str) -> list[Resource]:
     """
     if queues := queues_meant(word):
         return queues
-    if is_pod_group(word):
-        return [POD_GROUPS]
+    if groups := pod_groups_meant(word):
+        return groups
     found = kinds_of(word)
     held = [kind for kind in found if kind in WATCHED_KINDS or kind is PLAIN_POD]
     if not held:
@@ -126,6 +127,7 @@ async def _targets(client: Client, resources: Sequence[Resource], name: str, nam
     """The objects of that name. Raises UnknownSubjectError where there is none, ApiError where none can be read."""
     found: list[_Target] = []
     refused: ApiError | None = None
+    missing = False
     for resource in resources:
         try:
             raw = await client.get(resource, name, namespace if resource.namespaced else None)
@@ -134,12 +136,14 @@ async def _targets(client: Client, resources: Sequence[Resource], name: str, nam
                 raise
             # Without its CRD a kind is forbidden to most users, not missing.
             refused = error if error.forbidden else refused
+            missing = missing or error.not_found
             continue
         found.append(await _workload_of(client, resource, raw))
     if not found and refused is not None:
         if not resources[0].namespaced:
             raise UnknownSubjectError(_may_not(name, resources)) from refused
-        raise refused
+        if not missing:
+            raise refused
     if not found:
         where = f' in namespace "{namespace}"' if resources[0].namespaced else ""
         raise UnknownSubjectError(f'no {resources[0].kind} "{name}"{where}')
@@ -157,7 +161,8 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
     """The object itself, or for a pod or a PodGroup the workload for which it was made."""
     meta = decode(raw, _Bare).metadata
     owner: OwnerReference | None = None
-    if resource == POD_GROUPS:
+    is_group = resource.kind == _POD_GROUP
+    if is_group:
         owner = meta.controller
     elif resource.kind == "Pod":
         owner = owner_of(decode(raw, Pod))
@@ -165,7 +170,7 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
     if owner is not None and kind is not None:
         above = resource_of(kind)
         return _Target(above, decode(await client.get(above, owner.name, meta.namespace), _Bare).metadata)
-    if resource == POD_GROUPS:
+    if is_group:
         raise UnknownSubjectError(f'PodGroup "{meta.name}" belongs to no workload; name one of its pods')
     if resource.kind == "Pod" and GANG not in meta.labels:
         raise UnknownSubjectError(f'pod "{meta.name}" belongs to no gang of muster')

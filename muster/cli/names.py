@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.kube.resource import POD_GROUPS
-from muster.observe.resources import queues_of
+from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import SCHEDULERS
 from muster.workloads import KINDS
 
 if TYPE_CHECKING:
@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from muster.workloads import Kind
 
-__all__ = ["ObjectName", "UnknownSubjectError", "is_pod_group", "is_queue", "kinds_of", "parse_names", "queues_meant"]
+__all__ = [
+    "ObjectName",
+    "UnknownSubjectError",
+    "is_pod_group",
+    "is_queue",
+    "kinds_of",
+    "parse_names",
+    "pod_groups_meant",
+    "queues_meant",
+]
 
 _SHORT_QUEUE = {"volcano": "q", "muster": "gq"}
 _SHORT = {"Pod": "po", "StatefulSet": "sts"}
 # In an address each would lead elsewhere.
 _NO_NAMES = ("", ".", "..")
-_POD_GROUP = {
-    word
-    for name in ("podgroup", "podgroups")
-    for word in (name, f"{name}.{POD_GROUPS.group}", f"{name}.{POD_GROUPS.version}.{POD_GROUPS.group}")
-} | {"pg"}
+_POD_GROUP = ("podgroup", "podgroups", "pg")
 
 
 class UnknownSubjectError(Exception):
@@ -54,7 +59,21 @@ def parse_names(words: Sequence[str]) -> list[ObjectName]:
 
 def is_pod_group(word: str) -> bool:
     """Whether the word means the kind PodGroup."""
-    return word in _POD_GROUP
+    return bool(pod_groups_meant(word))
+
+
+def pod_groups_meant(word: str) -> list[Resource]:
+    """The kinds of PodGroups that a word may mean, one for each scheduler; none where it means no PodGroup.
+
+    Whoever names one need not know who places gangs in the cluster.
+    """
+    kinds = [pod_groups_of(scheduler) for scheduler in SCHEDULERS.values()]
+    return kinds if word in _POD_GROUP else [kind for kind in kinds if word in _full_names(kind)]
+
+
+def _full_names(kind: Resource) -> set[str]:
+    words, groups = (kind.kind.lower(), kind.plural), (kind.group, f"{kind.version}.{kind.group}")
+    return {f"{word}.{group}" for word in words for group in groups}
 
 
 def is_queue(word: str) -> bool:

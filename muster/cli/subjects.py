@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
 from muster.cli.timeline import TimedPod
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, Resource
+from muster.kube.resource import EVENTS, PODS, Resource
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
@@ -117,12 +117,20 @@ async def find(client: Client, named: ObjectName, namespace: str | None, picture
 
     `namespace` None means all namespaces. Raises UnknownSubjectError, and ApiError when the workload cannot be read.
     """
-    resources = [POD_GROUPS] if is_pod_group(named.kind) else [resource_of(kind) for kind in kinds_of(named.kind)]
+    groups = pod_groups_meant(named.kind)
+    resources = groups or [resource_of(kind) for kind in kinds_of(named.kind)]
     if namespace is not None:
         return await _find_in(client, named, namespace, picture)
-    namespaces = {
-        found.metadata.namespace for resource in resources for found in await _everywhere(client, resource, named.name)
-    }
+    namespaces: set[str] = set()
+    refused: UnknownSubjectError | None = None
+    for resource in resources:
+        try:
+            namespaces |= {found.metadata.namespace for found in await _everywhere(client, resource, named.name)}
+        except UnknownSubjectError as error:
+            # Without its CRD a kind is forbidden to most users, not missing.
+            refused = refused or error
+    if not namespaces and refused is not None:
+        raise refused
     if not namespaces:
         raise UnknownSubjectError(f'no {resources[-1].kind} "{named.name}" in any namespace')
     return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, picture)]
@@ -145,7 +153,7 @@ async def _everywhere(client: Client, resource: Resource, name: str) -> list[_Ba
 async def _find_in(client: Client, named: ObjectName, namespace: str, picture: Picture) -> list[Subject]:
     name = named.name
     if is_pod_group(named.kind):
-        owner = decode(await _get(client, POD_GROUPS, name, namespace), _Bare).metadata.controller
+        owner = decode(await _pod_group(client, named, namespace), _Bare).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
             raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
@@ -166,12 +174,33 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, picture: P
     raise AssertionError("the last kind found something or raised")
 
 
+async def _pod_group(client: Client, named: ObjectName, namespace: str) -> bytes:
+    """The PodGroup of that name, whoever's it is. Raises UnknownSubjectError, and ApiError when it cannot be read."""
+    refused: UnknownSubjectError | None = None
+    missing: UnknownSubjectError | None = None
+    for resource in pod_groups_meant(named.kind):
+        try:
+            return await client.get(resource, named.name, namespace)
+        except ApiError as error:
+            if error.not_found:
+                missing = missing or _none(resource, named.name, namespace)
+            elif error.forbidden:
+                refused = refused or UnknownSubjectError(f"{error}; {HOW_TO_READ}")
+            else:
+                raise
+    raise missing or refused or UnknownSubjectError(f'no PodGroup "{named.name}"')
+
+
+def _none(resource: Resource, name: str, namespace: str) -> UnknownSubjectError:
+    return UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"')
+
+
 async def _get(client: Client, resource: Resource, name: str, namespace: str) -> bytes:
     try:
         return await client.get(resource, name, namespace)
     except ApiError as error:
         if error.not_found:
-            raise UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"') from error
+            raise _none(resource, name, namespace) from error
         if error.forbidden and resource.group not in _KUBERNETES_OWN:
             raise UnknownSubjectError(f"{error}; {HOW_TO_READ}") from error
         raise

@@ -47,6 +47,55 @@ async def test_resume_lists_only_what_the_workload_can_have_made(tmp_path: Path,
     assert [path.rpartition("/")[2] for path in patched] == ["nightly", "demo"]
 
 
+@pytest.mark.parametrize("others", [failure(404), failure(403, "Forbidden")], ids=["not served", "not allowed"])
+@pytest.mark.parametrize("command", ["hold", "explain"])
+async def test_a_podgroup_stands_for_its_workload_whoever_places_gangs(
+    tmp_path: Path, command: str, others: Answer
+) -> None:
+    """A cluster with coscheduling has no PodGroups of Volcano's, nor need a user be allowed to ask for them."""
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "demo", "controller": True}
+    group, demo = manifest("ray-demo-pg", 1), manifest("demo", 1)
+    group["metadata"] = {**dict(group["metadata"]), "namespace": "default", "ownerReferences": [owner]}  # type: ignore[call-overload]
+    demo["metadata"] = {**dict(demo["metadata"]), "namespace": "default"}  # type: ignore[call-overload]
+    served = {
+        "/version": {"gitVersion": "v1.36.3"},
+        "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/ray-demo-pg": group,
+        "/apis/ray.io/v1/namespaces/default/rayclusters/demo": demo,
+    }
+
+    async def gets(request: web.Request) -> web.StreamResponse:
+        found = served.get(request.path)
+        answer = failure(404) if "rayclusters" in request.path else others
+        return await (answer if found is None else reply(found))(request)
+
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", gets)
+        apiserver.on("LIST", reply(listing(1)))
+        apiserver.on("PATCH", reply({}))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        words = f"--kubeconfig={tmp_path / 'config'}", "podgroup/ray-demo-pg"
+        done = await asyncio.to_thread(muster, command, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = {"hold": "raycluster.ray.io/demo: put on hold; what runs goes on", "explain": "RayCluster default/demo"}
+    assert done.stdout.splitlines()[0] == first[command]
+
+
+@pytest.mark.parametrize("command", ["hold", "explain"])
+async def test_a_podgroup_that_nobody_has_is_missing_where_only_one_kind_may_be_read(
+    tmp_path: Path, command: str
+) -> None:
+    async def gets(request: web.Request) -> web.StreamResponse:
+        if request.path == "/version":
+            return await reply({"gitVersion": "v1.36.3"})(request)
+        return await (failure(404) if "volcano" in request.path else failure(403, "Forbidden"))(request)
+
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", gets)
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        done = await asyncio.to_thread(muster, command, f"--kubeconfig={tmp_path / 'config'}", "podgroup/none")
+    assert done.stderr == f'muster {command}: no PodGroup "none" in namespace "default"\n'
+
+
 def _kubeconfig(server: str) -> str:
     context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
     cluster, user = {"name": "c", "cluster": {"server": server}}, {"name": "u", "user": {"token": "t"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names
+from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, pod_groups_meant
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,16 @@ def test_kinds_have_the_words_of_kubectl(word: str, kinds: list[str]) -> None:
     assert [kind.kind for kind in kinds_of(word)] == kinds
 
 
-@pytest.mark.parametrize("word", ["podgroup", "pg", "podgroups.scheduling.volcano.sh"])
-def test_pod_groups_have_them_too(word: str) -> None:
+@pytest.mark.parametrize(
+    ("word", "groups"),
+    [
+        ("podgroup", ["scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.k8s.io"]),
+        ("pg", ["scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.k8s.io"]),
+        ("podgroups.scheduling.volcano.sh", ["scheduling.volcano.sh"]),
+        ("podgroup.v1alpha1.scheduling.x-k8s.io", ["scheduling.x-k8s.io"]),
+        ("podgroup.scheduling.k8s.io", ["scheduling.k8s.io"]),
+    ],
+)
+def test_pod_groups_have_them_too_whoevers_they_are(word: str, groups: list[str]) -> None:
     assert is_pod_group(word)
+    assert [kind.group for kind in pod_groups_meant(word)] == groups
