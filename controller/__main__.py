@@ -204,7 +204,7 @@ async def _lead(parts: _Parts) -> None:
         clock=time.monotonic,
         wall=time.time,
     )
-    parts.term.begins(parts.queue, announcer, reconciler.kept)
+    parts.term.begins(parts.queue, announcer, reconciler.kept, reconciler.groupless)
     cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)

@@ -110,12 +110,24 @@ class Term(Collector):
         self._leads = leads
         self._gangs: Tally[tuple[str, str]] = Tally()
         self._work: tuple[WorkQueue[GangKey], Announcer, Callable[[], Mapping[str, int]]] | None = None
+        self._groupless: Callable[[], Mapping[tuple[str, str], int]] = dict
         cluster.pod_groups.subscribe(self._group_changed)
         registry.register(self)
 
-    def begins(self, queue: WorkQueue[GangKey], announcer: Announcer, kept: Callable[[], Mapping[str, int]]) -> None:
-        """This process leads now, with this queue and these events; `kept` counts what each part keeps of gangs."""
+    def begins(
+        self,
+        queue: WorkQueue[GangKey],
+        announcer: Announcer,
+        kept: Callable[[], Mapping[str, int]],
+        groupless: Callable[[], Mapping[tuple[str, str], int]] = dict,
+    ) -> None:
+        """This process leads now, with this queue and these events; `kept` counts what each part keeps of gangs.
+
+        `groupless` counts the gangs whose state stands on no PodGroup, by queue and state: their queue takes none, or
+        one of others is in the way.
+        """
         self._work = queue, announcer, kept
+        self._groupless = groupless
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         for group, number in ((change.old, -1), (change.new, 1)):
@@ -156,7 +168,7 @@ class Term(Collector):
 
     def _by_known_queue(self) -> Tally[tuple[str, str]]:
         known: Tally[tuple[str, str]] = Tally()
-        for (queue, state), count in self._gangs.items():
+        for (queue, state), count in (*self._gangs.items(), *self._groupless().items()):
             # A PodGroup may name any queue; only those that exist get series of their own.
             exists = self._cluster.queues.get("", queue) is not None
             known[queue if exists else "", state] += count

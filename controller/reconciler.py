@@ -45,7 +45,7 @@ from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 
     from controller.events import Announcer
     from controller.fenced_writes import Writer
@@ -213,8 +213,16 @@ class Reconciler:
             "wakes": self._wakes.gangs,
         }
 
+    def groupless(self) -> Mapping[tuple[str, str], int]:
+        """The gangs whose state stands on no PodGroup, by queue and state; any thread may ask."""
+        return self._reporter.groupless()
+
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
+        with self._reporter.looking_at(key):
+            await self._reconcile(key)
+
+    async def _reconcile(self, key: GangKey) -> None:
         memory = self._memories.of(key)
         if (left := memory.doubt(self._clock(), shown=shown(self._cluster.pod_group(key), memory.written))) > 0:
             self._queue.add_after(key, left)

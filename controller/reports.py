@@ -7,6 +7,8 @@ words are never said twice; the same state with other numbers is said less and l
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.users_objects import Above
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from controller.fenced_writes import Writer
     from controller.memory import Memory
     from muster.model.objects import PodGroup
@@ -51,6 +55,8 @@ _WARNINGS = frozenset(
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
 # annotation always has the latest.
 _SHORTEST_INTERVAL, _LONGEST_INTERVAL = 30.0, 600.0
+# What muster leaves to others is none of its gangs.
+_OF_OTHERS = frozenset({GangState.EXTERNAL, GangState.NOT_MANAGED})
 
 
 @dataclass(slots=True)
@@ -99,11 +105,35 @@ class Reporter:
         self._announcer = announcer
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
+        # By gang, and by the UID of its workload: the queue and the state of those whose state is on no PodGroup; and
+        # the same of those that are looked at now.
+        self._groupless: dict[GangKey, Mapping[str, tuple[str, str]]] = {}
+        self._found: dict[GangKey, dict[str, tuple[str, str]]] = {}
 
     @property
     def told(self) -> int:
         """Of how many objects it is known what was said last."""
         return len(self._said)
+
+    def groupless(self) -> Mapping[tuple[str, str], int]:
+        """How many gangs have told their state in events alone, by queue and state; any thread may ask."""
+        return Counter(one for found in list(self._groupless.values()) for one in found.values())
+
+    @contextmanager
+    def looking_at(self, key: GangKey) -> Iterator[None]:
+        """Note what is told of the gang meanwhile; after an error that kept it from being told the last holds."""
+        found = self._found[key] = {}
+        try:
+            yield
+        except BaseException:
+            found = found or dict(self._groupless.get(key, {}))
+            raise
+        finally:
+            del self._found[key]
+            if found:
+                self._groupless[key] = found
+            else:
+                self._groupless.pop(key, None)
 
     async def mark(self, view: View, mark: Mark, state: GangState, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
@@ -138,7 +168,7 @@ class Reporter:
         if not view.ours:
             return
         for kind, decoded in view.rivals:
-            rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above())
+            rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above(), intent=None)
             self.tell(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
     def _tell_shut_out(self, view: View, *, shut_out: bool) -> None:
@@ -181,6 +211,9 @@ class Reporter:
         if view.decoded is None or view.kind is None:
             return None
         meta, group = view.decoded.metadata, view.pod_group
+        found = self._found.get(view.key)
+        if found is not None and (group is None or not view.ours) and state not in _OF_OTHERS:
+            found[meta.uid] = (view.intent.queue if view.intent is not None else "", str(state))
         said = self._said.get(meta.uid)
         if said is None:
             # After a restart the annotations remember what was said before; the same state with other numbers waits.

@@ -16,7 +16,17 @@ from muster.model.objects import PodGroup, Queue
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
-from tests.support.manifests.observed import as_client, made, pod, pod_group, queue, ray_cluster, ray_pod, template
+from tests.support.manifests.observed import (
+    JSON,
+    as_client,
+    made,
+    pod,
+    pod_group,
+    queue,
+    ray_cluster,
+    ray_pod,
+    template,
+)
 
 if TYPE_CHECKING:
     from muster.observe.cluster import Cluster
@@ -72,6 +82,40 @@ def test_groups_of_others_are_no_gangs(cluster: Cluster, registry: CollectorRegi
     Term(cluster, "lease", lambda: True, registry)
     cluster.pod_groups.of("volcano").apply("added", made(PodGroup, pod_group(ours=False)))
     assert gangs(registry) == {}
+
+
+OTHERS = {"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "uid-x"}
+BELOW = {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}
+
+
+@pytest.mark.parametrize(
+    ("queues", "groups", "counted"),
+    [
+        ([queue("other")], [], ("", "QueueNotFound")),
+        ([queue(), BELOW], [], ("q", "QueueNotLeaf")),
+        ([queue()], [pod_group(ours=False, owner=OTHERS)], ("q", "ForeignPodGroup")),
+    ],
+    ids=["no queue", "no leaf", "a PodGroup in the way"],
+)
+async def test_gangs_without_a_pod_group_of_their_own_are_counted(
+    queues: list[JSON], groups: list[JSON], counted: tuple[str, str], registry: CollectorRegistry
+) -> None:
+    """They need a hand, and an alert asks for one."""
+    pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
+    harness = Harness(workloads=[ray_cluster()], pods=pods, queues=queues, groups=groups)
+    term = Term(harness.cluster, "lease", lambda: True, registry)
+    term.begins(harness.queue, harness.announcer, harness.reconciler.kept, harness.reconciler.groupless)
+    await harness.settle()
+    assert gangs(registry) == {counted: 1}
+    if groups:
+        del harness.client.groups["ray-demo-pg"]
+        harness.watch()
+    elif BELOW in queues:
+        harness.drop_queue(BELOW)
+    else:
+        harness.set_queue(queue())
+    await harness.settle()
+    assert {key: number for key, number in gangs(registry).items() if number} == {("q", "Admitted"): 1}
 
 
 def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
