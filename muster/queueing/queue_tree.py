@@ -30,16 +30,27 @@ _MOST_NAMED = 256
 
 
 class QueueLevel(NamedTuple):
-    """A queue, or one above it, and what all gangs there together may hold."""
+    """A queue, or one above it, and what all gangs there together may hold.
+
+    Of the resources that are `kept` that is less than its own capability: the rest is guaranteed to its siblings.
+    """
 
     queue: str
     limit: Resources
+    kept: frozenset[str] = frozenset()
 
     def called(self, asking: str) -> str:
         """How it is called where a gang of the queue `asking` is told of it."""
         if self.queue == asking:
             return f'queue "{self.queue}"'
         return "the cluster" if self.queue == ROOT else f'queue "{self.queue}" above "{asking}"'
+
+    def exceeded(self, need: Resources) -> tuple[str, str] | None:
+        """As `exceeding` of its limit; where its own capability is another, the words say so."""
+        over = exceeding(need, self.limit)
+        if over is None or not any(name in need and need[name] > self.limit[name] for name in self.kept):
+            return over
+        return over[0], f"{over[1]} beside what is guaranteed to its siblings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,7 @@ class QueueTree:
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
+        self._keeps: dict[str, frozenset[str]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
@@ -141,7 +153,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._ceilings):
+        for known in (self._limits, self._ceilings, self._keeps):
             if of is None:
                 known.clear()
             else:
@@ -281,6 +293,16 @@ class QueueTree:
         reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
         return _tighter(own, reach)
 
+    def _kept(self, name: str) -> frozenset[str]:
+        """The resources of which a queue's siblings are guaranteed what its own capability would let it hold."""
+        known = self._keeps.get(name)
+        if known is None:
+            view = self._views.get(name)
+            own = view.limit if view is not None else {}
+            limits = self.limit(name).items() if name != ROOT else ()
+            known = self._keeps[name] = frozenset(one for one, most in limits if one not in own or most < own[one])
+        return known
+
     def _guaranteed_below(self, parent: str) -> Resources:
         """What is guaranteed to all queues directly below one together."""
         known = self._guarantees.get(parent)
@@ -327,7 +349,7 @@ class QueueTree:
         view = self._views.get(name)
         if view is None or not (namespace is None or self.open_to(name, namespace)):
             return None
-        levels = tuple(QueueLevel(one, self.limit(one)) for one in self.path(name))
+        levels = tuple(QueueLevel(one, self.limit(one), self._kept(one)) for one in self.path(name))
         return Place(view, self.leaf(name), tuple(level for level in levels if level.limit), self.on_hold_by(name))
 
 

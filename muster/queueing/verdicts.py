@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.model.names import HOLD
-from muster.queueing.queue_tree import exceeding
 from muster.queueing.shares import percent
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, describe, minus
@@ -60,7 +59,7 @@ def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, 
         message = f'queue "{name}" has queues below it and takes no gangs itself'
         return Decision(fits=False, state=GangState.QUEUE_NOT_LEAF, message=message)
     for level in place.levels:
-        over = exceeding(candidate.need, level.limit)
+        over = level.exceeded(candidate.need)
         if over is not None:
             message = f"needs {over[0]}, {level.called(name)} has capability {over[1]}"
             return Decision(fits=False, state=GangState.EXCEEDS_CAPABILITY, message=message)

@@ -10,7 +10,6 @@ from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
 from muster.model.times import duration_of
-from muster.queueing.queue_tree import exceeding
 from muster.queueing.verdicts import queue_on_hold
 from muster.resources.amounts import describe, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
@@ -67,7 +66,7 @@ class Case:
     def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
         """The first limit that a need like this exceeds, and both in words."""
         for level in self.levels:
-            if over := exceeding(need, level.limit):
+            if over := level.exceeded(need):
                 return level, *over
         return None
 

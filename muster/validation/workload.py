@@ -273,7 +273,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
         return (closed,) if closed else ()
     for who, need in _needs(gang, gang.needed, _whole, context.gate(intent), GateMode.QUEUE):
         for level in place.levels:
-            over = exceeding(need, level.limit)
+            over = level.exceeded(need)
             if over is not None:
                 message = (
                     f"{path}: {who} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "

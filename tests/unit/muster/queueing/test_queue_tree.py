@@ -61,6 +61,21 @@ def test_what_is_guaranteed_to_its_siblings_is_out_of_a_queues_reach() -> None:
     assert levels(tree, "b") == [("b", {"cpu": "8"}), ("org", {"cpu": "10"})]
 
 
+@pytest.mark.parametrize("own", [{}, {"cpu": "9"}], ids=["no capability", "a larger one"])
+def test_what_guarantees_leave_is_not_called_a_queues_own_capability(own: dict[str, str]) -> None:
+    """Whoever raises that would raise it in vain."""
+    tree = QueueTree([view("org", cpu="10"), view("a", "org", **own), view("b", "org", cpu="4", guarantee="6")])
+    place = tree.place("a")
+    assert place is not None
+    level, above, *_ = place.levels
+    assert level.exceeded(amounts(cpu="5")) == ("cpu 5", "cpu 4 beside what is guaranteed to its siblings")
+    assert above.exceeded(amounts(cpu="11")) == ("cpu 11", "cpu 10")
+    assert level.exceeded(amounts(cpu="4")) is None
+    beside = tree.place("b")
+    assert beside is not None
+    assert beside.levels[0].exceeded(amounts(cpu="5")) == ("cpu 5", "cpu 4")
+
+
 def test_guarantees_of_more_than_there_is_leave_nothing_to_the_others() -> None:
     """Nothing is not unlimited: only a capability of 0 is."""
     tree = QueueTree([view("org", cpu="4"), view("a", "org"), view("b", "org", guarantee="5")])
