@@ -115,6 +115,9 @@ def _frozen(spec: PodGroupSpec, gang: Gang, now: PodGroupSpec, owned: Mapping[st
             for role, count in gang.min_task_member.items()
             if role in now.min_task_member
         }
+    if "min_member" in kept and "min_task_member" in kept:
+        # Of pods that moved from one role to another those that are growth there are not owed.
+        kept["min_member"] = min(kept["min_member"], max(1, sum(kept["min_task_member"].values())))
     if claim and not any(amount.nano for amount in claim.values()):
         # Its claim was soft when this was written: it is what the gang was admitted for.
         kept["min_resources"] = as_text(_least(gang, now.min_task_member))

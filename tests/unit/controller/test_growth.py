@@ -283,3 +283,27 @@ async def test_what_a_write_without_an_answer_may_have_opened_keeps_its_room() -
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == ["a-head", "a-worker-2"]
+
+
+async def test_pods_that_a_role_gained_from_another_are_awaited_by_no_replacement() -> None:
+    """Volcano places no replacement in a gang of less than its minMember, and for larger pods there may be no room."""
+    large = template("4")
+
+    def cluster(small: int, large_ones: int) -> JSON:
+        return ray_cluster(workers("small", small), workers("large", large_ones, template=large))
+
+    def of_large(name: str) -> JSON:
+        return ray_pod(name, "large", **large["spec"])
+
+    first = [ray_pod("head", "headgroup"), ray_pod("s-0", "small"), ray_pod("s-1", "small"), of_large("l-0")]
+    harness = Harness(workloads=[cluster(2, 1)], pods=first, queues=[queue(cpu="7")])
+    await harness.settle()
+    assert len(harness.open_pods()) == len(first)
+    del harness.client.pods["s-1"]
+    harness.client.pods["l-1"] = of_large("l-1")
+    harness.set_workload(cluster(1, 2))
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["head", "l-0", "s-0"]
+    spec = harness.client.groups[GROUP]["spec"]
+    assert (spec["minMember"], spec["minTaskMember"]) == (3, {"headgroup": 1, "small": 1, "large": 1})

@@ -206,11 +206,13 @@ FROZEN = {
         ),
         pytest.param(
             ray_cluster(workers(replicas=1), workers("more", 1)),
-            {**FROZEN, "minTaskMember": {"headgroup": 1, "workers": 1}},
+            {**FROZEN, "minMember": 2, "minTaskMember": {"headgroup": 1, "workers": 1}},
             id="a new role, as many pods",
         ),
         pytest.param(
-            ray_cluster(workers("others", 2)), {**FROZEN, "minTaskMember": {"headgroup": 1}}, id="a role renamed"
+            ray_cluster(workers("others", 2)),
+            {**FROZEN, "minMember": 1, "minTaskMember": {"headgroup": 1}},
+            id="a role renamed",
         ),
     ],
 )
