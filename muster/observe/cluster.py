@@ -45,7 +45,7 @@ from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import SCHEDULERS
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
-from muster.workloads.owners import OwnerWalk
+from muster.workloads.owners import MOST_OWNERS, OwnerWalk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -107,9 +107,10 @@ class Cluster:
         self.elastic_quotas = ElasticQuotas()
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        for kind in WATCHED_KINDS:
+            self._workloads[kind].index("maker", _maker)
         for kind in GANG_KINDS:
             self._workloads[kind].index("gang", gang_of_workload(kind))
-            self._workloads[kind].index("maker", _maker)
             self._workloads[kind].index("uid", lambda workload: (workload.metadata.uid,))
         self.pods.index("gang", gangs_of_pod)
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
@@ -220,6 +221,7 @@ class Cluster:
             if kind not in GANG_KINDS:
                 self._workloads[kind].subscribe(_maker_changed(kind, gang))
                 self._workloads[kind].subscribe(self._hold_told(gangs))
+                self._workloads[kind].subscribe(self._words_told(gang))
         self.kueue.workloads.subscribe(kueue_told(self._workloads, self.pods, gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gangs))
@@ -247,6 +249,26 @@ class Cluster:
                 gangs(namespace, self._gangs_in(namespace))
 
         return changed
+
+    def _words_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+        """Tell the gangs of what a maker has made when it says something else: its words are theirs, too."""
+
+        def changed(change: Change[Decoded]) -> None:
+            before, now = (_said(one.metadata) if one is not None else ({}, "") for one in (change.old, change.new))
+            if before != now:
+                for key in self._made_by(change.object.metadata, MOST_OWNERS):
+                    gang(key)
+
+        return changed
+
+    def _made_by(self, maker: ObjectMeta, levels: int) -> Iterator[GangKey]:
+        """The gangs of what the maker has made, itself or through others."""
+        for kind in WATCHED_KINDS if levels else ():
+            for one in self.made_by(kind, maker.uid):
+                if kind in GANG_KINDS:
+                    yield from gang_of_workload(kind)(one)
+                else:
+                    yield from self._made_by(one.metadata, levels - 1)
 
     def _source_changed(self, source: Source, gangs: Gangs) -> Callable[[Change[Any]], None]:
         """Tell the gangs of the workloads that are made from what has changed."""
@@ -381,6 +403,11 @@ class Cluster:
     def priorities(self) -> dict[str, int]:
         """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
         return priority_values(self.priority_classes)
+
+
+def _said(maker: ObjectMeta) -> tuple[object, ...]:
+    """What the maker of a workload says of its gang."""
+    return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
 
 
 def _words(namespace: Namespace | None) -> tuple[object, ...]:

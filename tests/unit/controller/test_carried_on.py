@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muster.model.names import MANAGED
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
@@ -11,7 +12,16 @@ from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
-from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, made, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import (
+    DEFAULTS,
+    JSON,
+    NAMESPACE,
+    QUEUE_LABELS,
+    made,
+    queue,
+    ray_cluster,
+    ray_pod,
+)
 from tests.support.manifests.owner_chains import owned
 
 ASKED, BETWEEN, RETRIED = (f"2026-11-21T{hour}:00:00Z" for hour in (10, 11, 12))
@@ -129,3 +139,18 @@ def test_other_words_of_a_service_are_no_news_for_its_clusters() -> None:
     above["status"]["serviceStatus"] = "Running"
     workload_store(watched, RAY_SERVICE).apply("modified", made(RAY_SERVICE.decoded, above))
     assert told == []
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["a RayJob", "the RayCronJob above it"])
+async def test_what_is_written_on_the_maker_of_a_cluster_later_is_heard(*, between: bool) -> None:
+    """It speaks for its cluster, which may wait where nothing else happens: the next leader would have heard it."""
+    top = maker("RayCronJob", "top") if between else maker()
+    chain = [top, owned(maker(), top)] if between else [top]
+    waiting = owned(ray_cluster(labels={MANAGED: "true"}, name="again", uid="uid-again"), chain[-1])
+    queues = [queue("default", cpu="1"), queue(cpu="4")]
+    harness = Harness(workloads=[*chain, waiting], pods=members("again"), queues=queues)
+    await harness.settle()
+    assert harness.open_pods() == []
+    harness.set_workload({**top, "metadata": {**top["metadata"], "labels": QUEUE_LABELS}})
+    await harness.settle()
+    assert len(harness.open_pods()) == len(members("again"))
