@@ -223,6 +223,9 @@ class Cluster:
                 self._workloads[kind].subscribe(self._hold_told(gangs))
                 self._workloads[kind].subscribe(self._words_told(gang))
         self.kueue.workloads.subscribe(kueue_told(self._workloads, self.pods, gang))
+        for kind in GANG_KINDS:
+            if kind.origin is not None:
+                self._workloads[kind.origin.makes].subscribe(self._making_told(gang))
         for source, found in self._sources.items():
             found.subscribe(self._source_changed(source, gangs))
 
@@ -269,6 +272,18 @@ class Cluster:
                     yield from gang_of_workload(kind)(one)
                 else:
                     yield from self._made_by(one.metadata, levels - 1)
+
+    def _making_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
+        """Tell the gang of a workload when what its operator makes of it is there, or is gone."""
+
+        def changed(change: Change[Decoded]) -> None:
+            meta = change.object.metadata
+            found = self.workload(meta.namespace, meta.controller) if meta.controller else None
+            if found is not None and (change.old is None or change.new is None or meta.deletion_timestamp):
+                for key in gang_of_workload(found[0])(found[1]):
+                    gang(key)
+
+        return changed
 
     def _source_changed(self, source: Source, gangs: Gangs) -> Callable[[Change[Any]], None]:
         """Tell the gangs of the workloads that are made from what has changed."""
@@ -347,8 +362,15 @@ class Cluster:
         return self._workloads[kind].by_index("maker", uid)
 
     def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
-        """The workload with what it is made from; raises InvalidObjectError when that is not there."""
-        return kind.whole(decoded, self.origin)
+        """The workload with what it is made from; raises InvalidObjectError when that is not there.
+
+        What its operator has made of both already goes before what would be made now.
+        """
+        whole = kind.whole(decoded, self.origin)
+        for one in self.made_by(kind.origin.makes, decoded.metadata.uid) if kind.origin is not None else ():
+            if kind.origin is not None and whole is not decoded and not one.metadata.deletion_timestamp:
+                return kind.origin.as_made(whole, one)
+        return whole
 
     def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
         """What speaks for the workload beside itself."""

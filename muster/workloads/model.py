@@ -296,6 +296,10 @@ class Origin:
     path: str
     of: Callable[[Any], Reference | None]
     joined: Callable[[Any, Any], Decoded]
+    makes: Kind
+    """The kind of what the operator makes of both, under the name of the workload, and does not change again."""
+    as_made: Callable[[Any, Any], Decoded]
+    """Both together, and what was made of them, which counts from then on, whatever becomes of the object."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

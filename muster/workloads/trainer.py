@@ -32,6 +32,7 @@ from muster.resources.amounts import parse_resources
 from muster.workloads.bounds import TEMPLATE, Bounded
 from muster.workloads.jobset import (
     JOB_SET,
+    JobSet,
     JobSetSpec,
     JobsStatus,
     ReplicatedJob,
@@ -218,6 +219,8 @@ class _Joined:
 
     job: TrainJob
     runtime: TrainingRuntime
+    made: JobSet | None = None
+    """The JobSet that the Trainer made of them: another runtime does not change it (`Build` of its plugin jobset)."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -266,6 +269,12 @@ def _read(workload: TrainJob | _Joined) -> Workload:
     spec = replace(template, replicated_jobs=jobs)
     path = f"{workload.runtime_name}: spec.template.spec"
     annotations = {**workload.runtime.spec.template.metadata.annotations, **job.spec.annotations}
+    if workload.made is not None:
+        spec, path, annotations = (
+            workload.made.spec,
+            f"JobSet {job.metadata.name}: spec",
+            workload.made.metadata.annotations,
+        )
     roles = wave_roles(spec, path, annotations)
     return Workload(
         kind=TRAIN_JOB,
@@ -389,5 +398,12 @@ TRAIN_JOB = Kind(
     reads=JOB_SET.reads | {_STEP_LABEL},
     pods_of_jobs=True,
     voices=_voices,
-    origin=Origin(sources=_SOURCES, path="spec.runtimeRef.name", of=_runtime_of, joined=_Joined),
+    origin=Origin(
+        sources=_SOURCES,
+        path="spec.runtimeRef.name",
+        of=_runtime_of,
+        joined=_Joined,
+        makes=JOB_SET,
+        as_made=lambda joined, made: _Joined(joined.job, joined.runtime, made),
+    ),
 )

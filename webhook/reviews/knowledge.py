@@ -86,6 +86,8 @@ class OwnerWorkload:
     decoded: Decoded
     owners: tuple[ObjectMeta, ...] = ()
     early: bool = False
+    made: Decoded | None = None
+    """What its operator made of it, where that has a gang when nobody controls it: the JobSet of a TrainJob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ class Knowledge:
                 # Of an owner that is gone the garbage collector takes the pod; who made it does not matter any more.
                 return None if kind.owns_gang else found
             if kind.owns_gang:
-                found, owners = OwnerWorkload(kind, above, decoded), []
+                found, owners = OwnerWorkload(kind, above, decoded, made=found.decoded if found else None), []
             else:
                 owners.append(decoded.metadata)
             walk.found(decoded.metadata.controller)

@@ -166,7 +166,7 @@ async def _gang_behind(
         # The workload is the pod, of which no other one is ever seen.
         return await in_review_thread(_common, behind, origin, around, priorities, defaults)
     decoded = behind.decoded
-    sources = (decoded, origin, around.namespace, priorities, *behind.owners)
+    sources = (decoded, origin, behind.made, around.namespace, priorities, *behind.owners)
     found = knowledge.commons.of(
         decoded.metadata.uid,
         tuple(map(version, sources)),
@@ -185,6 +185,8 @@ def _common(
 ) -> GangTemplate | AdmissionResponse | None:
     kind, decoded = behind.kind, behind.decoded
     joined = decoded if origin is None else kind.whole(decoded, lambda _: kept(origin))
+    if behind.made is not None and kind.origin is not None and origin is not None:
+        joined = kind.origin.as_made(joined, behind.made)
     around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
     if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None

@@ -261,3 +261,17 @@ async def test_a_pod_that_does_not_say_how_many_they_are_is_refused() -> None:
     answer = answered(await review_pod(request(plain_pod()), knowing(), DEFAULTS))
     (cause,) = answer["status"]["details"]["causes"]
     assert cause["field"] == "metadata.annotations[muster.dev/gang-size]"
+
+
+async def test_a_runtime_that_is_changed_afterwards_does_not_change_who_is_a_member() -> None:
+    """The Trainer leaves the JobSet as it is: its pods would pass past the queue, of a role that is there no more."""
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    others = [{**REPLICATED[0], "name": "renamed"}]
+    workloads = [
+        of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED),
+        of(TRAIN_JOB, runtimeRef={"name": "torch"}),
+        {**RUNTIME, "spec": {"template": {"spec": {"replicatedJobs": others}}}},
+    ]
+    result = await bound(job_set_pod(), knowing(reader, workloads=workloads))
+    assert result["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
+    assert workload_of(result) == "TrainJob"
