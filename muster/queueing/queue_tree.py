@@ -32,12 +32,12 @@ _MOST_NAMED = 256
 class QueueLevel(NamedTuple):
     """A queue, or one above it, and what all gangs there together may hold.
 
-    Of the resources that are `kept` that is less than its own capability: the rest is guaranteed to its siblings.
+    That may be less than its `own` capability says: the rest is guaranteed to its siblings.
     """
 
     queue: str
     limit: Resources
-    kept: frozenset[str] = frozenset()
+    own: Resources
 
     def called(self, asking: str) -> str:
         """How it is called where a gang of the queue `asking` is told of it."""
@@ -48,7 +48,8 @@ class QueueLevel(NamedTuple):
     def exceeded(self, need: Resources) -> tuple[str, str] | None:
         """As `exceeding` of its limit; where its own capability is another, the words say so."""
         over = exceeding(need, self.limit)
-        if over is None or not any(name in need and need[name] > self.limit[name] for name in self.kept):
+        kept = {name: most for name, most in self.limit.items() if name not in self.own or most < self.own[name]}
+        if over is None or exceeding(need, kept) is None:
             return over
         return over[0], f"{over[1]} beside what is guaranteed to its siblings"
 
@@ -90,7 +91,6 @@ class QueueTree:
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
-        self._keeps: dict[str, frozenset[str]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
@@ -153,7 +153,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._ceilings, self._keeps):
+        for known in (self._limits, self._ceilings):
             if of is None:
                 known.clear()
             else:
@@ -293,15 +293,12 @@ class QueueTree:
         reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
         return _tighter(own, reach)
 
-    def _kept(self, name: str) -> frozenset[str]:
-        """The resources of which a queue's siblings are guaranteed what its own capability would let it hold."""
-        known = self._keeps.get(name)
-        if known is None:
-            view = self._views.get(name)
-            own = view.limit if view is not None else {}
-            limits = self.limit(name).items() if name != ROOT else ()
-            known = self._keeps[name] = frozenset(one for one, most in limits if one not in own or most < own[one])
-        return known
+    def _level(self, name: str) -> QueueLevel:
+        view, limit = self._views.get(name), self.limit(name)
+        if name == ROOT:
+            # It has no siblings; the nodes may bound it.
+            return QueueLevel(name, limit, limit)
+        return QueueLevel(name, limit, view.limit if view is not None else {})
 
     def _guaranteed_below(self, parent: str) -> Resources:
         """What is guaranteed to all queues directly below one together."""
@@ -349,7 +346,7 @@ class QueueTree:
         view = self._views.get(name)
         if view is None or not (namespace is None or self.open_to(name, namespace)):
             return None
-        levels = tuple(QueueLevel(one, self.limit(one), self._kept(one)) for one in self.path(name))
+        levels = tuple(map(self._level, self.path(name)))
         return Place(view, self.leaf(name), tuple(level for level in levels if level.limit), self.on_hold_by(name))
 
 
