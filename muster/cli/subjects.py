@@ -117,10 +117,9 @@ async def find(client: Client, named: ObjectName, namespace: str | None, picture
 
     `namespace` None means all namespaces. Raises UnknownSubjectError, and ApiError when the workload cannot be read.
     """
-    groups = pod_groups_meant(named.kind)
-    resources = groups or [resource_of(kind) for kind in kinds_of(named.kind)]
     if namespace is not None:
         return await _find_in(client, named, namespace, picture)
+    resources = pod_groups_meant(named.kind) or [resource_of(kind) for kind in kinds_of(named.kind)]
     namespaces: set[str] = set()
     refused: UnknownSubjectError | None = None
     for resource in resources:

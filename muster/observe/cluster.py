@@ -367,10 +367,11 @@ class Cluster:
         What its operator has made of both already goes before what would be made now.
         """
         whole = kind.whole(decoded, self.origin)
-        for one in self.made_by(kind.origin.makes, decoded.metadata.uid) if kind.origin is not None else ():
-            if kind.origin is not None and whole is not decoded and not one.metadata.deletion_timestamp:
-                return kind.origin.as_made(whole, one)
-        return whole
+        if kind.origin is None or whole is decoded:
+            return whole
+        there = self.made_by(kind.origin.makes, decoded.metadata.uid)
+        made = next((one for one in there if not one.metadata.deletion_timestamp), None)
+        return whole if made is None else kind.origin.as_made(whole, made)
 
     def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
         """What speaks for the workload beside itself."""
