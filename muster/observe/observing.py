@@ -217,7 +217,7 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
 def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, priorities: Mapping[str, int]) -> Intent:
     """The intent by whose class the roles are sorted that name none, as they were when the webhook saw their pods.
 
-    A template that names a low class lowers that of its gang, and of no pod of another role.
+    A template with a low class lowers the class of its gang, but not that of other roles' pods.
     """
     named = {role.name for role in workload.roles if role.template.spec.priority_class_name}
     if not named or lowered is asked:

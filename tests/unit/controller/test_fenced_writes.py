@@ -76,7 +76,7 @@ async def test_no_write_begins_without_the_lease() -> None:
 
 
 async def test_a_write_that_waited_for_its_turn_until_the_lease_was_lost_does_not_begin() -> None:
-    """As that of a process that is stopped in between, and wakes when another leads."""
+    """A process may be stopped in between, and wake when another leads."""
     client, left = SlowClient(), [5.0]
     client.answers.set()
     writer = Writer(client, lambda: left[0])  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ async def test_the_oldest_starts_whoever_is_looked_at_first(first: int) -> None:
 
 
 def small_comes(world: Harness) -> None:
-    """A gang of one that is younger than the others."""
+    """A gang of one pod comes, younger than the others."""
     small, pods = gang("small", 1, created="2026-11-21T11:00:00Z")
     world.set_workload(small)
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}

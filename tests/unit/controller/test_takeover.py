@@ -178,7 +178,7 @@ NEW, SECOND = "uid-demo", "uid-second"
 def behind_by_a_life(*listed: str) -> Harness:
     """Two whole gangs of 3 cpu in a queue of 3; the watch shows the first one's PodGroup of a former life.
 
-    The list shows that of its present life (`NEW`), which the leader before has marked, that of the former, or both.
+    The list has the PodGroup of its present life (`NEW`), marked by the leader before, that of the former, or both.
     """
     second = ray_cluster(name="second", uid=SECOND, meta={"creationTimestamp": "2026-11-21T11:00:00Z"})
     pods = [

@@ -121,7 +121,7 @@ def test_who_gets_no_podgroup_for_the_apiserver_refuses_it_hears_that() -> None:
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
-    """That of Kubernetes' own scheduler has a part of its owner's UID in its name."""
+    """With Kubernetes' own scheduler the name has a part of the owner's UID."""
     kubernetes = SCHEDULERS["default-scheduler"]
     named = {"name": "ray-demo-pg-uid-demo", "annotations": {GROUP_NAME: "ray-demo-pg"}}
     group = pod_group(ours=ours)
