@@ -68,10 +68,9 @@ def _start(pod: Pod, testbed: Testbed, core: int) -> Start:
 
 def _measure(container: Container, installed: MusterInstall, rounds: int, core: int) -> None:
     for component in ("webhook", "controller"):
-        with tempfile.TemporaryDirectory() as folder:
-            pod = Pod(container, installed, component, Path(folder))
-            first = _start(pod, installed.testbed, core)
-            starts = [_start(pod, installed.testbed, core) for _ in range(rounds)]
+        pod = Pod(container, installed, component)
+        first = _start(pod, installed.testbed, core)
+        starts = [_start(pod, installed.testbed, core) for _ in range(rounds)]
         ready = sorted(one.ready for one in starts)
         waited, used = (median(seconds) for seconds in zip(*((one.waited, one.used) for one in starts), strict=True))
         print(

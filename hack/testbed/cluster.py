@@ -234,13 +234,32 @@ class Testbed:
         """Return the sources of a Go module that a part is built from: its samples, its manifests."""
         return module_dir(module)
 
+    def service_account_token(self, namespace: str, name: str) -> str:
+        """Return a token of this ServiceAccount, good for a day."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        made = self._site.api.create(path, {**request, "spec": {"expirationSeconds": 24 * 60 * 60}})
+        return str(made["status"]["token"])
+
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a kubeconfig with a day's token of this ServiceAccount and nothing more."""
-        token = self.kubectl("create", "token", name, f"--namespace={namespace}", "--duration=24h").stdout.strip()
         path = self._site.kubeconfig_of(f"{namespace}.{name}")
         path.touch(mode=0o600)
-        path.write_text(kubeconfig_text(self.server, self.ca_file, token))
+        path.write_text(kubeconfig_text(self.server, self.ca_file, self.service_account_token(namespace, name)))
         return path
+
+    def service_account_folder(self, namespace: str, name: str) -> Path:
+        """Return what the kubelet would mount for this ServiceAccount: a day's token, the CA, the namespace."""
+        folder = self.state / "accounts" / f"{namespace}.{name}"
+        # Nobody else on this machine comes so far; in a container, whose user is another, only the last folder is seen.
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        token, authority = self.service_account_token(namespace, name), self.ca_file.read_text()
+        for file, text in (("token", token), ("ca.crt", authority), ("namespace", namespace)):
+            (folder / file).write_text(text)
+            (folder / file).chmod(0o644)
+        folder.chmod(0o755)
+        return folder
 
     def _run(
         self, tool: str, args: Sequence[str], text: str | None, timeout: float, *, check: bool

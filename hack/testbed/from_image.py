@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import yaml
-
-from hack.testbed.muster import POD_NAME
+from hack.testbed.muster import POD_NAME, service_variables
 from hack.testbed.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from hack.image.container import Container
     from hack.testbed.muster import MusterInstall
@@ -23,17 +20,9 @@ __all__ = ["Pod"]
 class Pod:
     """What a kubelet would give the container of a Deployment of the chart: arguments, variables, a token."""
 
-    def __init__(self, container: Container, installed: MusterInstall, component: str, folder: Path) -> None:
-        """Mount the ServiceAccount of `component` from `folder`, which must be empty."""
+    def __init__(self, container: Container, installed: MusterInstall, component: str) -> None:
         self._container, self._testbed = container, installed.testbed
-        self._component, self._folder = component, folder
-        self._program = installed.programs[component]
-        token = yaml.safe_load(self._program.kubeconfig.read_text())["users"][0]["user"]["token"]
-        authority = self._testbed.ca_file.read_text()
-        for name, text in (("token", token), ("namespace", installed.namespace), ("ca.crt", authority)):
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o444)
-        folder.chmod(0o755)
+        self._component, self._program = component, installed.programs[component]
 
     def start(self, *, before: Sequence[str] = ()) -> tuple[Process, str]:
         """Start the process on loopback, its command after `before`; return it with the URL of its readiness."""
@@ -41,17 +30,11 @@ class Pod:
         arguments = [*self._program.arguments, f"--health-port={health}", "--health-bind-address=127.0.0.1"]
         if self._component == "webhook":
             arguments += ["--bind-address=127.0.0.1", f"--port={free_port()}"]
-        command = self._container.command(f"muster-{self._component}", *arguments, secrets=self._folder)
+        command = self._container.command(f"muster-{self._component}", *arguments, secrets=self._program.account)
         name = f"image-{self._component}"
         process = self._testbed.spawn(name, [*before, *command], env=self._environment(name))
         return process, f"http://127.0.0.1:{health}/readyz"
 
     def _environment(self, name: str) -> Mapping[str, str]:
-        host, _, port = self._testbed.server.removeprefix("https://").partition(":")
         own = {key: value.replace(POD_NAME, name) for key, value in self._program.environment.items()}
-        return {
-            **self._container.outside(),
-            **own,
-            "KUBERNETES_SERVICE_HOST": host,
-            "KUBERNETES_SERVICE_PORT": port,
-        }
+        return {**self._container.outside(), **own, **service_variables(self._testbed.server)}

@@ -30,9 +30,18 @@ if TYPE_CHECKING:
     from hack.testbed.cluster import Testbed
     from hack.testbed.process import Process
 
-__all__ = ["POD_NAME", "MusterInstall", "Program", "adopt", "gates_of_a_new_pod", "install"]
+__all__ = [
+    "POD_NAME",
+    "MusterInstall",
+    "Program",
+    "adopt",
+    "gates_of_a_new_pod",
+    "install",
+    "service_variables",
+]
 
 _CHECKOUT = Path(__file__).parents[2]
+_AS_POD = Path(__file__).with_name("as_pod.py")
 _NO_VALUES: Mapping[str, str] = {}
 _UNPRIVILEGED_PORT = 9443
 # Seconds: on a busy machine processes of Python begin in dozens of them, and end in some.
@@ -48,7 +57,13 @@ class Program:
     module: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
-    kubeconfig: Path
+    account: Path
+    """The folder of its ServiceAccount, which replicas that were started later read as it is then."""
+
+    @property
+    def token(self) -> str:
+        """The token of its ServiceAccount."""
+        return (self.account / "token").read_text()
 
 
 @dataclass(slots=True)
@@ -59,6 +74,8 @@ class MusterInstall:
     release: str
     namespace: str
     programs: Mapping[str, Program]
+    server: str = ""
+    """Where its processes find the apiserver, if not where the testbed has it."""
     webhooks: list[Process] = field(default_factory=list)
     controllers: list[Process] = field(default_factory=list)
     _health: dict[int, int] = field(default_factory=dict)
@@ -160,15 +177,15 @@ class MusterInstall:
         self._started += 1
         port = free_port()
         argv = [
-            *(sys.executable, "-m", program.module, *program.arguments),
-            f"--kubeconfig={program.kubeconfig}",
+            *(sys.executable, "-P", str(_AS_POD), str(program.account), program.module, *program.arguments),
             f"--health-port={port}",
             "--health-bind-address=127.0.0.1",
             *arguments,
         ]
         # It speaks with the apiserver alone. Public authorities, which aiohttp reads, are a third of its start.
         public = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
-        environment = {"PYTHONPATH": str(_CHECKOUT), **public, **program.environment, **env}
+        service = service_variables(self.server or self.testbed.server)
+        environment = {"PYTHONPATH": str(_CHECKOUT), **public, **service, **program.environment, **env}
         environment = {name: value.replace(POD_NAME, pod) for name, value in environment.items()}
         process = self.testbed.spawn(pod, argv, env=environment)
         self._health[process.pid] = port
@@ -215,6 +232,12 @@ def adopt(testbed: Testbed, *, values: Mapping[str, str] = _NO_VALUES) -> Muster
     return installed
 
 
+def service_variables(server: str) -> dict[str, str]:
+    """Return the variables by which pods find the apiserver, and none by which they would find another."""
+    host, _, port = server.removeprefix("https://").rpartition(":")
+    return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "KUBECONFIG": ""}
+
+
 def gates_of_a_new_pod(api: Api, *, gang: bool) -> list[str]:
     """Create a pod, without keeping it, that is of a gang or a plain one; return its gates. Raises TestbedError.
 
@@ -257,7 +280,7 @@ def _program(testbed: Testbed, release: str, namespace: str, component: str, ove
         module=component,
         arguments=(*container.get("args", []), *overrides),
         environment=environment,
-        kubeconfig=testbed.service_account_kubeconfig(namespace, pod["serviceAccountName"]),
+        account=testbed.service_account_folder(namespace, pod["serviceAccountName"]),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -44,9 +43,8 @@ async def _counting(
     bare: Testbed, webhook: MusterInstall, program: str, folder: Path
 ) -> AsyncIterator[FaultyApiserver]:
     """A door to the apiserver that notes every request, and a kubeconfig of the program's that leads there."""
-    (own,) = json.loads(webhook.programs[program].kubeconfig.read_text())["users"]
     async with FaultyApiserver.in_front_of(bare) as proxy:
-        (folder / "kubeconfig").write_text(kubeconfig_text(proxy.url, bare.ca_file, own["user"]["token"]))
+        (folder / "kubeconfig").write_text(kubeconfig_text(proxy.url, bare.ca_file, webhook.programs[program].token))
         yield proxy
 
 

@@ -12,8 +12,6 @@ from hack.testbed.from_image import Pod
 from tests.support.cluster.desk import PATIENCE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hack.image.container import Container
     from hack.testbed import Testbed
     from hack.testbed.muster import MusterInstall
@@ -21,10 +19,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 def test_the_images_process_becomes_ready_and_ends_in_order(
-    component: str, container: Container, bare: Testbed, webhook: MusterInstall, tmp_path: Path
+    component: str, container: Container, bare: Testbed, webhook: MusterInstall
 ) -> None:
     """With a read-only root, as nobody, and the token of its ServiceAccount where pods have it."""
-    process, url = Pod(container, webhook, component, tmp_path).start()
+    process, url = Pod(container, webhook, component).start()
     try:
         wait_for(f"{component} to be ready", lambda: not process.alive() or answers(url, bare.ca_file), PATIENCE)
         assert process.alive(), process.log.read_text()

@@ -7,7 +7,6 @@ has changed since it cannot know, and then a whole workload is left alone and ne
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -65,9 +64,8 @@ async def _deaf(bare: Testbed, webhook: MusterInstall, folder: Path) -> AsyncIte
     """One replica more, ready, which is shown nothing after its first lists; what it reads itself it gets."""
     async with FaultyApiserver.in_front_of(bare) as proxy:
         proxy.on("WATCH", proxy.spoiled(nothing))
-        (own,) = json.loads(webhook.programs["webhook"].kubeconfig.read_text())["users"]
         kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, own["user"]["token"]))
+        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, webhook.programs["webhook"].token))
         process = webhook.start_webhook(f"--kubeconfig={kubeconfig}")
         try:
             await asyncio.to_thread(webhook.wait_ready, PATIENCE)

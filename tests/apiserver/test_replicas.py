@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime as dt
-import json
 import re
 import signal
 import sys
@@ -237,11 +236,10 @@ async def test_certificates_made_by_an_apiserver_s_clock_that_is_off_are_good_fo
 ) -> None:
     """First start of a replica that asks an apiserver whose clock is so many minutes off; the other one calls it."""
     forget(calls)
-    (own,) = json.loads(nobody.programs["webhook"].kubeconfig.read_text())["users"]
     async with FaultyApiserver.in_front_of(bare) as proxy:
         proxy.date = lambda: format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(minutes=off), usegmt=True)
         kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, own["user"]["token"]))
+        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, nobody.programs["webhook"].token))
         process = nobody.start_webhook(f"--kubeconfig={kubeconfig}")
         await asyncio.to_thread(nobody.wait_ready, PATIENCE)
         made = x509.load_pem_x509_certificate(certificate(calls)).not_valid_before_utc

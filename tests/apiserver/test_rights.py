@@ -64,16 +64,11 @@ class Account:
 def account(bare: Testbed, webhook_of_session: MusterInstall, request: pytest.FixtureRequest) -> Iterator[Account]:
     """With the token that its process has."""
     program = webhook_of_session.programs.get(request.param.removeprefix("muster-"))
-    kubeconfig = (
-        program.kubeconfig
-        if program is not None
-        else bare.service_account_kubeconfig(webhook_of_session.namespace, request.param)
-    )
-    (user,) = yaml.safe_load(kubeconfig.read_text())["users"]
-    calls = bare.api(user["user"]["token"])
+    own = bare.service_account_token(webhook_of_session.namespace, request.param) if program is None else program.token
+    calls = bare.api(own)
     manifest = bare.helm("get", "manifest", "muster", f"--namespace={webhook_of_session.namespace}").stdout
     rights = granted((item for item in yaml.load_all(manifest, yaml.CSafeLoader) if item), request.param)
-    yield Account(request.param, user["user"]["token"], calls, frozenset(rights))
+    yield Account(request.param, own, calls, frozenset(rights))
     calls.close()
 
 

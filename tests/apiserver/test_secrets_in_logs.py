@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -60,8 +59,7 @@ async def test_no_line_holds_a_key_or_a_token(
     secrets, tokens, processes = _secrets(calls), [], []
     async with FaultyApiserver.in_front_of(bare) as proxy:
         for program, start in (("webhook", webhook.start_webhook), ("controller", webhook.start_controller)):
-            (own,) = json.loads(webhook.programs[program].kubeconfig.read_text())["users"]
-            tokens.append(own["user"]["token"])
+            tokens.append(webhook.programs[program].token)
             kubeconfig = tmp_path / program
             kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, tokens[-1]))
             processes.append(start(f"--kubeconfig={kubeconfig}", "--log-level=debug"))

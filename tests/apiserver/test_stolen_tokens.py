@@ -9,7 +9,6 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from hack.testbed import wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
@@ -48,8 +47,7 @@ def thief(bare: Testbed, webhook_of_session: MusterInstall) -> Iterator[Callable
     opened: list[Api] = []
 
     def with_token_of(process: str) -> Api:
-        (user,) = yaml.safe_load(webhook_of_session.programs[process].kubeconfig.read_text())["users"]
-        opened.append(bare.api(user["user"]["token"]))
+        opened.append(bare.api(webhook_of_session.programs[process].token))
         return opened[-1]
 
     yield with_token_of

@@ -53,9 +53,8 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
-    mounted = "kubernetes_asyncio.config.incluster_config"
-    monkeypatch.setattr(f"{mounted}.SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(f"{mounted}.SERVICE_CERT_FILENAME", str(cluster.ca_file))
+    (tmp_path / "ca.crt").write_bytes(cluster.ca_file.read_bytes())
+    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
 
     async with (
         await Client.connect(user_agent="muster-test") as client,

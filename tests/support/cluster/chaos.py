@@ -223,10 +223,7 @@ def open_world(
     """Install muster with two controllers, which reach the apiserver by a way that can be cut; then take it away."""
     muster = install(testbed, values=dict(values), webhooks=0, controllers=0)
     with relay_to(testbed.server) as way, scenes as scene:
-        for program in muster.programs.values():
-            kubeconfig = program.kubeconfig.read_text()
-            assert testbed.server in kubeconfig
-            program.kubeconfig.write_text(kubeconfig.replace(testbed.server, way.url))
+        muster.server = way.url
         for start in (muster.start_webhook, *[muster.start_controller] * CONTROLLERS):
             start()
         world = World(scene, muster, way, scheduler)

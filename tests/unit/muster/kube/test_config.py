@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import re
 import stat
 import subprocess
@@ -8,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.serialization import Encoding
 
+from muster.kube import config
 from muster.kube.config import ConfigError, load_connection
+from muster.process.certificates import issue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,12 +127,61 @@ async def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         await load_connection()
 
 
-async def test_in_a_pod_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AutomountServiceAccountToken false is said in those words."""
+@pytest.fixture
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a pod's ServiceAccount, and the variables that a pod has."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    with pytest.raises(ConfigError, match="in-cluster configuration: Service token file"):
+    monkeypatch.setattr(config, "SERVICE_ACCOUNT", tmp_path)
+    (tmp_path / "token").write_text("mounted\n")
+    (authority,) = issue(["apiserver"], dt.datetime.now(dt.UTC)).authorities
+    (tmp_path / "ca.crt").write_bytes(authority.public_bytes(Encoding.PEM))
+    return tmp_path
+
+
+async def test_in_a_pod(mounted: Path) -> None:
+    """By the two variables and the folder that each has; the token is read again when it was refused."""
+    connection = await load_connection()
+    assert (connection.server, connection.in_cluster) == ("https://10.0.0.1:443", True)
+    assert connection.ssl_context is not None
+    assert len(connection.ssl_context.get_ca_certs()) == 1, "nobody else is trusted"
+    assert await connection.authorization() == "Bearer mounted"
+    (mounted / "token").write_text("renewed")
+    assert await connection.authorization() == "Bearer mounted"
+    connection.expire("Bearer mounted")
+    assert await connection.authorization() == "Bearer renewed"
+
+
+async def test_in_a_pod_of_a_cluster_of_ipv6(mounted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del mounted
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert (await load_connection()).server == "https://[fd00::1]:443"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        pytest.param("token", None, r"cannot read the token of the pod: .*No such file.*token", id="no token"),
+        pytest.param("token", b"\n", r"the token of the pod is empty: .*token", id="empty token"),
+        pytest.param("token", b"\xff", r"cannot read the token of the pod: .*decode", id="no text"),
+        pytest.param("ca.crt", None, r"certificates for https://10\.0\.0\.1:443: .*No such file", id="no CA"),
+        pytest.param("ca.crt", b"", r"certificates for https://10\.0\.0\.1:443: ", id="empty CA"),
+    ],
+)
+async def test_what_a_pod_lacks_is_named(mounted: Path, file: str, text: bytes | None, words: str) -> None:
+    """As with automountServiceAccountToken: false."""
+    (mounted / file).unlink()
+    if text is not None:
+        (mounted / file).write_bytes(text)
+    with pytest.raises(ConfigError, match=words):
+        await load_connection()
+
+
+async def test_in_a_pod_without_services(mounted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del mounted
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "")
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"):
         await load_connection()
 
 
@@ -143,7 +196,13 @@ async def test_a_proxy_of_the_environment_is_used_unless_excepted(
     assert (await load_connection(path)).proxy is None
 
 
-def test_kubernetes_asyncio_is_imported_only_when_a_connection_is_loaded() -> None:
-    """`muster plan` offline does not pay for it."""
-    program = "import sys, muster.kube.client, muster.kube.reflector; sys.exit('kubernetes_asyncio' in sys.modules)"
+def test_kubernetes_asyncio_is_imported_only_for_a_kubeconfig(mounted: Path) -> None:
+    """Neither `muster plan` offline pays for it nor the processes of muster, which run in pods."""
+    program = (
+        "import asyncio, pathlib, sys, controller.__main__, webhook.__main__\n"
+        "from muster.kube import config\n"
+        f"config.SERVICE_ACCOUNT = pathlib.Path({str(mounted)!r})\n"
+        "asyncio.run(config.load_connection())\n"
+        "sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
