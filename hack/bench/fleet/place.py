@@ -22,6 +22,8 @@ __all__ = ["CORES", "Place", "place"]
 CORES = 16
 """Of each node."""
 _READY = 600.0
+# In each cycle Volcano looks at all that waits, and by itself it begins one every second.
+_CYCLE = "--schedule-period=5s"
 _FLOW_SCHEMAS = Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False)
 # Accounts whose calls are counted apart: namespace and name of the ServiceAccount, and its usual priority level.
 _COUNTED = {
@@ -93,6 +95,8 @@ def place(nodes: int) -> Iterator[Place]:
     """Start all of it with so many nodes; it ends with the context."""
     size = Nodes(count=nodes, cpu=str(CORES), memory="256Gi", gpu=0)
     with Testbed.start(parts=("volcano",), nodes=size, many_pods=True, progress=print) as testbed:
+        testbed.stop_part("volcano-scheduler")
+        testbed.start_part("volcano-scheduler", extra_args=(_CYCLE,))
         make_namespace(testbed, NAMESPACE)
         muster = install(testbed, values=PATIENT, webhooks=1, controllers=1)
         muster.wait_ready(_READY)
