@@ -251,7 +251,7 @@ class Testbed:
     def service_account_folder(self, namespace: str, name: str) -> Path:
         """Return what the kubelet would mount for this ServiceAccount: a day's token, the CA, the namespace."""
         folder = self.state / "accounts" / f"{namespace}.{name}"
-        # Nobody else on this machine comes so far; in a container, whose user is another, only the last folder is seen.
+        # Other users of this machine are kept out by the outer folder; a container, another user, is shown the inner.
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(exist_ok=True)
         token, authority = self.service_account_token(namespace, name), self.ca_file.read_text()

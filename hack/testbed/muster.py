@@ -58,7 +58,7 @@ class Program:
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     account: Path
-    """The folder of its ServiceAccount, which replicas that were started later read as it is then."""
+    """The folder of its ServiceAccount, as the kubelet would mount it."""
 
     @property
     def token(self) -> str:

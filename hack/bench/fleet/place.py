@@ -23,7 +23,7 @@ CORES = 16
 """Of each node."""
 _READY = 600.0
 # In each cycle Volcano looks at all that waits, and by itself it begins one every second.
-_CYCLE = "--schedule-period=5s"
+_CYCLE = 5
 _FLOW_SCHEMAS = Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema", namespaced=False)
 # Accounts whose calls are counted apart: namespace and name of the ServiceAccount, and its usual priority level.
 _COUNTED = {
@@ -96,7 +96,7 @@ def place(nodes: int) -> Iterator[Place]:
     size = Nodes(count=nodes, cpu=str(CORES), memory="256Gi", gpu=0)
     with Testbed.start(parts=("volcano",), nodes=size, many_pods=True, progress=print) as testbed:
         testbed.stop_part("volcano-scheduler")
-        testbed.start_part("volcano-scheduler", extra_args=(_CYCLE,))
+        testbed.start_part("volcano-scheduler", extra_args=(f"--schedule-period={_CYCLE}s",))
         make_namespace(testbed, NAMESPACE)
         muster = install(testbed, values=PATIENT, webhooks=1, controllers=1)
         muster.wait_ready(_READY)

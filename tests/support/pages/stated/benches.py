@@ -24,6 +24,7 @@ ROWS = (
     Row(_README, "in any of «100 seconds» | 5, of", ("hack.bench.writes:_SECONDS",)),
     Row(_README, "| «5», of all queues together", ("controller.status_updates:_PER_SECOND",)),
     Row(_README, "and then «5» a second; no event |", ("controller.status_updates:_PER_SECOND",)),
+    Row(_README, "begins a cycle every «five seconds»", ("hack.bench.fleet.place:_CYCLE",)),
     Row(_README, "how it goes every «five seconds»", ("hack.bench.fleet.__main__:_EVERY",)),
     Row(_README, "same cluster for «two hours» (`--minutes`)", ("flag:hack/bench/churn.py --minutes",), _minutes),
     Row(_README, "rest, for «a day», by age", ("hack.bench.siblings:_MINUTES",), _minutes),
