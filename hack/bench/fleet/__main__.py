@@ -107,6 +107,8 @@ class Run:
             print(f"{number} gangs of {sum(one.pods for one in chosen)} pods made in {took:.0f} s; {waiting} wait")
             seen = self.fleet.seen = Seen(since=time.perf_counter())
             await self._drain(chosen)
+            # What starts while the next ones are made is of no number.
+            self.fleet.seen = Seen()
             self._sum_up(chosen, waiting, seen, start)
 
     async def _known(self) -> None:
