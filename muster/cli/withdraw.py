@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.doctor.installed import LABELS
 from muster.cli.loosening import loosen
 from muster.cli.output import say
 from muster.cli.release import Outcomes, open_gates, say_failures, say_opened
 from muster.cli.words import counted
+from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG, GATE
-from muster.model.objects import Pod
+from muster.model.objects import LocalObject, ObjectMeta, Pod
 from muster.model.texts import printable
 from muster.schedulers import named
 
@@ -34,6 +36,10 @@ __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 _PAUSE_SECONDS = 1.0
+
+
+class _Bare(LocalObject, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,14 +66,16 @@ async def _held(arguments: argparse.Namespace) -> tuple[int, str]:
 
 async def _withdraw(arguments: argparse.Namespace) -> int:
     name, dry_run = arguments.name, arguments.dry_run
-    deleted = "would be deleted" if dry_run else "deleted"
     async with connected(arguments) as client:
         # The webhooks add gates, so they go first.
-        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-            await client.delete(resource, name, dry_run=dry_run)
-        say(f"webhook configurations {name}: {deleted}; no new pod is held")
-        await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
-        say(f"clusterrolebinding {name}-controller: {deleted}; the controller can change nothing")
+        webhooks = [await client.delete(one, name, dry_run=dry_run) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+        if not any(webhooks) and (others := await _others(client, name)):
+            mistake = f'no muster is called "{name}" here, and nothing was changed; did you mean --name={others[0]}?'
+            print(f"muster withdraw: {mistake}", file=sys.stderr)
+            return _CANNOT
+        say(f"webhook configurations {name}: {_outcome(any(webhooks), dry_run)}; no new pod is held")
+        binding = await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
+        say(f"clusterrolebinding {name}-controller: {_outcome(binding, dry_run)}; the controller can change nothing")
         if dry_run:
             pods = await list_objects(client, PODS, Pod, label_selector=GANG)
             outcomes = await open_gates(client, pods, dry_run=True)
@@ -79,6 +87,23 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
         return _NOT_ALL
     say("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0
+
+
+def _outcome(there: bool, dry_run: bool) -> str:  # noqa: FBT001 - two facts, no options
+    if not there:
+        return "not found"
+    return "would be deleted" if dry_run else "deleted"
+
+
+async def _others(client: Client, name: str) -> list[str]:
+    """The names of other installations whose webhooks hold pods; none where they may not be listed, as by the hook."""
+    try:
+        found = await list_objects(client, MUTATING_WEBHOOKS, _Bare, label_selector=LABELS)
+    except ApiError as error:
+        if not error.forbidden:
+            raise
+        return []
+    return sorted(one.metadata.name for one in found if one.metadata.name != name)
 
 
 async def _open_until_quiet(client: Client, settle: float) -> tuple[list[Pod], Outcomes]:

@@ -224,9 +224,10 @@ class Client:
         resource_version: str | None = None,
         dry_run: bool = False,
         deadline: float = 10.0,
-    ) -> None:
+    ) -> bool:
         """Delete an object, its dependants in the background; one that is gone already is a success.
 
+        Returns whether it was there; False, too, where it was deleted but the answer was lost and the call repeated.
         With `uid` only that object, with `resource_version` only in that state: else it is ApiError Conflict.
         """
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -241,6 +242,8 @@ class Client:
         except ApiError as error:
             if not error.not_found:
                 raise
+            return False
+        return True
 
     def watch(
         self,

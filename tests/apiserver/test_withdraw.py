@@ -5,13 +5,17 @@ tests/e2e/test_uninstall.py and tests/node/test_order.py take away one that is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import pytest
 
 from hack.testbed import wait_for
 from muster.cli.loosening import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
 from muster.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
@@ -25,23 +29,47 @@ from muster.schedulers import SCHEDULERS
 from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.grants import account, grant, on, revoke
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Iterator
     from pathlib import Path
 
-    import pytest
-
+    from hack.testbed import Testbed
+    from hack.testbed.api import Api
     from tests.support.cluster.desk import Desk, Manifest
 
 __all__ = ["desk", "nobody", "stubborn"]
 
 
-def withdraw(desk: Desk, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command as an administrator, or as who owns this kubeconfig."""
-    settings = ["--name=not-there", "--settle=0", *arguments]
-    return muster("withdraw", f"--kubeconfig={kubeconfig or desk.testbed.kubeconfig}", *settings)
+Withdraw = Callable[..., "subprocess.CompletedProcess[str]"]
+# Those of the chart's hook, for a release of any name. It may not look for others.
+RIGHTS = [
+    on(MUTATING_WEBHOOKS, "delete"),
+    on(VALIDATING_WEBHOOKS, "delete"),
+    on(CLUSTER_ROLE_BINDINGS, "delete"),
+    {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["release"]},
+    on(PODS, "list", "patch"),
+    on(POD_GROUPS, "list", "create", "patch"),
+]
+
+
+@pytest.fixture(scope="module")
+def withdraw(bare: Testbed, calls: Api) -> Iterator[Withdraw]:
+    """Run the command with the rights of the hook, or as who owns a kubeconfig, for a release that is not there."""
+    with open_desk(bare, calls, "withdrawing") as opened:
+        grant(calls, opened.namespace, RIGHTS, account(opened.namespace))
+        who = f"system:serviceaccount:{opened.namespace}:default"
+        wait_for("its rights", lambda: calls("GET", POD_GROUPS.path(), user=who).ok, PATIENCE)
+        own = bare.service_account_kubeconfig(opened.namespace, "default")
+
+        def run(*arguments: str, kubeconfig: Path = own) -> subprocess.CompletedProcess[str]:
+            return muster("withdraw", f"--kubeconfig={kubeconfig}", "--name=not-there", "--settle=0", *arguments)
+
+        yield run
+        revoke(calls, opened.namespace)
 
 
 def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
@@ -73,13 +101,26 @@ def spec(desk: Desk, name: str) -> Manifest:
     return dict(found["spec"])
 
 
-def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk) -> None:
+def test_gates_are_opened_and_what_is_not_there_is_no_failure(desk: Desk, withdraw: Withdraw) -> None:
     held(desk, "one", "one-0", "one-1")
-    done = withdraw(desk)
+    done = withdraw()
     assert (done.returncode, done.stderr) == (0, "")
+    assert "webhook configurations not-there: not found" in done.stdout
+    assert "clusterrolebinding not-there-controller: not found" in done.stdout
     assert f"{desk.namespace}/one: 2 pods opened\n" in done.stdout
     assert done.stdout.endswith("no pods are held by muster\n")
     assert gates(desk) == {"one-0": [], "one-1": []}
+
+
+def test_a_name_that_no_muster_has_is_a_mistake(desk: Desk, withdraw: Withdraw) -> None:
+    """Whoever may see the other one is told its name; nothing is opened that its webhook would hold again."""
+    held(desk, "one", "one-0")
+    for more in ((), ("--dry-run",)):
+        done = withdraw(*more, kubeconfig=desk.testbed.kubeconfig)
+        assert (done.returncode, done.stdout) == (2, "")
+        words = 'no muster is called "not-there" here, and nothing was changed; did you mean --name=muster?'
+        assert done.stderr == f"muster withdraw: {words}\n"
+    assert gates(desk) == {"one-0": [GATE]}
 
 
 def test_a_dry_run_changes_nothing(desk: Desk) -> None:
@@ -104,13 +145,13 @@ def test_on_a_terminal_it_asks_first(desk: Desk) -> None:
     assert gates(desk) == {"one-0": [GATE]}
 
 
-def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk) -> None:
+def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk, withdraw: Withdraw) -> None:
     """The rest of its pods come without muster, and never to this PodGroup."""
     bound(desk, "whole", "worker", "whole-0", "whole-1")
     group(desk, "whole", worker=2)
     bound(desk, "half", "worker", "half-0", "half-1")
     group(desk, "half", head=1, worker=1)
-    done = withdraw(desk)
+    done = withdraw()
     assert (done.returncode, done.stderr) == (0, "")
     assert spec(desk, "whole") == {
         "minMember": 2,
@@ -122,10 +163,10 @@ def test_a_gang_that_is_not_whole_starts_with_what_is_there(desk: Desk) -> None:
     assert f"{desk.namespace}/half: some of its pods are missing; it starts with the existing ones\n" in done.stdout
 
 
-def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:
+def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk, withdraw: Withdraw) -> None:
     """It goes with them: with their workload, or else with the pods."""
     bound(desk, "orphan", "worker", "orphan-0", "orphan-1")
-    done = withdraw(desk)
+    done = withdraw()
     assert (done.returncode, done.stderr) == (0, "")
     made = desk.get(POD_GROUPS, "orphan")
     assert (made["spec"]["minMember"], made["spec"]["queue"]) == (1, "research")
@@ -178,11 +219,11 @@ async def test_a_podgroup_that_is_deleted_meanwhile_is_made_again(
     assert spec(desk, "half")["minMember"] == 1
 
 
-def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:
+def test_what_runs_keeps_its_podgroup(desk: Desk, withdraw: Withdraw) -> None:
     """One that has lost a member included: the others have nodes, and nothing is to be let through."""
     bound(desk, "running", "worker", "running-0")
     group(desk, "running", worker=2)
-    withdraw(desk)
+    withdraw()
     before = spec(desk, "running")
     desk.delete(POD_GROUPS, "running")
     group(desk, "running", worker=2)
@@ -190,14 +231,14 @@ def test_what_runs_keeps_its_podgroup(desk: Desk) -> None:
         f"/api/v1/namespaces/{desk.namespace}/pods/running-0/binding",
         {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "running-0"}, "target": {"name": "somewhere"}},
     )
-    assert withdraw(desk).returncode == 0
+    assert withdraw().returncode == 0
     assert before["minMember"] == 1
     assert spec(desk, "running")["minMember"] == 2
 
 
-def test_a_pod_that_stays_held_is_named_once(desk: Desk, stubborn: str) -> None:
+def test_a_pod_that_stays_held_is_named_once(desk: Desk, stubborn: str, withdraw: Withdraw) -> None:
     held(desk, "one", "one-0")
-    done = withdraw(desk, "--settle=1")
+    done = withdraw("--settle=1")
     assert done.returncode == 1
     assert gates(desk) == {"one-0": [], stubborn: [GATE]}
     line = done.stderr
@@ -206,10 +247,10 @@ def test_a_pod_that_stays_held_is_named_once(desk: Desk, stubborn: str) -> None:
     assert line.count("\n") == 1, line
 
 
-def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk) -> None:
+def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk, withdraw: Withdraw) -> None:
     """What is opened would be held again."""
     held(desk, "one", "one-0")
-    done = withdraw(desk, kubeconfig=desk.testbed.service_account_kubeconfig(desk.namespace, "default"))
+    done = withdraw(kubeconfig=desk.testbed.service_account_kubeconfig(desk.namespace, "default"))
     assert done.returncode == 2
     assert done.stderr.startswith("muster withdraw: 403 Forbidden: mutatingwebhookconfigurations")
     assert gates(desk) == {"one-0": [GATE]}
