@@ -104,7 +104,7 @@ ELSEWHERE = (
     Elsewhere(_CHART, "Reviews of «3 MiB», a hundred at once, stay below «250Mi»", _sized(_GIVEN)),
     Elsewhere(
         _OPERATIONS,
-        "| «84 MB», «72 MB» of memory |",
+        "| «63 MB», «53 MB» of memory |",
         "held by tests/apiserver/test_idle.py::test_processes_that_were_just_started_take_the_memory_of_the_sizing",
     ),
     Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _by("start")),
