@@ -117,7 +117,7 @@ ELSEWHERE = (
         "| «63 MB», «53 MB» of memory |",
         "held by tests/apiserver/test_idle.py::test_processes_that_were_just_started_take_the_memory_of_the_sizing",
     ),
-    Elsewhere(_OPERATIONS, "ready | «0.5 seconds» of a core each", _by("start")),
+    Elsewhere(_OPERATIONS, "ready | «0.4 seconds» of a core each", _by("start")),
     Elsewhere(_OPERATIONS, "a hundred reviews of «3 MiB» at once | «100 MB» more", _sized(_PLAN, "admission")),
     Elsewhere(_OPERATIONS, "pods of «12.7 kB» | «23 MB», «46 MB» while", _sized(_STORED, "watch")),
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _by("watch")),
@@ -178,6 +178,5 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "never more than «1000 seconds»", _OPERATORS),
     Elsewhere("docs/queues.md", "that went on, once «a second»,", "Volcano's period"),
     Elsewhere(_IMAGE, "build takes about «a minute», later builds", _BUILD),
-    Elsewhere(_IMAGE, "was ready «0.5 seconds» after", _by("start")),
-    Elsewhere(_IMAGE, "each process used «0.8 seconds» of a", _by("start")),
+    Elsewhere(_IMAGE, "were ready «0.6 seconds» after", _by("start")),
 )
