@@ -22,7 +22,7 @@ from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GANG
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PodGroup, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
 from muster.model.selectors import Selector
 from muster.model.strictness import read_validation
 from muster.model.texts import printable
@@ -51,12 +51,6 @@ _REFUSED, _CANNOT_LOOK = 1, 2
 _ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
 # The audit drops this annotation from the metadata that it keeps: kubectl writes the whole object into it.
 _BULKY = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class _Bare(LocalObject, frozen=True):
-    """The metadata of an object whose spec cannot be decoded."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 _Key = tuple[str, str, str, str]
@@ -152,7 +146,7 @@ class Audit:
     def _note_unreadable(self, kind: Kind, raw: bytes, error: InvalidObjectError) -> None:
         """The webhook cannot decode it either and rejects it, if the workload asks for muster at all."""
         try:
-            meta = decode(raw, _Bare).metadata
+            meta = decode(raw, PartialObjectMetadata).metadata
         except InvalidObjectError:
             self.note(f"skipping malformed {resource_of(kind).full_name}: {error}")
             return

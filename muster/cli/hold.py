@@ -18,7 +18,7 @@ from muster.cli.subjects import made_by
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, HOLD
-from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.objects import ObjectMeta, PartialObjectMetadata, Pod, decode
 from muster.model.texts import printable
 from muster.observe.holds import asks_to_wait
 from muster.observe.resources import resource_of
@@ -37,10 +37,6 @@ __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 _POD_GROUP = "PodGroup"
-
-
-class _Bare(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ def _may_not(name: str, queues: Sequence[Resource]) -> str:
 
 async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Target:
     """The object itself, or for a pod or a PodGroup the workload for which it was made."""
-    meta = decode(raw, _Bare).metadata
+    meta = decode(raw, PartialObjectMetadata).metadata
     owner: OwnerReference | None = None
     is_group = resource.kind == _POD_GROUP
     if is_group:
@@ -169,7 +165,9 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
     kind = kind_of_owner(owner)
     if owner is not None and kind is not None:
         above = resource_of(kind)
-        return _Target(above, decode(await client.get(above, owner.name, meta.namespace), _Bare).metadata)
+        return _Target(
+            above, decode(await client.get(above, owner.name, meta.namespace), PartialObjectMetadata).metadata
+        )
     if is_group:
         raise UnknownSubjectError(f'PodGroup "{meta.name}" belongs to no workload; name one of its pods')
     if resource.kind == "Pod" and GANG not in meta.labels:
@@ -186,7 +184,7 @@ async def _made(client: Client, target: _Target) -> list[_Target]:
     # No others: a cluster need not have them, nor this user the right to list them.
     for kind in made_by(makers[target.resource]):
         resource = resource_of(kind)
-        for one in await list_objects(client, resource, _Bare, namespace=target.metadata.namespace):
+        for one in await list_objects(client, resource, PartialObjectMetadata, namespace=target.metadata.namespace):
             meta = one.metadata
             if meta.controller is not None and meta.controller.uid == target.metadata.uid:
                 below = _Target(resource, meta)

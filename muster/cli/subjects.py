@@ -11,7 +11,7 @@ from muster.cli.timeline import TimedPod
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, PODS, Resource
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PartialObjectMetadata, Pod, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
@@ -108,10 +108,6 @@ def gang_name(kind: Kind, decoded: Decoded) -> str:
     return kind.pod_group_name(decoded.metadata.name)
 
 
-class _Bare(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 async def find(client: Client, named: ObjectName, namespace: str | None, picture: Picture) -> list[Subject]:
     """The workload of that name, or the workloads that it created; a pod or PodGroup stands for its workload.
 
@@ -135,9 +131,9 @@ async def find(client: Client, named: ObjectName, namespace: str | None, picture
     return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, picture)]
 
 
-async def _everywhere(client: Client, resource: Resource, name: str) -> list[_Bare]:
+async def _everywhere(client: Client, resource: Resource, name: str) -> list[PartialObjectMetadata]:
     try:
-        return await list_objects(client, resource, _Bare, field_selector=f"metadata.name={name}")
+        return await list_objects(client, resource, PartialObjectMetadata, field_selector=f"metadata.name={name}")
     except ApiError as error:
         if error.not_found:  # the kind is not installed
             return []
@@ -152,7 +148,7 @@ async def _everywhere(client: Client, resource: Resource, name: str) -> list[_Ba
 async def _find_in(client: Client, named: ObjectName, namespace: str, picture: Picture) -> list[Subject]:
     name = named.name
     if is_pod_group(named.kind):
-        owner = decode(await _pod_group(client, named, namespace), _Bare).metadata.controller
+        owner = decode(await _pod_group(client, named, namespace), PartialObjectMetadata).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
             raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')

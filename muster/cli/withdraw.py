@@ -23,7 +23,7 @@ from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG, GATE
-from muster.model.objects import LocalObject, ObjectMeta, Pod
+from muster.model.objects import PartialObjectMetadata, Pod
 from muster.model.texts import printable
 from muster.schedulers import named
 
@@ -36,10 +36,6 @@ __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 _PAUSE_SECONDS = 1.0
-
-
-class _Bare(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,7 +94,7 @@ def _outcome(there: bool, dry_run: bool) -> str:  # noqa: FBT001 - two facts, no
 async def _others(client: Client, name: str) -> list[str]:
     """The names of other installations whose webhooks hold pods; none where they may not be listed, as by the hook."""
     try:
-        found = await list_objects(client, MUTATING_WEBHOOKS, _Bare, label_selector=LABELS)
+        found = await list_objects(client, MUTATING_WEBHOOKS, PartialObjectMetadata, label_selector=LABELS)
     except ApiError as error:
         if not error.forbidden:
             raise

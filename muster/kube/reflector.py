@@ -20,7 +20,7 @@ from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
 from muster.kube.slices import Turns, in_slices
 from muster.kube.store import HasMetadata, Store
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PartialObjectMetadata, decode
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
@@ -39,10 +39,6 @@ _CHANGES: dict[str, ChangeKind] = {"ADDED": "added", "MODIFIED": "modified", "DE
 class _Event(LocalObject, frozen=True):
     type: str
     object: msgspec.Raw
-
-
-class _Bare(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class ReflectorStatistics(NamedTuple):
@@ -236,7 +232,7 @@ class Reflector(Generic[T]):
             limit=1,
             deadline=10.0,
         )
-        self._progress.compare(decode(body, _Bare).metadata.resource_version)
+        self._progress.compare(decode(body, PartialObjectMetadata).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -254,7 +250,7 @@ class Reflector(Generic[T]):
             if item is not None:
                 self._store.apply(kind, item)
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
-        self._progress.moved(decode(raw, _Bare).metadata.resource_version)
+        self._progress.moved(decode(raw, PartialObjectMetadata).metadata.resource_version)
 
     def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
         """Decode one object; a malformed one gives its last readable version, or None."""
@@ -263,7 +259,7 @@ class Reflector(Generic[T]):
         except InvalidObjectError as error:
             self._malformed += 1
             try:
-                meta = decode(raw, _Bare).metadata
+                meta = decode(raw, PartialObjectMetadata).metadata
             except InvalidObjectError:
                 meta = ObjectMeta()
             what = "its last readable version is deleted" if deleted else "skipped"

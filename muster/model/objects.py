@@ -25,6 +25,7 @@ __all__ = [
     "Node",
     "ObjectMeta",
     "OwnerReference",
+    "PartialObjectMetadata",
     "Pod",
     "PodGroup",
     "PodGroupSpec",
@@ -112,6 +113,12 @@ class ObjectMeta(LocalObject, frozen=True):
             if owner.controller:
                 return owner
         return None
+
+
+class PartialObjectMetadata(LocalObject, frozen=True):
+    """An object of any kind, of which nothing but the metadata is read."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class ResourceRequirements(LocalObject, frozen=True):

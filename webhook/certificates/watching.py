@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
-from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.objects import PartialObjectMetadata
 
 if TYPE_CHECKING:
     import asyncio
@@ -18,24 +18,27 @@ if TYPE_CHECKING:
 __all__ = ["watches"]
 
 
-class _Bare(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 def watches(
     client: Client, objects: Iterable[tuple[Resource, str, str | None]], changed: asyncio.Event
 ) -> list[Reflector[Any]]:
     """A watch for each single object (kind, name, namespace) that sets `changed` whenever it changes."""
 
-    def note(_: Change[_Bare]) -> None:
+    def note(_: Change[PartialObjectMetadata]) -> None:
         changed.set()
 
     made = []
     for resource, name, namespace in objects:
-        store: Store[_Bare] = Store()
+        store: Store[PartialObjectMetadata] = Store()
         store.subscribe(note)
         # By its name: the right to watch one object is enough.
         made.append(
-            Reflector(client, resource, _Bare, store, namespace=namespace, field_selector=f"metadata.name={name}")
+            Reflector(
+                client,
+                resource,
+                PartialObjectMetadata,
+                store,
+                namespace=namespace,
+                field_selector=f"metadata.name={name}",
+            )
         )
     return made
