@@ -20,6 +20,7 @@ from hack.testbed.api import NotFoundError, answers
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
+from hack.testbed.site import kubeconfig_text
 from hack.testbed.waiting import wait_for
 from muster.model.names import GANG, GANG_SIZE
 
@@ -170,6 +171,12 @@ class MusterInstall:
         named = (self.release, "--namespace", self.namespace, "--no-hooks", "--ignore-not-found")
         self.testbed.helm("uninstall", *named)
         return said
+
+    def through(self, component: str, server: str, folder: Path) -> str:
+        """Write a kubeconfig of this component for another URL of the apiserver, and return the argument for it."""
+        path = folder / f"{component}.kubeconfig"
+        path.write_text(kubeconfig_text(server, self.testbed.ca_file, self.programs[component].token))
+        return f"--kubeconfig={path}"
 
     def _start(self, component: str, env: Mapping[str, str], arguments: tuple[str, ...] = ()) -> Process:
         program = self.programs[component]

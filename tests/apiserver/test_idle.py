@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from hack.bench.usage import resident
-from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, SECRETS
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE
@@ -20,7 +18,6 @@ from tests.support.pages.numbers import prose
 from webhook.certificates.bundles import CONFIGURATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from hack.testbed import Testbed
@@ -36,16 +33,6 @@ _SILENCE, _PER_SILENCE = 90.0, 2
 # A kind that is not served is asked for after so long.
 _ABSENT = 30.0
 _LOOKS, _RENEWALS = 3, 10
-
-
-@asynccontextmanager
-async def _counting(
-    bare: Testbed, webhook: MusterInstall, program: str, folder: Path
-) -> AsyncIterator[FaultyApiserver]:
-    """A door to the apiserver that notes every request, and a kubeconfig of the program's that leads there."""
-    async with FaultyApiserver.in_front_of(bare) as proxy:
-        (folder / "kubeconfig").write_text(kubeconfig_text(proxy.url, bare.ca_file, webhook.programs[program].token))
-        yield proxy
 
 
 def _told(requests: list[Request]) -> Counter[str]:
@@ -87,8 +74,8 @@ class Asked(NamedTuple):
 async def _webhook(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
     """A webhook that looks at its certificates some times."""
     webhook.stop_webhooks()
-    async with _counting(bare, webhook, "webhook", folder) as proxy:
-        process = webhook.start_webhook(f"--kubeconfig={folder / 'kubeconfig'}")
+    async with FaultyApiserver.in_front_of(bare) as proxy:
+        process = webhook.start_webhook(webhook.through("webhook", proxy.url, folder))
         await asyncio.to_thread(webhook.wait_ready, PATIENCE)
 
         def looks() -> list[Request]:
@@ -107,8 +94,8 @@ async def _webhook(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked
 
 async def _controller(bare: Testbed, webhook: MusterInstall, folder: Path) -> Asked:
     """A controller that renews its lease some times."""
-    async with _counting(bare, webhook, "controller", folder) as proxy:
-        process = webhook.start_controller(f"--kubeconfig={folder / 'kubeconfig'}")
+    async with FaultyApiserver.in_front_of(bare) as proxy:
+        process = webhook.start_controller(webhook.through("controller", proxy.url, folder))
 
         def renewals() -> list[Request]:
             return [one for one in proxy.seen("PUT") if one.path == _LEASE]

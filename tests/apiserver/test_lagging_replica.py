@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE, open_desk
@@ -64,9 +63,7 @@ async def _deaf(bare: Testbed, webhook: MusterInstall, folder: Path) -> AsyncIte
     """One replica more, ready, which is shown nothing after its first lists; what it reads itself it gets."""
     async with FaultyApiserver.in_front_of(bare) as proxy:
         proxy.on("WATCH", proxy.spoiled(nothing))
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, webhook.programs["webhook"].token))
-        process = webhook.start_webhook(f"--kubeconfig={kubeconfig}")
+        process = webhook.start_webhook(webhook.through("webhook", proxy.url, folder))
         try:
             await asyncio.to_thread(webhook.wait_ready, PATIENCE)
             yield process

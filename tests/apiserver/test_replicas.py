@@ -17,7 +17,6 @@ import pytest
 from cryptography import x509
 
 from hack.testbed import wait_for
-from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import EVENTS, QUEUES
 from muster.model.names import QUEUE_LABEL
 from muster.process.certificates import Certificates, Lives, issue
@@ -238,9 +237,7 @@ async def test_certificates_made_by_an_apiserver_s_clock_that_is_off_are_good_fo
     forget(calls)
     async with FaultyApiserver.in_front_of(bare) as proxy:
         proxy.date = lambda: format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(minutes=off), usegmt=True)
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, nobody.programs["webhook"].token))
-        process = nobody.start_webhook(f"--kubeconfig={kubeconfig}")
+        process = nobody.start_webhook(nobody.through("webhook", proxy.url, tmp_path))
         await asyncio.to_thread(nobody.wait_ready, PATIENCE)
         made = x509.load_pem_x509_certificate(certificate(calls)).not_valid_before_utc
         queue = applied.queue("never-made", cpu="1")

@@ -7,7 +7,6 @@ import base64
 import time
 from typing import TYPE_CHECKING
 
-from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, SECRETS
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, cut, eventually, failure, html, reset
@@ -60,9 +59,7 @@ async def test_no_line_holds_a_key_or_a_token(
     async with FaultyApiserver.in_front_of(bare) as proxy:
         for program, start in (("webhook", webhook.start_webhook), ("controller", webhook.start_controller)):
             tokens.append(webhook.programs[program].token)
-            kubeconfig = tmp_path / program
-            kubeconfig.write_text(kubeconfig_text(proxy.url, bare.ca_file, tokens[-1]))
-            processes.append(start(f"--kubeconfig={kubeconfig}", "--log-level=debug"))
+            processes.append(start(webhook.through(program, proxy.url, tmp_path), "--log-level=debug"))
         await asyncio.to_thread(webhook.wait_ready, PATIENCE)
 
         def leads() -> bool:
