@@ -70,7 +70,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "its last it is «0.15 s».", _by("fleet")),
     Elsewhere("docs/performance.md", "156,512 pods in «765 s»,", _by("fleet")),
     Elsewhere("docs/performance.md", "with «722 MB» in", _by("fleet")),
-    Elsewhere("docs/performance.md", "machine's «23 GB» were", _by("fleet")),
+    Elsewhere("docs/performance.md", "machine's «23 GB» was", _by("fleet")),
     Elsewhere("docs/performance.md", "of old ones: «89 ms» when", _by("steps")),
     Elsewhere("docs/performance.md", "gangs, «220 ms» with 50,000", _by("steps")),
     Elsewhere("docs/performance.md", "with «500» Queues below one parent", _by("steps")),
