@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.audited import print_audit
@@ -22,13 +23,14 @@ from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GANG
-from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, decode
 from muster.model.selectors import Selector
 from muster.model.strictness import read_validation
 from muster.model.texts import printable
-from muster.observe.resources import queues_of, resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import PRODUCTS
 from muster.validation.workload import is_judged, judge
 from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
 from muster.workloads.owners import OwnerWalk
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from muster.cli.manifests import InputError
     from muster.kube.client import Client
     from muster.kube.resource import Resource
+    from muster.schedulers import GangScheduler
     from muster.validation.workload import Context
     from muster.workloads import Kind
 
@@ -89,12 +92,15 @@ class Audit:
             self._queues = QueueAudit(tree, self.defaults.validation)
         return self._queues
 
-    def read_pod_group(self, raw: bytes) -> None:
-        """Check one PodGroup."""
+    def read_pod_group(self, scheduler: GangScheduler, raw: bytes) -> None:
+        """Check one PodGroup; one of another scheduler than Volcano only says whether its gang runs."""
         try:
-            group = decode(raw, PodGroup)
+            group = decode(raw, scheduler.pod_groups)
         except InvalidObjectError as error:
-            self.note(f"skipping malformed {POD_GROUPS.full_name}: {error}")
+            self.note(f"skipping malformed {pod_groups_of(scheduler).full_name}: {error}")
+            return
+        if scheduler.group != POD_GROUPS.group:
+            self.queues.saw(group)
             return
         meta = group.metadata
         found = self.queues.pod_group(group, labels_of(self._context(meta).around.namespace))
@@ -287,7 +293,11 @@ async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
             arguments.namespace,
             elastic_quotas=arguments.elastic_quotas,
         )
-        await _each(client, POD_GROUPS, audit.read_pod_group, arguments.namespace, audit)
+        # Volcano's own PodGroups are checked wherever it runs.
+        groups = {one.group: one for one in (PRODUCTS["volcano"](), *audit.defaults.schedulers.values())}
+        for scheduler in groups.values():
+            read = partial(audit.read_pod_group, scheduler)
+            await _each(client, pod_groups_of(scheduler), read, arguments.namespace, audit)
         if arguments.namespace is None and audit.queue_kind not in audit.unlisted:
             # A second time: the checks need the PodGroups of each queue.
             await _each(client, audit.queue_kind, audit.read_queue, None, audit)

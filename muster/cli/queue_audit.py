@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding
-from muster.model.names import MANAGED_BY, MUSTER
+from muster.model.gang_states import GangState
+from muster.model.names import MANAGED_BY, MUSTER, STATE
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.resources.amounts import parse_resources
+from muster.schedulers import gang_name
 from muster.validation.queue import burdened, faults, kept_out, left_outside
 from muster.validation.workload import no_way_in
 
@@ -40,15 +42,18 @@ class QueueAudit:
     _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
 
     def runs(self, namespace: str, name: str) -> bool:
-        """Whether the PodGroup of that name is Running."""
+        """Whether the gang of that name runs."""
         return (namespace, name) in self._running
+
+    def saw(self, group: PodGroup) -> None:
+        """Remember whether the gang runs: as its scheduler says it of the PodGroup, or muster."""
+        if GangState.RUNNING in (group.status.phase, group.metadata.annotations.get(STATE)):
+            self._running.add((group.metadata.namespace, gang_name(group)))
 
     def pod_group(self, group: PodGroup, namespace: Mapping[str, str]) -> Findings | None:
         """The findings of a PodGroup in a namespace with these labels; None for a PodGroup of muster."""
         meta = group.metadata
-        key = meta.namespace, meta.name
-        if group.status.phase == "Running":
-            self._running.add(key)
+        self.saw(group)
         if self.tree is None:
             return None
         name = group.queue

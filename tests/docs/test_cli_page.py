@@ -19,6 +19,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import amounts_of
+from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from tests.support.cli.doctor_snapshots import deployment, healthy
 from tests.support.manifests.observed import amounts, made, pod_group, pytorch_job, queue, ray_cluster
@@ -69,7 +70,7 @@ def test_an_audit_reads_so() -> None:
         audit.known.learn(Document("", {"apiVersion": QUEUES.api_version, "kind": "Queue", **one}))
     runs = {**_in("team-a", pod_group("ray-llm-pg", queue="vision")), "status": {"phase": "Running"}}
     for group in (runs, *(_others(name) for name in ("bert", "gpt", "t5"))):
-        audit.read_pod_group(json.dumps(group).encode())
+        audit.read_pod_group(PRODUCTS["volcano"](), json.dumps(group).encode())
     for one in queues:
         audit.read_queue(json.dumps(one).encode())
     lost = _in("team-a", ray_cluster(name="llm", labels={"volcano.sh/queue-name": "old"}))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.words import counted, lasting, listed
 from muster.model.gang_states import GangState
+from muster.observe.resources import pod_groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,8 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     since = {key: sight.now - min(one.created for one in pods) for key, pods in held.items() if pods}
     late = sorted((key for key, age in since.items() if age > long and key not in lost), key=lambda key: -since[key])
     for key in late[:MOST]:
-        yield _late(key, len(held[key]), since[key], groups.get(key))
+        opened = sum(one.living and not one.gated for one in gangs[key])
+        yield _late(key, len(held[key]), since[key], groups.get(key), opened)
     if len(late) > MOST:
         yield warning(
             Check.GATES, f"{len(late) - MOST} more gangs are held for more than {lasting(long)}", "muster queues"
@@ -53,8 +55,8 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
             Check.GATES,
             f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; their "
             f"scheduler cannot place them ({listed(waiting, 3)})",
-            "if the controller runs, see its log; if muster is uninstalled, delete the pods: their operators recreate "
-            "them",
+            f"muster explain -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the log "
+            "of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
         )
     if len(orphans) > MOST:
         yield problem(Check.GATES, f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
@@ -75,7 +77,8 @@ def _waits(members: Sequence[GangMember], now: float) -> bool:
     return any(not one.placed and now - one.created > GROUP_DELAY for one in members)
 
 
-def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
+def _late(key: _Key, pods: int, age: float, group: Group | None, opened: int) -> Diagnosis:
+    """What to say of a gang that holds so many pods; `opened` counts the others."""
     namespace, name = key
     said = "muster reports no state for it"
     if group is None:
@@ -87,7 +90,9 @@ def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
         return problem(
             Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
         )
-    if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING}:
+    # Pods beyond the minimum of a gang that is admitted wait for room, as others do.
+    whole = group is not None and 0 < group.minimum <= opened
+    if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING} and not whole:
         return problem(
             Check.GATES,
             f"{told}, but its gates are still closed",
@@ -101,7 +106,7 @@ def _late(key: _Key, pods: int, age: float, group: Group | None) -> Diagnosis:
 
 
 def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
-    """No PodGroup exists without an owner and without pods: Volcano may reserve resources for it."""
+    """No PodGroup exists without an owner and without pods: its scheduler may keep room for it."""
     for unseen in (sight.groups, sight.members):
         if isinstance(unseen, Unseen):
             yield unknown(Check.POD_GROUPS, unseen, "PodGroups without an owner")
@@ -118,11 +123,12 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
     ]
     for one in left[:MOST]:
         maker = "muster's" if one.ours else "not muster's"
+        harm = "; its scheduler may keep room in its queue for it" if one.scheduler.keeps_room else ""
         yield warning(
             Check.POD_GROUPS,
             f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has had no owner and no pods "
-            f"for {lasting(sight.now - one.created)}; Volcano may reserve resources of its queue for it",
-            f"kubectl -n {one.namespace} delete podgroups.scheduling.volcano.sh {one.name}",
+            f"for {lasting(sight.now - one.created)}{harm}",
+            f"kubectl -n {one.namespace} delete {pod_groups_of(one.scheduler).full_name} {one.called}",
         )
     if len(left) > MOST:
         yield warning(Check.POD_GROUPS, f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")

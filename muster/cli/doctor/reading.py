@@ -31,7 +31,7 @@ from muster.kube.resource import (
     VALIDATING_WEBHOOKS,
 )
 from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
-from muster.model.objects import LocalObject, Namespace, Pod, PodGroup, decode
+from muster.model.objects import LocalObject, Namespace, Pod, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
@@ -181,13 +181,16 @@ async def _members(client: Client, schedulers: Mapping[str, GangScheduler]) -> t
 
 
 async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[Group, ...] | Unseen:
-    def read(type_: type[PodGroup], raw: bytes) -> Group:
-        group = decode(raw, type_)
+    def read(scheduler: GangScheduler, raw: bytes) -> Group:
+        group = decode(raw, scheduler.pod_groups)
         meta = group.metadata
         return Group(
             namespace=meta.namespace,
             name=gang_name(group),
             created=seconds_of(meta.creation_timestamp) or 0.0,
+            scheduler=scheduler,
+            called=meta.name,
+            minimum=group.spec.min_member,
             owned=bool(meta.owner_references),
             ours=meta.labels.get(MANAGED_BY) == MUSTER,
             phase=group.status.phase,
@@ -197,7 +200,7 @@ async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tu
 
     found: list[Group] = []
     for scheduler in schedulers.values():
-        of_one = await read_all(client, pod_groups_of(scheduler), partial(read, scheduler.pod_groups))
+        of_one = await read_all(client, pod_groups_of(scheduler), partial(read, scheduler))
         if isinstance(of_one, Unseen):
             return of_one
         found += of_one

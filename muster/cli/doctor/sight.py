@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.rights import Right
     from muster.model.objects import Namespace
     from muster.resources.elastic_quotas import ElasticQuota
+    from muster.schedulers import GangScheduler
 
 __all__ = ["Account", "GangMember", "GangProbe", "Group", "ProbeAnswer", "Sight"]
 
@@ -33,11 +34,17 @@ class GangMember:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A PodGroup; `state` and `message` are the annotations of muster."""
+    """A PodGroup of that scheduler; `state` and `message` are the annotations of muster.
+
+    `name` is that of its gang, which pods name as well; `called` is its own. `minimum` is how many pods start together.
+    """
 
     namespace: str
     name: str
     created: float
+    scheduler: GangScheduler
+    called: str = ""
+    minimum: int = 0
     owned: bool = True
     ours: bool = True
     phase: str = ""

@@ -16,9 +16,12 @@ from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.findings import Severity
+from muster.model.names import GROUP_NAME, STATE
 from muster.model.strictness import Validation, read_validation
 from muster.observe.resources import resource_of_source
+from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
+from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB
 from tests.support.manifests.families import FAMILIES, Family
 from tests.support.manifests.observed import (
@@ -66,7 +69,7 @@ def audit_of(
     for one in queues:
         audit.known.learn(Document("", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", **one}))
     for group in groups:
-        audit.read_pod_group(as_json(group).encode())
+        audit.read_pod_group(PRODUCTS["volcano"](), as_json(group).encode())
     for one in queues:
         audit.read_queue(as_json(one).encode())
     for manifest in manifests:
@@ -311,6 +314,20 @@ def test_a_pod_group_that_cannot_be_read_is_no_all_clear() -> None:
     audit = audit_of(groups=({"metadata": "none"},))
     assert found(audit) == []
     assert audit.unknown[0].startswith("skipping malformed podgroups.scheduling.volcano.sh: ")
+
+
+@pytest.mark.parametrize("product", ["kubernetes", "coscheduling"])
+def test_a_gang_of_another_scheduler_runs_as_muster_says(product: str) -> None:
+    """Its PodGroup has no phase, or one that says little. Whoever made the PodGroup, Volcano's rules are not for it."""
+    scheduler, gang = PRODUCTS[product](), RAY_CLUSTER.pod_group_name("demo")
+    group = pod_group(scheduler.group_name(gang, "u"), queue="lost")
+    group["metadata"]["annotations"] = {GROUP_NAME: gang, STATE: "Running"}
+    audit = audit_of()
+    audit.read_pod_group(scheduler, as_json(group).encode())
+    audit.read(RAY_CLUSTER, as_json(ray_cluster(labels=LOST)).encode())
+    report = audit.report()
+    assert [(one["name"], one["running"]) for one in report["workloads"]] == [("demo", True)]
+    assert report["podGroups"] == []
 
 
 def test_people_read_what_would_happen_and_the_sum() -> None:

@@ -7,6 +7,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
 from muster.cli.doctor.sight import GangMember, Group
+from muster.schedulers import PRODUCTS
 from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
@@ -15,7 +16,8 @@ def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bo
 
 
 def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
-    return Group("ns", name, NOW - age, **more)  # type: ignore[arg-type]
+    scheduler = PRODUCTS[str(more.pop("scheduler", "volcano"))]()
+    return Group("ns", name, NOW - age, scheduler, called=f"{name}-of-it", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,15 @@ def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, le
     assert said.level is level
     words = f"{state}: why" if state else "muster reports no state for it"
     assert said.message.startswith(f"PodGroup ns/g: 1 pod held for 2 hours; {words}")
+
+
+@pytest.mark.parametrize(("minimum", "level"), [(2, Severity.WARNING), (3, Severity.PROBLEM)])
+def test_pods_beyond_the_minimum_of_a_running_gang_wait_for_room_as_others_do(minimum: int, level: Severity) -> None:
+    """Who opened them by hand would have the queue hold more than it may."""
+    members = (held(), *(held(name, gated=False, placed=True) for name in "qr"))
+    (said,) = found(gates, members=members, groups=(group(state="Running", message="why", minimum=minimum),))
+    assert said.level is level
+    assert ("muster release" in said.cure) is (level is Severity.PROBLEM)
 
 
 def test_younger_gates_are_counted_only() -> None:
@@ -89,6 +100,22 @@ def test_podgroups_that_nobody_owns_and_no_pod_names(
     one: Group, members: tuple[GangMember, ...], level: Severity
 ) -> None:
     assert levels(found(pod_groups, groups=(one,), members=members)) == {level}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "resource", "keeps"),
+    [
+        ("volcano", "podgroups.scheduling.volcano.sh", True),
+        ("kubernetes", "podgroups.scheduling.k8s.io", False),
+        ("coscheduling", "podgroups.scheduling.x-k8s.io", False),
+    ],
+)
+def test_what_deletes_a_podgroup_of_nobody_names_its_own_kind_and_name(
+    scheduler: str, resource: str, *, keeps: bool
+) -> None:
+    (said,) = found(pod_groups, groups=(group(owned=False, scheduler=scheduler),), members=())
+    assert said.cure == f"kubectl -n ns delete {resource} g-of-it"
+    assert ("keep room" in said.message) is keeps
 
 
 def test_of_many_podgroups_some_are_named() -> None:
