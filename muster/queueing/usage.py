@@ -29,7 +29,7 @@ def amounts_of(resources: Resources) -> Amounts:
     return _shared(tuple(sorted((name, amount.nano) for name, amount in resources.items() if amount.nano)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _shared(amounts: Amounts) -> Amounts:
     """The same, as one object for all gangs that need as much: many do, and there are tens of thousands of them."""
     return amounts

@@ -55,7 +55,7 @@ def shared(resources: Resources) -> Resources:
     return _shared(tuple((name, amount.nano, amount.format) for name, amount in resources.items()))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _shared(amounts: tuple[tuple[str, int, Format], ...]) -> Resources:
     return {name: Quantity(nano, form) for name, nano, form in amounts}
 

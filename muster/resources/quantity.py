@@ -130,7 +130,7 @@ def parse_quantity(raw: RawQuantity) -> Quantity:
     return _parse(str(raw))
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1024)
 def _parse(text: str) -> Quantity:
     match = _SYNTAX.fullmatch(text.strip(_BLANKS)) if len(text) <= _MAX_LENGTH else None
     if match is None or not match[0]:
