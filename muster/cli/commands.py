@@ -110,7 +110,9 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Remove muster's scheduling gate from the pods of gangs, so that the scheduler can place them. "
         "It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.",
     )
-    parser.add_argument("gang", nargs="*", metavar="GANG", help="name of the gang's PodGroup")
+    parser.add_argument(
+        "gang", nargs="*", metavar="GANG", help="name of the gang: the label muster.dev/gang of its pods"
+    )
     parser.add_argument("--all", action="store_true", help="every gang; without -n in all namespaces")
     scope(
         parser,

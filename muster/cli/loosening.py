@@ -32,17 +32,21 @@ if TYPE_CHECKING:
 __all__ = ["is_whole", "loosen", "substitute"]
 
 
-async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> None:
+async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> bool:
     """Let each gang with an unplaced pod start with its existing pods; prints each change and each failure.
 
-    Complete gangs stay gangs: the scheduler starts them together. Pods of other schedulers are left alone.
+    Complete gangs stay gangs: the scheduler starts them together. Pods of other schedulers are left alone. Gives
+    whether nothing failed that may succeed when it is tried again.
     """
     pods = list(pods)
-    for name, scheduler in schedulers.items():
+    done = [
         await _loosen(client, [pod for pod in pods if pod.spec.scheduler_name == name], scheduler)
+        for name, scheduler in schedulers.items()
+    ]
+    return all(done)
 
 
-async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler) -> None:
+async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler) -> bool:
     resource = pod_groups_of(scheduler)
     gangs: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -51,7 +55,7 @@ async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler)
             gangs[pod.metadata.namespace, name].append(pod)
     waiting = {key: members for key, members in gangs.items() if not all(pod.spec.node_name for pod in members)}
     if not waiting:
-        return
+        return True
     try:
         listed = await list_objects(client, resource, scheduler.pod_groups)
     except ApiError as error:
@@ -59,14 +63,15 @@ async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler)
             f"muster withdraw: cannot list PodGroups: {error}; incomplete gangs keep waiting for the scheduler",
             file=sys.stderr,
         )
-        return
+        # Without its CRD there is no PodGroup, and none can be made.
+        return error.not_found
     groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
 
-    async def put_right(key: tuple[str, str]) -> None:
+    async def put_right(key: tuple[str, str]) -> bool:
         namespace, name = key
         group, members = groups.get(key), waiting[key]
         if group is not None and is_whole(group, members):
-            return
+            return True
         try:
             if group is not None and await _loosened(client, resource, scheduler, group):
                 say(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
@@ -77,8 +82,10 @@ async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler)
             # A namespace that terminates deletes the pods as well, or has: then it is not found.
             if not (error.already_exists or error.namespace_terminating or error.not_found):
                 print(f"muster withdraw: podgroup {namespace}/{name}: {printable(str(error))}", file=sys.stderr)
+                return False
+        return True
 
-    await burst(put_right, sorted(waiting))
+    return all(await burst(put_right, sorted(waiting)))
 
 
 async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler, group: PodGroup) -> bool:
@@ -108,7 +115,11 @@ def substitute(scheduler: GangScheduler, namespace: str, name: str, members: Seq
     metadata["ownerReferences"] = [
         {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": one.uid} for one in owners.values()
     ]
-    return scheduler.loose(next((queue for queue in queues if queue), "default"), metadata)
+    made = scheduler.loose(next((queue for queue in queues if queue), "default"), metadata)
+    # What binds a pod cannot be changed. Of pods without a workload it has no UID, unlike the name that `loose` gives.
+    if bound := next(filter(None, map(scheduler.bound_to, members)), ""):
+        made["metadata"] = {**made["metadata"], "name": bound}
+    return made
 
 
 def _owners(pod: Pod) -> list[OwnerReference]:

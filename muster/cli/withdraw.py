@@ -39,7 +39,7 @@ _PAUSE_SECONDS = 1.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster withdraw`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
+    """The exit code of `muster withdraw`: 1 when something stays undone, 2 when the cluster does not answer."""
     try:
         if asks(yes=arguments.yes, dry_run=arguments.dry_run):
             held, where = asyncio.run(_held(arguments))
@@ -61,7 +61,7 @@ async def _held(arguments: argparse.Namespace) -> tuple[int, str]:
 
 
 async def _withdraw(arguments: argparse.Namespace) -> int:
-    name, dry_run = arguments.name, arguments.dry_run
+    name, dry_run, loosened = arguments.name, arguments.dry_run, True
     async with connected(arguments) as client:
         # The webhooks add gates, so they go first.
         webhooks = [await client.delete(one, name, dry_run=dry_run) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
@@ -78,8 +78,8 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             say_opened(outcomes, dry_run=True)
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
-            await loosen(client, pods, arguments.schedulers or named("volcano"))
-    if say_failures(outcomes, "muster withdraw"):
+            loosened = await loosen(client, pods, arguments.schedulers or named("volcano"))
+    if say_failures(outcomes, "muster withdraw") or not loosened:
         return _NOT_ALL
     say("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0

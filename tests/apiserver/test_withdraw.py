@@ -254,3 +254,21 @@ def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk, wit
     assert done.returncode == 2
     assert done.stderr.startswith("muster withdraw: 403 Forbidden: mutatingwebhookconfigurations")
     assert gates(desk) == {"one-0": [GATE]}
+
+
+def test_gangs_that_stay_undone_are_a_failure(desk: Desk, calls: Api, withdraw: Withdraw) -> None:
+    """Helm tries its hook again, and removes nothing meanwhile."""
+    bound(desk, "part", "worker", "part-0")
+    with_rights = account(desk.namespace, "almost")
+    grant(calls, f"{desk.namespace}-almost", RIGHTS[:-1], with_rights)
+    try:
+        kubeconfig = desk.testbed.service_account_kubeconfig(desk.namespace, "almost")
+        who = f"system:serviceaccount:{desk.namespace}:almost"
+        wait_for("its rights", lambda: calls("GET", PODS.path(), user=who).ok, PATIENCE)
+        done = withdraw(kubeconfig=kubeconfig)
+    finally:
+        revoke(calls, f"{desk.namespace}-almost")
+    assert done.returncode == 1
+    assert done.stderr.startswith("muster withdraw: cannot list PodGroups: 403 Forbidden: podgroups")
+    assert "no pods are held" not in done.stdout
+    assert gates(desk) == {"part-0": []}

@@ -37,8 +37,8 @@ def installed(rendered: Rendered) -> Installation:
 @pytest.mark.parametrize("component", ["webhook", "controller"])
 @pytest.mark.parametrize(
     "values",
-    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO, (_BOTH, "elasticQuotas=true")],
-    ids=["own certificates", "others'", "two gang schedulers", "GangQueues", "ElasticQuotas"],
+    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO, (_BOTH, "elasticQuotas=true"), ("admitters={ledger,kueue}",)],
+    ids=["own certificates", "others'", "two gang schedulers", "GangQueues", "ElasticQuotas", "Kueue"],
 )
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""
@@ -55,7 +55,7 @@ def test_the_names_that_are_looked_for_are_the_charts(render: Render) -> None:
     assert found.secret == rendered.one("Secret")["metadata"]["name"]
     assert found.service == rendered.one("Service")["metadata"]["name"]
     assert f"--lease={found.lease}" in rendered.arguments("controller")
-    assert (found.own_certificates, found.validation, found.refuses_lost_queues) == (True, "deny", True)
+    assert (found.own_certificates, found.validation, found.refuses_lost_queues({})) == (True, "deny", True)
 
 
 def test_others_certificates_are_looked_for_where_they_are(render: Render) -> None:

@@ -8,10 +8,11 @@ from muster.admitters import Admitter
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
 from muster.cli.words import counted
 from muster.model.modes import GateMode
-from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
+from muster.model.names import ADMITTER, GATE_MODE, HOLD, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.nearest import unread_keys
 from muster.model.objects import Queue
 from muster.queueing.queue_view import read_queue
+from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.objects import QueueSeen
     from muster.cli.doctor.sight import Sight
     from muster.model.objects import Namespace
+    from muster.queueing.sources import QueueSource
 
 __all__ = ["MOST", "unread_annotations"]
 
@@ -48,7 +50,7 @@ def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
     else:
         counts.append(counted(len(sight.queues), "queue"))
         for queue in sight.queues:
-            found += _of_queue(queue, f"{source.plural}.{source.group}")
+            found += _of_queue(queue, source)
     yield from found[:MOST]
     if len(found) > MOST:
         yield warning(Check.ANNOTATIONS, f"{len(found) - MOST} more annotations are not read", "as above")
@@ -56,13 +58,19 @@ def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
         yield fine(Check.ANNOTATIONS, f"every annotation for muster of {' and '.join(counts)} is read")
 
 
-def _of_queue(queue: QueueSeen, kind: str) -> Iterator[Diagnosis]:
+def _of_queue(queue: QueueSeen, source: QueueSource) -> Iterator[Diagnosis]:
+    kind, name = f"{source.plural}.{source.group}", queue.metadata.name
+    if source is QUEUE_SOURCES["muster"]:
+        # What a Queue says in annotations it says in fields.
+        for key, wrong in unread_keys(queue.metadata.annotations, (HOLD,)).items():
+            yield _ignored(kind, name, f"metadata.annotations[{key}]: {wrong}", key)
+        return
     view = read_queue(Queue(metadata=queue.metadata))
     said = {one.field: f"{one}; {one.meanwhile}" for one in view.problems} | {
         one.field: str(one) for one in view.unread
     }
     for field, wrong in said.items():
-        yield _ignored(kind, queue.metadata.name, wrong, field.partition("[")[2].rstrip("]"))
+        yield _ignored(kind, name, wrong, field.partition("[")[2].rstrip("]"))
 
 
 def _of_namespace(namespace: Namespace, installed: Installation) -> Iterator[Diagnosis]:
@@ -83,6 +91,10 @@ def _unknown(found: Mapping[str, str], installed: Installation) -> Iterator[tupl
         if value and value not in values:
             more = ", or add it to the chart value `admitters`" if key == ADMITTER and value in tuple(Admitter) else ""
             yield key, f'"{value[:80]}" is not known; use {" or ".join(values)}{more}; it is ignored, and {instead}'
+    scheduler, own = found.get(SCHEDULER, ""), installed.gang_schedulers
+    if scheduler and own and scheduler not in own:
+        left = "muster leaves workloads alone that name no other"
+        yield SCHEDULER, f'"{scheduler[:80]}" is none of its schedulers; use {" or ".join(own)}; {left}'
 
 
 def _ignored(kind: str, name: str, said: str, key: str) -> Diagnosis:

@@ -16,6 +16,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES
 from muster.model.names import MANAGED
 from muster.model.objects import InvalidObjectError, LocalObject, Namespace, decode
+from muster.observe.kueue import KUEUE_WORKLOADS
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
@@ -116,6 +117,7 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
     """The resources of each served `group/version`, for the groups that muster uses."""
     wanted = {kind.group for kind in WATCHED_KINDS}
     wanted |= {scheduler.group for scheduler in PRODUCTS.values()} | {one.group for one in QUEUE_SOURCES.values()}
+    wanted |= {KUEUE_WORKLOADS.group}
 
     async def ask() -> dict[str, frozenset[str]]:
         groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups

@@ -41,12 +41,15 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     held = {key: [one for one in members if one.gated] for key, members in gangs.items()}
     since = {key: sight.now - min(one.created for one in pods) for key, pods in held.items() if pods}
     late = sorted((key for key, age in since.items() if age > long and key not in lost), key=lambda key: -since[key])
+    options = sight.installation.options if sight.installation is not None else ""
+    explain = f"muster explain{options}"
     for key in late[:MOST]:
-        opened = sum(one.living and not one.gated for one in gangs[key])
-        yield _late(key, len(held[key]), since[key], groups.get(key), opened)
+        yield _late(gangs[key], since[key], groups.get(key), explain)
     if len(late) > MOST:
         yield warning(
-            Check.GATES, f"{len(late) - MOST} more gangs are held for more than {lasting(long)}", "muster queues"
+            Check.GATES,
+            f"{len(late) - MOST} more gangs are held for more than {lasting(long)}",
+            f"muster queues{options}",
         )
     orphans = sorted(key for key in lost if _waits(gangs[key], sight.now))
     for namespace, name in orphans[:MOST]:
@@ -55,8 +58,8 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
             Check.GATES,
             f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; their "
             f"scheduler cannot place them ({listed(waiting, 3)})",
-            f"muster explain -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the log "
-            "of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
+            f"{explain} -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the "
+            "log of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
         )
     if len(orphans) > MOST:
         yield problem(Check.GATES, f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
@@ -77,21 +80,22 @@ def _waits(members: Sequence[GangMember], now: float) -> bool:
     return any(not one.placed and now - one.created > GROUP_DELAY for one in members)
 
 
-def _late(key: _Key, pods: int, age: float, group: Group | None, opened: int) -> Diagnosis:
-    """What to say of a gang that holds so many pods; `opened` counts the others."""
-    namespace, name = key
+def _late(members: Sequence[GangMember], age: float, group: Group | None, explain: str) -> Diagnosis:
+    """What to say of a gang with held pods; `explain` is the command that tells more."""
+    held = [one for one in members if one.gated]
+    namespace, name = held[0].namespace, held[0].group
     said = "muster reports no state for it"
     if group is None:
         said = "its state could not be read"
     elif group.state:
         said = f"{group.state}: {group.message}"
-    told = f"PodGroup {namespace}/{name}: {counted(pods, 'pod')} held for {lasting(age)}; {said}"
+    told = f"PodGroup {namespace}/{name}: {counted(len(held), 'pod')} held for {lasting(age)}; {said}"
     if group is not None and not group.state:
         return problem(
             Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
         )
     # Pods beyond the minimum of a gang that is admitted wait for room, as others do.
-    whole = group is not None and 0 < group.minimum <= opened
+    whole = group is not None and 0 < group.minimum <= len(members) - len(held)
     if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING} and not whole:
         return problem(
             Check.GATES,
@@ -99,9 +103,7 @@ def _late(key: _Key, pods: int, age: float, group: Group | None, opened: int) ->
             f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
         )
     return warning(
-        Check.GATES,
-        told,
-        f"muster explain -n {namespace} podgroup/{name}; docs/reasons.md explains each state",
+        Check.GATES, told, f"{explain} -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
     )
 
 
@@ -114,12 +116,11 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
     groups = () if isinstance(sight.groups, Unseen) else sight.groups
     members = () if isinstance(sight.members, Unseen) else sight.members
     named = {(one.namespace, one.group) for one in members}
-    # PodGroups of plain pods have no owner, and exist as long as their pods. Another tool may create a PodGroup before
-    # its pods.
+    # PodGroups of plain pods have no owner, and exist as long as their pods.
     left = [
         one
         for one in groups
-        if not one.owned and (one.namespace, one.name) not in named and (one.ours or sight.now - one.created > LONG)
+        if not one.owned and (one.namespace, one.name) not in named and (one.ours or _keeps_room(one, sight.now))
     ]
     for one in left[:MOST]:
         maker = "muster's" if one.ours else "not muster's"
@@ -134,3 +135,11 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
         yield warning(Check.POD_GROUPS, f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")
     if not left:
         yield fine(Check.POD_GROUPS, f"{len(groups)} PodGroups, each with an owner or with pods")
+
+
+def _keeps_room(group: Group, now: float) -> bool:
+    """Whether a PodGroup without pods keeps room from others; another tool may create it shortly before its pods.
+
+    Of a scheduler that keeps none the pods of others have not been read: such a PodGroup may be in use.
+    """
+    return group.scheduler.keeps_room and now - group.created > LONG

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from muster.admitters import Admitter, chosen_admitter
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.objects import flag
 from muster.model.findings import Reason, Severity
+from muster.model.names import SCHEDULER
 from muster.model.strictness import read_validation
 from muster.model.times import duration_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import PRODUCTS, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from muster.cli.doctor.objects import Deployment, WebhookConfiguration
     from muster.queueing.sources import QueueSource
@@ -27,6 +30,16 @@ LABELS = "app.kubernetes.io/name=muster"
 """The label selector of all objects of the chart."""
 
 T = TypeVar("T")
+
+_OPTIONS = {
+    "schedulers": "volcano",
+    "queue-source": "volcano",
+    "admitters": "ledger",
+    "default-queue": "default",
+    "gate": "queue",
+    "namespace-selector": "",
+}
+"""Arguments of the controller that other commands have as options, and their defaults there."""
 
 _COMPONENT, _RELEASE = "app.kubernetes.io/component", "app.kubernetes.io/instance"
 
@@ -66,10 +79,12 @@ class Installation:
         """The chart value `validation`, "" when the Deployment could not be read."""
         return self._told(self.webhook, "validation") or ""
 
-    @property
-    def refuses_lost_queues(self) -> bool:
-        """Whether a workload in a queue that does not exist is refused, according to the Deployment."""
-        if not self.validation:
+    def refuses_lost_queues(self, namespace: Mapping[str, str]) -> bool:
+        """Whether a workload in a queue that does not exist is refused, according to the Deployment.
+
+        `namespace` has the annotations of its Namespace, which may choose for whom a queue counts.
+        """
+        if not self.validation or not self._heeds_queues(namespace):
             return False
         reasons = [word.split("=", 1)[1] for word in _words(self.webhook) if word.startswith("--validation-reason=")]
         try:
@@ -77,6 +92,22 @@ class Installation:
         except ValueError:
             return False  # from a newer version of muster
         return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
+
+    @property
+    def options(self) -> str:
+        """The options with which other commands see the cluster as this installation does, each after a blank."""
+        told = ((name, self._told(self.controller, name)) for name in _OPTIONS)
+        said = [f" --{name}={shlex.quote(value)}" for name, value in told if value and value != _OPTIONS[name]]
+        return "".join([*said, *([" --elastic-quotas"] if self.elastic_quotas else [])])
+
+    def _heeds_queues(self, namespace: Mapping[str, str]) -> bool:
+        """Whether the queue counts for who admits a gang of that namespace, or for who places it."""
+        if chosen_admitter(namespace, self.admitters) is Admitter.LEDGER:
+            return True
+        schedulers = self.gang_schedulers
+        first = next(iter(schedulers.values()), None)
+        scheduler = schedulers.get(namespace.get(SCHEDULER, ""), first)
+        return scheduler is not None and scheduler.enforces_limits
 
     @property
     def default_queue(self) -> str:
@@ -98,9 +129,10 @@ class Installation:
             return {}
 
     @property
-    def admitters(self) -> tuple[str, ...]:
-        """Who may admit gangs."""
-        return tuple((self._told(self.controller, "admitters") or "ledger").split(","))
+    def admitters(self) -> tuple[Admitter, ...]:
+        """Who may admit gangs; a newer muster's are left out."""
+        told = (self._told(self.controller, "admitters") or Admitter.LEDGER).split(",")
+        return tuple(Admitter(one) for one in told if one in tuple(Admitter)) or (Admitter.LEDGER,)
 
     @property
     def elastic_quotas(self) -> bool:

@@ -205,14 +205,19 @@ class Lease(LocalObject, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
+class _QueueSpec(LocalObject, frozen=True):
+    closed: bool = False
+
+
 class _QueueStatus(LocalObject, frozen=True):
     state: str = ""
 
 
 class QueueSeen(LocalObject, frozen=True):
-    """A queue: the state that Volcano has set on it, if any."""
+    """A queue: the state that Volcano has set on it, if any, or whether a GangQueue is closed."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: _QueueSpec = _QueueSpec()
     status: _QueueStatus = _QueueStatus()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from muster.observe.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, LOCAL_QUEUES
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = ["VOLCANO", "Right", "needed"]
 _READ = ("get", "list", "watch")
 _ADMISSION = "admissionregistration.k8s.io"
 _VOLCANO = "scheduling.volcano.sh"
+_KUEUES_QUEUES = (LOCAL_QUEUES, CLUSTER_QUEUES)
 
 
 class Right(NamedTuple):
@@ -62,6 +64,9 @@ def _webhook(installation: Installation) -> Iterator[Right]:
     yield from _rights(("get",), "batch", "jobs")
     for group in installation.pod_groups:
         yield from _rights(("get", "list"), group, "podgroups")
+    if "kueue" in installation.admitters:
+        for queues in _KUEUES_QUEUES:
+            yield from _rights(("get",), queues.group, queues.plural)
     yield from _common(installation)
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
@@ -79,6 +84,9 @@ def _controller(installation: Installation) -> Iterator[Right]:
         yield from _rights(("update",), group, f"{plural}/finalizers")
     for group in installation.pod_groups:
         yield from _rights((*_READ, "create", "patch", "delete"), group, "podgroups")
+    if "kueue" in installation.admitters:
+        for resource in (KUEUE_WORKLOADS, *_KUEUES_QUEUES):
+            yield from _rights(_READ, resource.group, resource.plural)
     yield from _common(installation)
     yield from _rights(("create",), "events.k8s.io", "events")
     yield from _rights(("release",), "muster.dev", "gangs")

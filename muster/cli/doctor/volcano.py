@@ -36,6 +36,7 @@ _CRDS = {
     "muster.dev/v1alpha1": "run helm upgrade: the chart of muster has the CRD",
 }
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
+_CLOSED = ("Closed", "Closing")
 # Seconds after which Volcano has set the state of a new queue.
 _QUEUE_AGE = 60.0
 _DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, and no gang is placed"}
@@ -195,8 +196,15 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
             f"the default queue {name} does not exist: workloads that name no queue are refused",
             "create it, or set the chart value `defaultQueue` to another queue",
         )
+    elif default.spec.closed or default.status.state in _CLOSED:
+        yield warning(
+            Check.VOLCANO,
+            f"the default queue {name} is {default.status.state or 'Closed'}: gangs that name no queue do not start",
+            "open it, or set the chart value `defaultQueue` to another queue",
+        )
     elif not stateless:
-        yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {default.status.state or 'new'}")
+        state = default.status.state or ("Open" if source is QUEUE_SOURCES["muster"] else "new")
+        yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {state}")
 
 
 def _age(queue: QueueSeen, now: float) -> float:

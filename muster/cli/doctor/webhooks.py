@@ -28,6 +28,8 @@ _PLAIN = tuple((kind.group, kind.plural) for kind in (PLAIN_STATEFUL_SET, PLAIN_
 _SEEN = tuple(sorted({(kind.group, kind.plural) for kind in (*WATCHED_KINDS, VOLCANO_JOB)}))
 _SCALED = tuple(sorted((kind.group, f"{kind.plural}/scale") for kind in KINDS if kind.scaled))
 
+_OF_QUEUES = "queues.muster.dev"
+
 Things = tuple[tuple[str, str], ...]
 
 ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
@@ -41,24 +43,27 @@ ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
         "jobs.workloads.muster.dev": ("/validate/workloads", _PLAIN, _WRITE),
         "scale.workloads.muster.dev": ("/validate/scale", _SCALED, frozenset({"UPDATE"})),
         "reach.muster.dev": ("/validate/reach", (("events.k8s.io", "events"),), _CREATE),
-        "queues.muster.dev": ("/validate/queues", (("scheduling.volcano.sh", "queues"),), _WRITE),
+        _OF_QUEUES: ("/validate/queues", (("scheduling.volcano.sh", "queues"),), _WRITE),
         "podgroups.muster.dev": ("/validate/podgroups", (("scheduling.volcano.sh", "podgroups"),), _WRITE),
         "queues.pods.muster.dev": ("/validate/pods", _PODS, _CREATE),
     },
 }
-"""Every webhook of the chart: its path, and the (group, resource) pairs and operations of its rules."""
+"""Every webhook of the chart: its path, and the (group, resource) pairs and operations of its rules.
+
+That of queues has others where the chart value `queues.source` is not volcano.
+"""
 
 JUDGING = frozenset(
     name
     for name in ENTRIES["ValidatingWebhookConfiguration"]
-    if name == "queues.muster.dev" or name.endswith("workloads.muster.dev")
+    if name == _OF_QUEUES or name.endswith("workloads.muster.dev")
 )
 """The webhooks that exist only when the chart value `validation` is not off."""
 
 OF_VOLCANO = frozenset({"podgroups.muster.dev", "queues.pods.muster.dev"})
 """The webhooks that exist only when the chart value `queues.source` is volcano."""
 
-_STRICT = {*ENTRIES["MutatingWebhookConfiguration"], *JUDGING} - {"queues.muster.dev"}
+_STRICT = {*ENTRIES["MutatingWebhookConfiguration"], *JUDGING} - {_OF_QUEUES}
 """The webhooks whose failurePolicy is a chart value."""
 
 _OWN = re.compile(r'webhook "([a-z.]+\.muster\.dev)"')
@@ -124,13 +129,15 @@ def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> 
     there = {one.name: one for one in found.webhooks}
     # When the Deployment cannot be read: validation is off if none of its webhooks exist.
     off = installed.validation == "off" or (not installed.validation and JUDGING.isdisjoint(there))
-    for name, (path, things, operations) in ENTRIES[kind].items():
+    queues = ((installed.queue_source.group, installed.queue_source.plural),)
+    for name, (path, of_volcano, operations) in ENTRIES[kind].items():
         if (name in JUDGING and off) or (name in OF_VOLCANO and installed.queue_source is not QUEUE_SOURCES["volcano"]):
             continue
         entry = there.get(name)
         if entry is None:
             yield f"entry {name} is missing"
             continue
+        things = queues if name == _OF_QUEUES else of_volcano
         unasked = [plural for group, plural in things if not _asked(entry.rules, group, plural, operations)]
         if unasked:
             yield f"{name} is not called for {' and '.join(sorted(operations))} of {listed(unasked)}"
@@ -172,7 +179,7 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
     elif not sight.job_answer.refusal:
         mode = f" (validation {installed.validation})" if installed.validation else ""
         asked = "a Job of a gang in a queue that does not exist"
-        if installed.refuses_lost_queues:
+        if installed.refuses_lost_queues(_annotations(sight)):
             yield problem(
                 Check.ANSWERS,
                 f"{asked} is admitted, although validation is deny: no webhook checked it",
@@ -184,6 +191,12 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
         yield fine(Check.ANSWERS, f"a Job of a gang in a queue that does not exist would be refused by {said[1]}")
     else:
         yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
+
+
+def _annotations(sight: Sight) -> dict[str, str]:
+    """Those of the namespace of the dry runs; none where it could not be read."""
+    namespaces = () if isinstance(sight.namespaces, Unseen) else sight.namespaces
+    return next((one.metadata.annotations for one in namespaces if one.metadata.name == sight.namespace), {})
 
 
 def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Diagnosis:

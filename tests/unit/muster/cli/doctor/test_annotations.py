@@ -43,6 +43,12 @@ def queue(said: dict[str, str]) -> QueueSeen:
             id="no admitter",
         ),
         pytest.param(
+            {"muster.dev/scheduler": "volcanoo"},
+            'metadata.annotations[muster.dev/scheduler]: "volcanoo" is none of its schedulers; use volcano; muster '
+            "leaves workloads alone that name no other",
+            id="no scheduler",
+        ),
+        pytest.param(
             {"muster.dev/gat": "off"},
             "metadata.annotations[muster.dev/gat]: muster reads no such key; did you mean muster.dev/gate?",
             id="misspelled",
@@ -70,6 +76,14 @@ def test_what_is_not_read_on_a_queue() -> None:
         f"{where}[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?",
     ]
     assert of[1].cure.endswith("kubectl annotate queues.scheduling.volcano.sh q muster.dev/patienc-")
+
+
+def test_of_a_gang_queue_only_the_hold_is_an_annotation() -> None:
+    deployments = (ours("webhook"), ours("controller", "--queue-source=muster"))
+    said = {"muster.dev/queueing": "strict", "muster.dev/hold": "true"}
+    (one,) = found(unread_annotations, deployments=deployments, queues=(queue(said),))
+    where = "gangqueues.muster.dev q: metadata.annotations[muster.dev/queueing]"
+    assert one.message == f"{where}: muster reads no such key here; remove it"
 
 
 def test_what_is_read_is_in_order() -> None:

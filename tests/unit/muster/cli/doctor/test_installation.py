@@ -150,7 +150,7 @@ def test_names_are_those_that_the_chart_told_the_processes() -> None:
     )
     (installed,) = sight.installations
     assert (installed.secret, installed.lease, installed.default_queue) == ("own", "l", "q")
-    assert (installed.own_certificates, installed.refuses_lost_queues) == (False, False)
+    assert (installed.own_certificates, installed.refuses_lost_queues({})) == (False, False)
 
 
 def test_without_the_deployments_the_charts_own_names_are_taken() -> None:

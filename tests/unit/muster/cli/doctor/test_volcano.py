@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from muster.cli.doctor.asking import served_kinds
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import Container, QueueSeen
 from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of
 from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages, ours
+from tests.support.manifests.observed import as_client, as_json
 
 
 @pytest.mark.parametrize(
@@ -138,6 +142,27 @@ def test_elastic_quotas_that_nobody_serves_limit_nothing() -> None:
     (line,) = [one for one in without_volcano(deployments=deployments, served=served) if "elasticquotas" in one]
     assert line == "ok: scheduling.x-k8s.io/v1alpha1: elasticquotas"
     assert not [one for one in without_volcano(served=served) if "elasticquotas" in one]
+
+
+@pytest.mark.parametrize(
+    "closed", [{"spec": {"closed": True}}, {"status": {"state": "Closing"}}], ids=["muster", "volcano"]
+)
+def test_a_default_queue_that_is_closed_takes_nothing(closed: dict[str, Any]) -> None:
+    changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, QueueSeen),)}
+    said = without_volcano(**changes) if "spec" in closed else messages(found(volcano, **changes))
+    state = "Closed" if "spec" in closed else "Closing"
+    assert any(f"the default queue default is {state}: gangs that name no queue do not start" in one for one in said)
+
+
+async def test_the_kinds_of_kueue_are_asked_for() -> None:
+    class Serves:
+        async def get_path(self, path: str, deadline: float) -> bytes:
+            del deadline
+            version = "kueue.x-k8s.io/v1beta2"
+            groups = {"groups": [{"name": "kueue.x-k8s.io", "versions": [{"groupVersion": version}]}]}
+            return as_json(groups if path == "/apis" else {"resources": [{"name": "localqueues"}]}).encode()
+
+    assert await served_kinds(as_client(Serves())) == {"kueue.x-k8s.io/v1beta2": frozenset({"localqueues"})}
 
 
 def test_where_kueue_admits_its_kinds_are_needed() -> None:

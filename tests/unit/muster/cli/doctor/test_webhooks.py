@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import CLOSED
 from muster.cli.doctor.sight import ProbeAnswer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
-from muster.model.objects import convert
+from muster.model.objects import Namespace, convert
 from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
 from webhook.certificates import bundles
 
@@ -130,3 +131,38 @@ def test_with_gates_off_a_pod_is_bound_and_not_held() -> None:
 def test_without_muster_nothing_is_said_of_its_webhooks() -> None:
     nothing = healthy(deployments=(), mutating=(), validating=())
     assert [*webhooks(nothing), *answers(nothing)] == []
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "level"),
+    [("muster.dev", "gangqueues", Severity.OK), ("scheduling.volcano.sh", "queues", Severity.PROBLEM)],
+)
+def test_queues_are_judged_where_they_are_read(group: str, plural: str, level: Severity) -> None:
+    """With GangQueues the chart's webhook is called for these."""
+    rules = [{"apiGroups": [group], "apiVersions": ["*"], "resources": [plural], "operations": ["*"]}]
+    chart = configuration("ValidatingWebhookConfiguration")
+    other = configuration("ValidatingWebhookConfiguration", rules=rules)
+    entries = (*(one for one in chart.webhooks if one.name != "queues.muster.dev"), *other.webhooks)
+    there = replace(chart, webhooks=tuple({one.name: one for one in reversed(entries)}.values()))
+    told = ("--queue-source=muster",)
+    deployments = (ours("webhook", *told), ours("controller", *told))
+    assert found(webhooks, validating=(there,), deployments=deployments)[-1].level is level
+
+
+@pytest.mark.parametrize(
+    ("told", "annotations", "level"),
+    [
+        pytest.param(("--admitters=ledger",), {}, Severity.PROBLEM, id="the ledger admits"),
+        pytest.param(("--admitters=none",), {}, Severity.OK, id="nobody admits"),
+        pytest.param(("--admitters=ledger,none",), {"muster.dev/admitter": "none"}, Severity.OK, id="nor here"),
+        pytest.param(("--admitters=none", "--schedulers=volcano"), {}, Severity.PROBLEM, id="Volcano has queues"),
+    ],
+)
+def test_a_lost_queue_is_refused_where_queues_count(
+    told: tuple[str, ...], annotations: dict[str, str], level: Severity
+) -> None:
+    arguments = (*(("--schedulers=kubernetes",) if len(told) == 1 else ()), *told)
+    here = convert({"metadata": {"name": "default", "annotations": annotations}}, Namespace)
+    deployments = (ours("webhook", *arguments), ours("controller", *arguments))
+    _, job = found(answers, job_answer=ProbeAnswer(), deployments=deployments, namespaces=(here,))
+    assert job.level is level
