@@ -72,6 +72,37 @@ async def test_a_podgroup_whose_pods_are_all_gone_is_deleted() -> None:
     assert await harness.settle() == ["delete pair"]
 
 
+async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() -> None:
+    """A Job that is applied again, or resumed, within the grace period; another gang has the room by then."""
+    harness = Harness(pods=[member("a0"), member("a1")], queues=[queue(cpu="2")])
+    await harness.settle()
+    assert harness.open_pods() == ["a0", "a1"]
+    other = member("b", second=5)
+    other["metadata"]["labels"]["muster.dev/gang"] = "other"
+    other["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
+    harness.client.pods["b"] = other
+    for name in ("a0", "a1"):
+        harness.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:01:00Z"
+    harness.watch()
+    await harness.settle()
+    assert harness.annotations("pair")[STATE] == "Finished"
+    del harness.client.pods["a1"]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a0", "b"]
+    for second, name in enumerate(("n0", "n1"), start=30):
+        harness.client.pods[name] = member(name, second=second)
+        harness.watch()
+        await harness.settle()
+        assert harness.open_pods() == ["a0", "b"]
+    assert harness.annotations("pair")[STATE] == "WaitingForQuota"
+    for name in ("a0", "b"):
+        del harness.client.pods[name]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["n0", "n1"]
+
+
 async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
     harness = Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
@@ -89,7 +120,8 @@ async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> 
     for one in harness.client.pods.values():
         one["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
     harness.watch()
-    assert await harness.settle() == []
+    # It is admitted no more.
+    assert await harness.settle() == ["muster-ledger pair"]
     del harness.client.pods["a"]
     harness.watch()
     assert await harness.settle() == []
