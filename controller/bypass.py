@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from muster.model.times import seconds_of, text_of
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from controller.memory import Memories, Memory
     from muster.queueing.ledger import GangKey, Ledger
@@ -14,27 +17,55 @@ __all__ = ["BypassTracker"]
 
 
 class BypassTracker:
-    """Notes passed gangs in their memories; `look_at` is called for each, so that its PodGroup is updated."""
+    """Notes passed gangs in their memories and in the ledger, before anybody else may pass them.
 
-    def __init__(self, ledger: Ledger, memories: Memories, look_at: Callable[[GangKey], None]) -> None:
+    `look_at` is called for each, so that its PodGroup is updated, and `wake` for its queue, where others may wait now.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        memories: Memories,
+        look_at: Callable[[GangKey], None],
+        wake: Callable[[str, GangKey], None],
+    ) -> None:
         self._ledger = ledger
         self._memories = memories
         self._look_at = look_at
+        self._wake = wake
 
     def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[GangKey, str | None]:
         """The gangs that this one passes when it starts or grows now, and their queues; a wave is no `growth`."""
         passed = self._ledger.passed_by(key, now, growth=growth)
         return {other: self._ledger.queue_of(other) for other in passed}
 
+    def begin(self, passed: Mapping[GangKey, str | None], now: float) -> None:
+        """Have the ledger count these gangs as passed, before anybody else passes them; `now` of the wall clock."""
+        since = seconds_of(text_of(now))  # as their PodGroups will say it
+        for key, queue in self._still(passed):
+            waits = self._ledger.candidate(key)
+            if waits is not None and waits.passed_since is None:
+                self._ledger.wait(replace(waits, passed_since=since))
+                self._wake(queue, key.gang)
+
     def note(self, passed: Mapping[GangKey, str | None], now: float) -> None:
         """Note that these gangs were passed, `now` of the wall clock."""
-        for key, queue in passed.items():
-            # Meanwhile the gang may have started, too, or wait in another queue.
-            if queue is None or self._ledger.queue_of(key) != queue or self._ledger.holds(key) is not None:
-                continue
+        self.begin(passed, now)
+        for key, queue in self._still(passed):
             gang = key.gang  # of a wave the gang's
             self._memories.note_passed(gang, queue, now)
             self._look_at(gang)
+
+    def take_back(self, passed: Mapping[GangKey, str | None]) -> None:
+        """Nobody has passed these gangs: they are entered as they were."""
+        for key in passed:
+            self._look_at(key.gang)
+
+    def _still(self, passed: Mapping[GangKey, str | None]) -> Iterator[tuple[GangKey, str]]:
+        """Those that wait where they waited: meanwhile a gang may have started, too, or wait in another queue."""
+        for key, queue in passed.items():
+            if queue is not None and self._ledger.queue_of(key) == queue and self._ledger.holds(key) is None:
+                yield key, queue
 
     def patience_has_ended(self, key: GangKey, memory: Memory, now: float, look_again: Callable[[float], None]) -> bool:
         """Whether the patience of a gang that waits has ended since it was last looked at; `look_again` when it will.

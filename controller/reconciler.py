@@ -100,7 +100,7 @@ class Reconciler:
         self._reporter = Reporter(writer, announcer)
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memories = Memories()
-        self._bypass = BypassTracker(self._ledger, self._memories, queue.add)
+        self._bypass = BypassTracker(self._ledger, self._memories, queue.add, self._admission_queue.wake)
         self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after, defaults.kueues_timeout)
         self._kueue = Kueue(self._reporter, queue.add_after, admitted=admitted, clock=clock, wall=wall)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
@@ -411,6 +411,7 @@ class Reconciler:
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         before, view = memory.mark, memory.granted(view, now)
         standing = self._stand(view)
+        self._bypass.begin(passed, now)
         try:
             memory.written = await self._reporter.mark(view, memory.mark, GangState.ADMITTED, decision.message)
         except ApiError as error:
@@ -420,6 +421,7 @@ class Reconciler:
                     memory.refused.note(view.pod_group, self._clock())
                     self._reporter.tell(view, GangState.INVALID, messages.unmarked(error.message), self._clock())
                 self._stand(view)
+                self._bypass.take_back(passed)
             else:
                 # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
                 self._bypass.note(passed, now)

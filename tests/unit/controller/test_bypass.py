@@ -24,6 +24,10 @@ def waits(ledger: Ledger, queue: str = "q") -> None:
     ledger.wait(Candidate(KEY, queue, 0, "10:00", amounts(cpu="3")))
 
 
+def nobody(*_: object) -> None:
+    """Nobody is looked at, and nobody woken."""
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "noted"),
     [
@@ -43,7 +47,7 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
     waits(ledger)
     passed = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    BypassTracker(ledger, memories, looked_at.append).note(passed, 60.0)
+    BypassTracker(ledger, memories, looked_at.append, nobody).note(passed, 60.0)
     mark = memories.seen(KEY).mark
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
     assert looked_at == ([KEY] if noted else [])
@@ -51,7 +55,7 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
 
 def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
     memories = Memories()
-    BypassTracker(Ledger(), memories, lambda _: None).note({KEY: None}, 60.0)
+    BypassTracker(Ledger(), memories, nobody, nobody).note({KEY: None}, 60.0)
     assert memories.seen(KEY) == Memory()
 
 
@@ -61,7 +65,7 @@ def test_who_stands_before_all_others_passes_nobody() -> None:
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
     ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
     waits(ledger)
-    tracker = BypassTracker(ledger, Memories(), lambda _: None)
+    tracker = BypassTracker(ledger, Memories(), nobody, nobody)
     for name, since in (("elder", "09:00"), ("younger", "11:00")):
         ledger.wait(Candidate(GangKey("team", name), "q", 0, since, amounts(cpu="1")))
     assert tracker.by(GangKey("team", "elder"), 0.0) == {}

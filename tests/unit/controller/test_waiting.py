@@ -88,6 +88,17 @@ async def test_a_start_that_is_refused_is_no_bypass(error: ApiError, counts: boo
     assert (PASSED_SINCE in world.annotations(LARGE)) is counts
 
 
+async def test_without_patience_a_gang_is_bypassed_once_however_many_may_start() -> None:
+    """All of them are woken by the same change, before the gang that they pass is looked at again."""
+    runs, group = running("runs", 5)
+    small = [gang(f"s{number}", 1, created=f"2026-11-21T11:00:0{number}Z") for number in range(5)]
+    large = gang("large", 6, created="2026-11-21T10:00:00Z")
+    waits = harness(runs, large, *small, groups=[group], annotations={"patience": "0s"}, cpu="10")
+    await waits.settle()
+    assert [name for name in waits.open_pods() if name.startswith("s")] == ["s0-0"]
+    assert "has cpu 4 free of cpu 10" in waits.annotations(LARGE)[MESSAGE]
+
+
 async def test_in_a_strict_queue_there_is_no_bypass() -> None:
     world = small_behind_large(annotations={"queueing": "strict"})
     await world.settle()
