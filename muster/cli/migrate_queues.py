@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.confirming import asks, confirmed
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     import argparse
 
     from muster.kube.client import Client
+    from muster.kube.resource import Resource
 
 __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
+# Seconds for which a queue is tried again whose parent was made just before, and between two tries.
+_PATIENCE, _PAUSE = 5.0, 0.2
 # Volcano makes it itself; a GangQueue of this name is needed only where it says something.
 _ROOT = "root"
 
@@ -48,8 +52,9 @@ async def _migrate(arguments: argparse.Namespace) -> int:
             question = f"Make {counted(len(manifests), kind.kind)} at {client.server}?"
             if manifests and not confirmed("migrate-queues", question):
                 return _NOT_ALL
+        made = set[str]()
         for manifest in manifests:
-            failures += await _make(client, arguments, manifest)
+            failures += await _make(client, arguments, manifest, made)
     for failure in failures:
         print(f"muster migrate-queues: {printable(failure)}", file=sys.stderr)
     if arguments.dry_run:
@@ -91,15 +96,31 @@ def _parents_first(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(manifests, key=lambda one: (depth(one), one["metadata"]["name"]))
 
 
-async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[str, Any]) -> list[str]:
-    """Make one queue; gives what went wrong."""
+async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[str, Any], made: set[str]) -> list[str]:
+    """Make one queue, and add it to those that were `made`; gives what went wrong."""
     kind, name = queues_of(QUEUE_SOURCES[arguments.to]), manifest["metadata"]["name"]
+    below = manifest["spec"].get("parent", "") in made
     try:
-        await client.create(kind, manifest, dry_run=arguments.dry_run)
+        if not (below and arguments.dry_run):  # its parent is not there yet
+            await _create(client, kind, manifest, dry_run=arguments.dry_run, patience=_PATIENCE if below else 0.0)
     except ApiError as error:
         if error.already_exists:
             say(f"{kind.kind.lower()} {name}: exists already, and stays as it is")
             return []
         return [f"{kind.kind} {name}: {error}"]
+    made.add(name)
     say(f"{kind.kind.lower()} {name}: {'would be made' if arguments.dry_run else 'made'}")
     return []
+
+
+async def _create(client: Client, kind: Resource, manifest: dict[str, Any], *, dry_run: bool, patience: float) -> None:
+    """Create a queue; try it again for so many seconds, in which Volcano's webhook comes to know its parent."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            await client.create(kind, manifest, dry_run=dry_run)
+            return
+        except ApiError as error:
+            if error.already_exists or time.monotonic() > until:
+                raise
+        await asyncio.sleep(_PAUSE)

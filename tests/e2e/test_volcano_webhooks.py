@@ -19,6 +19,8 @@ from muster.model.names import (
     QUEUEING,
     SCHEDULER_LABEL,
 )
+from tests.support.cli.in_process import muster as muster_command
+from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
 from tests.support.manifests import applied
@@ -237,3 +239,26 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
         # Whoever answers first: muster's looks at the PodGroups, Volcano's at the pods.
         refusal = scene.refused(child)
         assert refusal.startswith("QueueHierarchy:") or "because it has allocated Pods: 1" in refusal
+
+
+def test_gang_queues_become_queues_one_below_the_other(both: Testbed) -> None:
+    """Volcano's webhook refuses a queue whose parent it does not know: in a dry run, or yet."""
+    api, names = both.api(), [f"moved-{one}" for one in ("top", "middle", "low")]
+    for name, parent in zip(names, ("", *names), strict=False):
+        spec = {"capability": {"cpu": "4"}} | ({"parent": parent} if parent else {})
+        made = {"apiVersion": GANG_QUEUES.api_version, "kind": GANG_QUEUES.kind, "metadata": {"name": name}}
+        api.create(GANG_QUEUES.path(), {**made, "spec": spec})
+    try:
+        command = ("migrate-queues", "--to=volcano", "--yes", f"--kubeconfig={both.kubeconfig}")
+        dry = muster_command(*command, "--dry-run")
+        assert (dry.returncode, dry.stderr) == (0, "")
+        said = [line for line in dry.stdout.splitlines() if "moved" in line]
+        assert said == [f"queue {name}: would be made" for name in names]
+        assert not api("GET", QUEUES.path(name=names[0])).ok
+        done = muster_command(*command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert api.get(QUEUES.path(name=names[2]))["spec"]["parent"] == names[1]
+    finally:
+        for name in reversed(names):
+            for kind in (GANG_QUEUES, QUEUES):
+                api.delete(kind.path(name=name), missing_ok=True)
