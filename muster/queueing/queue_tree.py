@@ -1,7 +1,8 @@
 """The tree that the queues form: what each can hold there, whether it takes new work, and who may use it.
 
 Every queue stands below `root`, directly or further down, and a gang takes room of its queue and of all above it. Under
-Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out of its reach.
+Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out of its reach, and what is guaranteed to
+the queue itself is not, even where more is guaranteed than there is.
 
 Who may not use a queue may not use those below it either. To all others it does not exist.
 """
@@ -284,13 +285,14 @@ class QueueTree:
         if name == ROOT:
             return _tighter(own, self._nodes or {})
         parent = self._parent(name)
-        kept = self._guaranteed_below(parent)
-        if view is not None and view.guarantee:
-            others = minus(kept, view.guarantee)
+        kept, promised = self._guaranteed_below(parent), view.guarantee if view else {}
+        if promised:
+            others = minus(kept, promised)
             kept = {resource: amount for resource, amount in others.items() if amount > ZERO}
         # In a ring no queue is above another: otherwise the answer would depend on where the walk begins.
         above = {} if name in self.path(parent) else self._limits.get(parent, {})
-        reach = minus({resource: above[resource] for resource in above if resource in kept}, kept)
+        left = minus({resource: above[resource] for resource in above if resource in kept}, kept)
+        reach = {one: max(amount, min(promised.get(one, ZERO), above[one])) for one, amount in left.items()}
         return _tighter(own, reach)
 
     def _level(self, name: str) -> QueueLevel:
@@ -298,7 +300,10 @@ class QueueTree:
         if name == ROOT:
             # It has no siblings; the nodes may bound it.
             return QueueLevel(name, limit, limit)
-        return QueueLevel(name, limit, view.limit if view is not None else {})
+        own, above = view.limit if view is not None else {}, self.limit(self._parent(name))
+        # As much as the queue above has is no limit that siblings make: that queue's is the one to tell of.
+        limit = {one: most for one, most in limit.items() if most == own.get(one) or most != above.get(one)}
+        return QueueLevel(name, limit, own)
 
     def _guaranteed_below(self, parent: str) -> Resources:
         """What is guaranteed to all queues directly below one together."""

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
+from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
@@ -35,6 +38,33 @@ def test_queues_below_one_that_is_strict_compete_for_its_turn_though_it_has_no_l
         books.set_queue(QueueView(queue, "Open", amounts(cpu=cpu), parent="org"))
         books.wait(Candidate(GangKey("team", f"in-{queue}"), queue, 0, "10:00", amounts(cpu="1")))
     assert books.competing("full") == {"full", "free"}
+
+
+_promises = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=1, max_size=5)
+
+
+@settings(max_examples=examples(60))
+@given(whole=st.integers(1, 20), queues=_promises, nodes=st.booleans())
+def test_however_much_is_guaranteed_no_more_starts_than_there_is(
+    whole: int, queues: list[tuple[int, int]], *, nodes: bool
+) -> None:
+    """Of gangs in as many queues, each with its guarantee; and the first starts where it asks for no more than that."""
+    books = Ledger()
+    if nodes:
+        books.bound(amounts(cpu=str(whole)))
+    else:
+        books.set_queue(QueueView("org", "Open", amounts(cpu=str(whole))))
+    for number, (guarantee, need) in enumerate(queues):
+        kept = amounts(cpu=str(guarantee)) if guarantee else {}
+        books.set_queue(QueueView(f"q{number}", "Open", {}, parent=ROOT if nodes else "org", guarantee=kept))
+        books.wait(Candidate(GangKey("team", str(number)), f"q{number}", 0, "10:00", amounts(cpu=str(need))))
+    fits = [
+        need
+        for number, (_, need) in enumerate(queues)
+        if (found := books.decide(GangKey("team", str(number)), 0.0)) and found.fits
+    ]
+    assert sum(fits) <= whole
+    assert fits or all(need > min(guarantee, whole) for guarantee, need in queues)
 
 
 def test_a_claim_without_a_priority_gives_way_to_any_above_zero() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muster.model.objects import Queue
 from muster.model.selectors import parse_selector
@@ -80,6 +82,50 @@ def test_guarantees_of_more_than_there_is_leave_nothing_to_the_others() -> None:
     """Nothing is not unlimited: only a capability of 0 is."""
     tree = QueueTree([view("org", cpu="4"), view("a", "org"), view("b", "org", guarantee="5")])
     assert levels(tree, "a")[0] == ("a", {"cpu": "0"})
+
+
+@pytest.mark.parametrize("whole", [{"org": "10"}, {ROOT: "10"}], ids=["the queue above", "the nodes"])
+def test_where_more_is_guaranteed_than_there_is_a_queue_may_still_have_its_own_guarantee(whole: dict[str, str]) -> None:
+    """Nodes that fail make it so: all would be free, and nobody could start."""
+    (parent,) = whole
+    tree = QueueTree([view("a", parent, guarantee="8"), view("b", parent, guarantee="8"), view("c", parent)])
+    if parent == ROOT:
+        tree.bound(amounts(cpu="10"))
+    else:
+        tree.set(view("org", cpu="10"))
+    assert levels(tree, "a") == [("a", {"cpu": "8"}), (parent, {"cpu": "10"})]
+    assert levels(tree, "b") == [("b", {"cpu": "8"}), (parent, {"cpu": "10"})]
+    assert levels(tree, "c") == [("c", {"cpu": "0"}), (parent, {"cpu": "10"})]
+
+
+def test_a_queue_whose_guarantee_is_all_there_is_has_no_less_beside_its_siblings() -> None:
+    """What is too little is what the queue above has, and so it is told."""
+    views = [view("org", cpu="10"), view("a", "org", guarantee="12"), view("b", "org", guarantee="8", cpu="20")]
+    assert levels(QueueTree(views), "a") == [("org", {"cpu": "10"})]
+    assert levels(QueueTree(views), "b") == [("b", {"cpu": "8"}), ("org", {"cpu": "10"})]
+    views[1] = view("a", "org", guarantee="12", cpu="10")
+    assert levels(QueueTree(views), "a") == [("a", {"cpu": "10"}), ("org", {"cpu": "10"})]
+
+
+@given(
+    st.integers(1, 30),
+    st.lists(st.tuples(st.integers(0, 20), st.none() | st.integers(1, 30)), min_size=1, max_size=5),
+)
+def test_a_queue_may_have_what_volcanos_hierarchical_capacity_gives_it(
+    whole: int, queues: list[tuple[int, int | None]]
+) -> None:
+    """What all guarantees leave of the queue above, its own guarantee and nobody else's, and no more than it may."""
+    promised = sum(guarantee for guarantee, _ in queues)
+    tree = QueueTree([view("org", cpu=str(whole))])
+    for number, (guarantee, own) in enumerate(queues):
+        limit = {} if own is None else {"cpu": str(own)}
+        tree.set(view(f"q{number}", "org", guarantee=str(guarantee) if guarantee else "", **limit))
+    for number, (guarantee, own) in enumerate(queues):
+        place = tree.place(f"q{number}")
+        assert place is not None
+        found = min(level.limit["cpu"] for level in place.levels)
+        real = max(whole - promised, 0) + guarantee
+        assert found == amounts(cpu=str(min(real, whole, whole if own is None else own)))["cpu"]
 
 
 def test_guarantees_bind_nobody_where_the_queue_above_is_unlimited() -> None:
