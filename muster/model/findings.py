@@ -160,8 +160,8 @@ ABOUT: Mapping[Reason, About] = {
     Reason.QUEUE_HIERARCHY: About(
         Severity.DENY,
         "A Queue has no valid place in the tree: its parent is missing, is below it, or holds PodGroups itself; or "
-        "its guarantee or capability is more than the queues above it have. For some of these faults Volcano's "
-        "capacity plugin stops the scheduling of the whole cluster.",
+        "its guarantee or capability is more than the queues above it have, or less than those below it. For some of "
+        "these faults Volcano's capacity plugin stops the scheduling of the whole cluster.",
         "Correct the field that the line names; move PodGroups out of a queue before you create queues below it.",
     ),
     Reason.CAPABILITY_LOWERED: About(

@@ -12,7 +12,7 @@ from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
-from muster.resources.amounts import describe, parse_resources, total
+from muster.resources.amounts import describe, largest, parse_resources, total
 from muster.validation.holds import idle_hold_of_queue
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from muster.model.strictness import Validation
     from muster.resources.amounts import Resources
+    from muster.resources.quantity import Quantity
 
 __all__ = ["burdened", "faults", "kept_out", "left_outside", "new_parent", "tightened"]
 
@@ -50,16 +51,14 @@ def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
     over = exceeding(view.guarantee, view.limit)
     if over is not None:
         yield _hierarchy("spec.guarantee.resource", f"{over[0]} is above spec.capability {over[1]}; lower it")
-    yield from _beyond_those_above(view, tree)
-    for child in tree:
-        over = exceeding(child.limit, view.limit) if child.parent == name and child.name != name else None
-        if over is not None:
-            words = f'{over[1]} is below the {over[0]} of queue "{child.name}" below it; lower that first'
-            yield _hierarchy("spec.capability", words)
+    above = [found for one in tree.path(name)[1:] if (found := tree.get(one))]
+    yield from _beyond_those_above(view, above, tree)
+    below = [found for one in tree.with_below(name)[1:] if (found := tree.get(one))]
+    yield from _less_than_below(view, below)
+    yield from _below_too_small(view, above, below)
 
 
-def _beyond_those_above(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
-    above = [found for one in tree.path(view.name)[1:] if (found := tree.get(one))]
+def _beyond_those_above(view: QueueView, above: Sequence[QueueView], tree: QueueTree) -> Iterator[Finding]:
     for field, amounts in (("spec.capability", view.limit), ("spec.guarantee.resource", view.guarantee)):
         for one in above:
             over = exceeding(amounts, one.limit)
@@ -73,6 +72,43 @@ def _beyond_those_above(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
         if over is not None:
             words = f'{over[0]} is guaranteed below queue "{nearest.name}", which has {over[1]}; lower it'
             yield _hierarchy("spec.guarantee.resource", words)
+
+
+def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Finding]:
+    """Where the queue's own capability is less than queues below it have, or are guaranteed."""
+    path = "spec.capability"
+    found = _larger(below, view.limit)
+    if found is not None:
+        over, which = found
+        yield _hierarchy(path, f"{over[1]} is below the {over[0]} of {which} below it; lower that first")
+        return
+    promised = exceeding(total(one.guarantee for one in below if one.parent == view.name), view.limit)
+    if promised is not None:
+        words = f"{promised[1]} is below the {promised[0]} that is guaranteed below it; lower that first"
+        yield _hierarchy(path, words)
+
+
+def _below_too_small(view: QueueView, above: Sequence[QueueView], below: Sequence[QueueView]) -> Iterator[Finding]:
+    """Where queues below it have, or are guaranteed, more than a queue above it: it may have been moved there."""
+    tightest: dict[str, Quantity] = {}
+    for one in above:
+        for name, most in one.limit.items():
+            tightest[name] = min(most, tightest.get(name, most))
+    found = _larger(below, tightest)
+    if found is not None:
+        over, which = found
+        words = f'the {over[0]} of {which} below it is above the {over[1]} that there is in queue "{view.parent}"'
+        yield _hierarchy("spec.parent", f"{words}; lower that first, or name another parent")
+
+
+def _larger(queues: Iterable[QueueView], limit: Resources) -> tuple[tuple[str, str], str] | None:
+    """What the first queue beyond the limit has or is guaranteed, beside the limit, and which are beyond it."""
+    most = ((one.name, exceeding(largest(one.limit, one.guarantee), limit)) for one in queues if limit)
+    large = [(over, name) for name, over in most if over]
+    if not large:
+        return None
+    (over, first), *rest = large
+    return over, f'queue "{first}"' + (f" and {len(rest)} more" if rest else "")
 
 
 def _hierarchy(field: str, words: str) -> Finding:

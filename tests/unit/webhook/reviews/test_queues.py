@@ -102,6 +102,72 @@ async def test_what_cannot_be_is_refused_by_field(new: JSON, line: str) -> None:
     assert line in response["status"]["message"]
 
 
+BELOW_P = (below("p", "a", guarantee={"cpu": "8"}), below("p", "m"), below("m", "l", cpu="8"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        pytest.param(
+            queue("p", cpu="20"),
+            queue("p", cpu="7"),
+            'spec.capability: cpu 7 is below the cpu 8 of queue "a" and 1 more below it; lower that first',
+            id="less than is guaranteed to a queue, or than one further down has",
+        ),
+        pytest.param(
+            below("p", "m"),
+            below("p", "m", cpu="4"),
+            'spec.capability: cpu 4 is below the cpu 8 of queue "l" below it; lower that first',
+            id="a capability where there was none",
+        ),
+        pytest.param(
+            below("p", "m"),
+            below("x", "m"),
+            'spec.parent: the cpu 8 of queue "l" below it is above the cpu 4 that there is in queue "x"; '
+            "lower that first, or name another parent",
+            id="another parent that has less",
+        ),
+        pytest.param(
+            below("p", "m"),
+            below("y", "m"),
+            'spec.parent: the cpu 8 of queue "l" below it is above the cpu 4 that there is in queue "y"; '
+            "lower that first, or name another parent",
+            id="another parent below one that has less",
+        ),
+        pytest.param(
+            below("root", "g", cpu="20"),
+            below("root", "g", cpu="9"),
+            "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
+            id="less than is guaranteed to all right below it together",
+        ),
+    ],
+)
+async def test_a_queue_is_not_given_less_than_those_below_it_have(old: JSON, new: JSON, line: str) -> None:
+    """However far below they are."""
+    promised = [below("g", name, guarantee={"cpu": "5"}) for name in ("g1", "g2")]
+    others = [queue("p", cpu="20"), *BELOW_P, queue("x", cpu="4"), below("x", "y"), *promised]
+    others = [one for one in others if one["metadata"]["name"] != new["metadata"]["name"]]
+    response = await reviewed(new, *others, old=old)
+    assert not response["allowed"]
+    assert response["status"]["message"] == line
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(queue("p", cpu="4"), queue("p", cpu="6"), id="more of what is too little"),
+        pytest.param(queue("p", cpu="4"), queue("p"), id="no capability any more"),
+        pytest.param(below("x", "m", cpu="2"), below("x", "m"), id="the queue above has too little as well"),
+        pytest.param(below("x", "m"), below("root", "m"), id="away from where there is too little"),
+        pytest.param(below("x", "m"), below("z", "m"), id="to where there is more of it"),
+    ],
+)
+async def test_queues_below_one_with_too_little_do_not_keep_it_from_being_put_right(old: JSON, new: JSON) -> None:
+    others = [queue("x", cpu="4"), queue("z", cpu="6"), *BELOW_P]
+    others = [one for one in others if one["metadata"]["name"] != new["metadata"]["name"]]
+    assert (await reviewed(new, *others, old=old))["allowed"]
+
+
 async def test_a_guarantee_below_a_parent_that_is_missing_is_refused_for_the_parent() -> None:
     """Also where the queue `root` is an object, as Volcano makes it: this guarantee is of none of its children."""
     response = await reviewed(below("none", guarantee={"cpu": "1"}), queue("root", cpu="8"))
