@@ -21,8 +21,8 @@ __all__ = ["Shares", "percent"]
 
 
 def percent(share: float) -> str:
-    """A part of a share in words, rounded down."""
-    return "more than 100%" if isinf(share) else f"{floor(share * 100)}%"
+    """A part of a share in words, rounded down: 0.29 is 29%, though a hundred times the float is a bit less."""
+    return "more than 100%" if isinf(share) else f"{floor(share * 100 + 1e-9)}%"
 
 
 class Shares:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
-from muster.queueing.shares import Shares
+from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import amounts_of
 from tests.support.manifests.observed import amounts
 
@@ -116,3 +116,10 @@ def test_shares_are_ordered_as_the_exact_fractions_of_usage_and_weight(
     ]
     assert [one for one, _ in sorted(said)] == [one for one, _ in sorted(said, key=lambda both: both[1])]
     assert all((one[0] == other[0]) >= (one[1] == other[1]) for one in said for other in said)
+
+
+def test_whole_percents_are_said_as_they_are_and_others_rounded_down() -> None:
+    """Of 29, 57 and 58 cpu of 100 a hundred times the quotient is a bit less than that."""
+    found = tree(opened("a", deserved=amounts(cpu="100")), opened("b"), cpu="200")
+    assert [percent(share(found, "a", cpu=str(cpu))) for cpu in range(301)] == [f"{cpu}%" for cpu in range(301)]
+    assert percent(share(found, "a", cpu="28999m")) == "28%"
