@@ -166,9 +166,10 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.CAPABILITY_LOWERED: About(
         Severity.WARN,
-        "A Queue's new capability is below its present usage, or below the needs of single gangs that wait in it or "
-        "in a queue below it. Running gangs keep running; no new gang starts until the usage has fallen, and the "
-        "waiting gangs wait until the capability is raised again.",
+        "A Queue's new capability is below its present usage (Volcano's `status.allocated`; of GangQueues it is not "
+        "known), or below the needs of single gangs that wait in it or in a queue below it. Running gangs keep "
+        "running; no new gang starts until the usage has fallen, and the waiting gangs wait until the capability is "
+        "raised again.",
         "Raise it again, or ask the owners to shrink or move the gangs.",
     ),
     Reason.UNKNOWN_RUNTIME_CLASS: About(
@@ -210,9 +211,9 @@ ABOUT: Mapping[Reason, About] = {
     Reason.QUEUE_NEARLY_FULL: About(
         Severity.WARN,
         "The queue, or one above it, could hold the gang, but not beside its present pods (Volcano's "
-        "`status.allocated`, which lags by moments). Only new workloads get this warning, and only for queues that "
-        "are open to all namespaces, with all queues above and below them: a client that calls the webhook directly "
-        "could otherwise learn the usage of others.",
+        "`status.allocated`, which lags by moments; of GangQueues it is not known). Only new workloads get this "
+        "warning, and only for queues that are open to all namespaces, with all queues above and below them: a client "
+        "that calls the webhook directly could otherwise learn the usage of others.",
         "Wait: events and `muster explain` show the position. `muster queues` shows which gangs use the quota.",
     ),
     Reason.NO_ROOM_TO_UPGRADE: About(
