@@ -84,6 +84,7 @@ class _Cluster:
             f"2026-11-{1 + number % 28:02}T10:00:{number % 60:02}Z",
             _resources(chance.randrange(4000, 12000), chance.randrange(1, 500)),
             passed_since=_NOW - 100 if self._passed else None,
+            preempts=True,
         )
 
     def _wait(self, one: Candidate) -> None:

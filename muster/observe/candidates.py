@@ -26,6 +26,7 @@ __all__ = [
     "gang_and_intent",
     "limited",
     "passed_since",
+    "preempts",
     "priority_held",
     "queue_held",
     "waiting_since",
@@ -75,7 +76,8 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         lasts=lasts(view),
         follows=view.follows,
         limited=limited(view),
-        reclaims=_reclaims(view),
+        preempts=preempts(view),
+        reclaims=scheduler_of(view).reclaims and _may_preempt(view),
     )
 
 
@@ -84,9 +86,14 @@ def limited(view: View) -> bool:
     return view.elastic_quotas and scheduler_of(view).elastic_quotas
 
 
-def _reclaims(view: View) -> bool:
-    """Whether its scheduler takes pods of others back for it, where that is set up: not where its pods forbid it."""
-    return scheduler_of(view).reclaims and all(one.pod.spec.preemption_policy != "Never" for one in view.members)
+def preempts(view: View) -> bool:
+    """Whether its scheduler evicts gangs of lower priority for it, where that is set up."""
+    return scheduler_of(view).preempts and _may_preempt(view)
+
+
+def _may_preempt(view: View) -> bool:
+    """Whether none of its pods forbids that others are evicted for it."""
+    return all(one.pod.spec.preemption_policy != "Never" for one in view.members)
 
 
 def gang_and_intent(view: View) -> tuple[Gang, Intent]:

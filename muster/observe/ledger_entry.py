@@ -15,7 +15,15 @@ from muster.gangs.gang import priority_value
 from muster.model.modes import GateMode
 from muster.model.times import seconds_of
 from muster.observe.admitted_terms import units_of
-from muster.observe.candidates import candidate, limited, passed_since, priority_held, queue_held, waiting_since
+from muster.observe.candidates import (
+    candidate,
+    limited,
+    passed_since,
+    preempts,
+    priority_held,
+    queue_held,
+    waiting_since,
+)
 from muster.observe.claims import grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
@@ -166,6 +174,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             passed_since=passed,
             begun=True,
             limited=limited(view),
+            preempts=preempts(view),
         )
     rest = still_leaving(view, standing.opening, held.claim if held else {})
     changed |= _put(ledger, leaving, _unless_empty(queue or view.leaving_queue, rest, priority_held(view, context)))

@@ -100,8 +100,7 @@ class AdmissionPass:
         """
         if self.given_back is not None:
             return False
-        view = self.tree.get(candidate.queue)
-        preempts = view is not None and view.preempts
+        preempts = self.tree.preempts(candidate.queue)
         if (self.by_share or preempts) and (self.bars.watched or next(iter(self.fits)) != candidate.key):
             return False
         concerned = self.by_share or candidate.lasts or candidate.key.namespace in self.namespaces
@@ -197,9 +196,8 @@ class AdmissionPass:
                     yield self.share(below[-1])
 
     def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
-        """What claims of lower priority hold in a queue where Volcano makes room by preempting them."""
-        view = self.tree.get(candidate.queue)
-        if view is None or not view.preempts:
+        """What claims of lower priority hold in a queue where Volcano makes room for the gang by preempting them."""
+        if not (candidate.preempts and self.tree.preempts(candidate.queue)):
             return ()
         return tuple(self.states[candidate.queue].less_urgent(candidate.priority, lasting=lasting).items())
 

@@ -51,7 +51,7 @@ class Ledger:
     """The claims of all gangs on all queues.
 
     Invariant: `decide` never says yes to gangs that together would take a queue, or one above it, beyond its limit,
-    soft claims and those that a preempting queue leaves out apart; nor to limited ones that would take their namespace
+    soft claims and those that a preempting gang leaves out apart; nor to limited ones that would take their namespace
     beyond its ElasticQuotas. A gang whose claim is written by `hold` counts whether it fits or not: it runs already.
     """
 

@@ -186,10 +186,8 @@ class LineVisitor(Visitor):
 
     def _spared(self, *, lasting: bool) -> Mapping[str, int]:
         """What those hold whom Volcano preempts for this line; a line has one priority then."""
-        view = self.outcome.tree.get(self.queue)
-        if view is None or not view.preempts:
-            return {}
-        return self.outcome.states[self.queue].less_urgent(-self.key.urgency, lasting=lasting)
+        urgency = self.key.urgency
+        return {} if urgency is None else self.outcome.states[self.queue].less_urgent(-urgency, lasting=lasting)
 
 
 def lower(most: dict[str, int], other: Mapping[str, int]) -> None:

@@ -77,6 +77,8 @@ class Candidate:
     """Whether it waits for the end of its own predecessor; it holds up no other gang."""
     limited: bool = False
     """Whether its scheduler heeds the ElasticQuotas of its namespace."""
+    preempts: bool = False
+    """Whether its scheduler evicts gangs of lower priority in its queue for it, where the queue says so."""
     reclaims: bool = False
     """Whether its scheduler takes room back for it from queues beyond their shares, where the root says so."""
 
@@ -122,11 +124,12 @@ class Stage(IntEnum):
 class LineKey(NamedTuple):
     """What gangs have in common that stand in one line of a queue.
 
-    Where gangs of lower priority are preempted, each priority (`urgency` is its negative) has lines of its own; so have
-    the gangs of each `namespace` that its ElasticQuotas limit ("" for the others).
+    Those for which gangs of lower priority are preempted have lines of their own for each priority (`urgency` is its
+    negative, None for the others); so have the gangs of each `namespace` that its ElasticQuotas limit ("" for the
+    others).
     """
 
-    urgency: int
+    urgency: int | None
     begun: bool
     stage: Stage
     namespace: str = ""
@@ -284,12 +287,12 @@ class QueueState:
         self._moments = self._all_moments()
 
     def _regroup(self) -> None:
-        """Have lines for each priority, or for all together."""
+        """Have lines for each priority of those that preempt, or for all together."""
         standing: dict[LineKey, list[tuple[Order, Amounts]]] = {}
         for key, line in self.lines.items():
-            by_urgency: dict[int, list[tuple[Order, Amounts]]] = {}
+            by_urgency: dict[int | None, list[tuple[Order, Amounts]]] = {}
             for entry in line.entries():
-                by_urgency.setdefault(entry[0].urgency if self._terms.preempts else 0, []).append(entry)
+                by_urgency.setdefault(self._urgency_of(self._candidates[entry[0].key]), []).append(entry)
             for urgency, entries in by_urgency.items():
                 standing.setdefault(key._replace(urgency=urgency), []).extend(entries)
         self.lines = {key: WaitingLine(entries) for key, entries in standing.items()}
@@ -312,8 +315,11 @@ class QueueState:
         stage = Stage.FRESH if candidate.passed_since is None else Stage.PASSED
         if candidate.key in self._over:
             stage = Stage.OVER
-        urgency = -candidate.priority if self._terms.preempts else 0
-        return LineKey(urgency, candidate.begun, stage, candidate.key.namespace if candidate.limited else "")
+        namespace = candidate.key.namespace if candidate.limited else ""
+        return LineKey(self._urgency_of(candidate), candidate.begun, stage, namespace)
+
+    def _urgency_of(self, candidate: Candidate) -> int | None:
+        return -candidate.priority if self._terms.preempts and candidate.preempts else None
 
     def _stand(self, candidate: Candidate) -> None:
         self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, amounts_of(candidate.need))

@@ -204,6 +204,11 @@ class QueueTree:
         view = self._views.get(name)
         return view is not None and view.strict
 
+    def preempts(self, name: str) -> bool:
+        """Whether claims of lower priority do not stand in the way of gangs there that preempt."""
+        view = self._views.get(name)
+        return view is not None and view.preempts
+
     def leaf(self, name: str) -> bool:
         """Whether no queue stands below it; the root takes no gangs even when it is alone."""
         return name != ROOT and name not in self._children

@@ -98,7 +98,7 @@ class QueueView:
     unplaced_after: float = UNPLACED
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
-    """Whether claims of lower priority do not stand in the way of a gang."""
+    """Whether claims of lower priority do not stand in the way of a gang that preempts."""
     reclaims: bool = False
     """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
     bound_by_nodes: bool = False

@@ -118,6 +118,5 @@ class Bars:
                 if name in limit
             }
 
-        view = self.tree.get(candidate.queue)
-        more = view is not None and view.preempts
+        more = candidate.preempts and self.tree.preempts(candidate.queue)
         self._watched.append(_Watched(candidate.order, more, left(usage, self.kept), left(self.lasting, {})))

@@ -63,6 +63,8 @@ class GangScheduler(ABC):
     """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
     role_minimums: ClassVar[bool] = False
     """Whether it places no part of a gang that lacks the minimum of a role."""
+    preempts: ClassVar[bool] = False
+    """Whether it may be set to evict gangs of lower priority in the queue of a gang that lacks room there."""
     reclaims: ClassVar[bool] = False
     """Whether it may be set to take pods back, beyond the minimum of a gang, from queues that have more than theirs."""
     enforces_limits: ClassVar[bool] = False

@@ -24,6 +24,7 @@ class Volcano(GangScheduler):
     version = "v1beta1"
     keeps_room = True
     role_minimums = True
+    preempts = True
     reclaims = True
     enforces_limits = True
     topology = True

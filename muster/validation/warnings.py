@@ -256,7 +256,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
         rest = f"{queue_on_hold(case.intent.queue, case.place.on_hold_by).message}; the gang waits until then"
         yield _finding(Reason.QUEUE_ON_HOLD, case.queue_path, rest)
         return
-    if case.place.view.preempts:
+    if case.place.view.preempts and _preempts(case):
         return
     need = {name: amount for name, amount in case.gang.needed.items() if amount > ZERO}
     for level in case.levels:
@@ -271,6 +271,12 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
             )
             yield _finding(Reason.QUEUE_NEARLY_FULL, case.queue_path, rest)
             return
+
+
+def _preempts(case: Case) -> bool:
+    """Whether gangs of lower priority are evicted for the gang; of what a PriorityClass forbids nothing is known."""
+    forbidden = any(role.template.spec.preemption_policy == "Never" for role in case.workload.roles)
+    return case.intent.gang_scheduler.preempts and not forbidden
 
 
 def _bound(case: Case) -> Iterator[Finding]:

@@ -281,7 +281,8 @@ class _Pass:
         return self.world.lacks_in_namespace(candidate, [*self.fitting.values()])
 
     def _victims(self, candidate: Candidate) -> tuple[str, int] | None:
-        return (candidate.queue, candidate.priority) if self.world.queues[candidate.queue].preempts else None
+        preempts = candidate.preempts and self.world.queues[candidate.queue].preempts
+        return (candidate.queue, candidate.priority) if preempts else None
 
     def _strict(self, candidate: Candidate) -> set[str]:
         return {one for one in self.tree.path(candidate.queue) if (view := self.tree.get(one)) and view.strict}

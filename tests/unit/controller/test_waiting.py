@@ -283,13 +283,21 @@ async def test_a_new_workload_of_a_name_has_not_been_bypassed_as_the_former_was(
     assert PASSED_SINCE not in world.annotations(LARGE)
 
 
-@pytest.mark.parametrize(("theirs", "state"), [("high", "WaitingForQuota"), ("low", "Admitted")])
-async def test_of_others_gangs_only_those_of_lower_priority_are_left_out(theirs: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("theirs", "policy", "state"),
+    [("high", "", "WaitingForQuota"), ("low", "", "Admitted"), ("low", "Never", "WaitingForQuota")],
+)
+async def test_of_others_gangs_only_those_that_volcano_evicts_are_left_out(
+    theirs: str, policy: str, state: str
+) -> None:
     other = pod_group("theirs", minResources={"cpu": "4"}, priorityClassName=theirs)
     other["metadata"] |= {"labels": {}, "ownerReferences": []}
     other["status"] = {"phase": "Running"}
+    cluster, pods = gang("large", 3, labels={"ray.io/priority-class-name": "middle"})
+    for pod in pods:
+        pod["spec"]["preemptionPolicy"] = policy
     world = harness(
-        gang("large", 3, labels={"ray.io/priority-class-name": "middle"}),
+        (cluster, pods),
         groups=[other],
         classes=[priority_class("high", 100), priority_class("middle", 10), priority_class("low", 1)],
         annotations={"preemption": "lower-priority"},

@@ -132,6 +132,13 @@ async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: st
     return harness
 
 
+async def test_others_are_evicted_for_a_later_wave_as_for_the_first() -> None:
+    harness = await second_wave("1", "set")
+    wave = harness.reconciler._ledger.candidate(GangKey(NAMESPACE, "set").auxiliary("wave"))
+    assert wave is not None
+    assert wave.preempts
+
+
 async def test_a_later_wave_says_what_it_waits_for() -> None:
     harness = await second_wave("1", "set")
     assert harness.open_pods() == []

@@ -372,13 +372,17 @@ def need(workload: JSON, *pods: JSON) -> Resources:
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
     assert candidate(seen(workload, HELD), {"": 0, "high": 1000}, Mark()) == Candidate(
-        *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")), lasts=True, reclaims=True
+        *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")),
+        lasts=True,
+        preempts=True,
+        reclaims=True,
     )
 
 
-def test_nothing_is_taken_back_for_pods_that_may_not_preempt() -> None:
+def test_nothing_is_evicted_or_taken_back_for_pods_that_may_not_preempt() -> None:
     pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
-    assert not candidate(seen(ray_cluster(), pods), {"": 0}, Mark()).reclaims
+    found = candidate(seen(ray_cluster(), pods), {"": 0}, Mark())
+    assert (found.preempts, found.reclaims) == (False, False)
 
 
 def test_what_a_gang_can_spare_is_known_to_the_ledger() -> None:

@@ -12,11 +12,13 @@ from muster.model.gang_states import GangState
 from muster.model.names import SCHEDULER_LABEL
 from muster.model.objects import Pod, Queue, convert
 from muster.observe import messages
+from muster.observe.candidates import candidate
 from muster.observe.cluster import Cluster
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
+from muster.observe.view import Mark
 from muster.queueing.ledger import Ledger
 from muster.queueing.queue_view import read_queue
 from muster.schedulers import named
@@ -84,6 +86,12 @@ def test_a_claim_stays_hard_where_the_scheduler_bounds_no_queue() -> None:
     standing = entered(view, ledger)
     assert not ledger.soft(KEY, LATE)
     assert messages.admitted(view, standing, "", "")[0] is GangState.UNSCHEDULABLE
+
+
+def test_nobody_is_evicted_by_queue_for_a_gang_of_another_scheduler_than_volcano() -> None:
+    view, _ = seen()
+    found = candidate(view, {}, Mark())
+    assert (found.preempts, found.reclaims) == (False, False)
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bo
     wave = key("mine").auxiliary("wave")
     grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
     assert grown == {"3": True, "4": False}
-    of.wait(replace(waiting("mine", cpu="2"), key=wave))
+    of.wait(replace(waiting("mine", cpu="2"), key=wave, preempts=True))
     of.wait(waiting("young", since="11:00", cpu="2"))
     assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, waits_as=wave) is preempts
     assert admitted(of, "young") == []

@@ -85,6 +85,7 @@ candidates = st.builds(
     st.sampled_from([False, False, False, True]),
     st.sampled_from([True, True, False]),
     st.booleans(),
+    st.booleans(),
 )
 
 
@@ -230,7 +231,7 @@ class History(RuleBasedStateMachine):
         fitting = [*self.world.fitting(self.now).values()]
         for one in (*QUEUES, ROOT):
             below = [candidate for candidate in fitting if one in tree.path(candidate.queue)]
-            if any((view := tree.get(candidate.queue)) and view.preempts for candidate in below):
+            if any(candidate.preempts and tree.preempts(candidate.queue) for candidate in below):
                 continue
             together = total([self.world.used(tree, one), *(candidate.need for candidate in below)])
             given_back = self.world.given_back(tree) if one == ROOT else {}

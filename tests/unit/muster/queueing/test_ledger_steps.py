@@ -105,6 +105,7 @@ class History:
             begun=chance.random() < 0.1,
             lasts=chance.random() < 0.3,
             follows=chance.random() < 0.05,
+            preempts=chance.random() < 0.7,
         )
         self.ledger.wait(candidate)
         self.waits[key] = candidate

@@ -72,11 +72,23 @@ def test_a_claim_without_a_priority_gives_way_to_any_above_zero() -> None:
     books = Ledger()
     books.set_queue(QueueView("q", "Open", amounts(cpu="4"), preempts=True))
     books.hold(GangKey("team", "runs"), "q", amounts(cpu="4"))
-    urgent = Candidate(GangKey("team", "urgent"), "q", 1, "10:00", amounts(cpu="4"))
+    urgent = Candidate(GangKey("team", "urgent"), "q", 1, "10:00", amounts(cpu="4"), preempts=True)
     books.wait(urgent)
     decision = books.decide(urgent.key, 0.0)
     assert decision is not None
     assert decision.fits
+
+
+def test_only_a_gang_for_which_others_are_evicted_counts_on_it() -> None:
+    """Also where the queue says only later that its gangs preempt: each has the right line then."""
+    books = Ledger()
+    for preempts in (True, False, True):
+        books.set_queue(QueueView("q", "Open", amounts(cpu="4"), preempts=preempts))
+        books.hold(GangKey("team", "runs"), "q", amounts(cpu="4"))
+        books.wait(Candidate(GangKey("team", "never"), "q", 2, "09:00", amounts(cpu="4")))
+        books.wait(Candidate(GangKey("team", "urgent"), "q", 1, "10:00", amounts(cpu="4"), preempts=True))
+        found = {name: books.decide(GangKey("team", name), 0.0) for name in ("never", "urgent")}
+        assert [name for name, one in found.items() if one and one.fits] == ["urgent"] * preempts
 
 
 def test_what_nobody_has_taken_is_free_to_the_last_bit() -> None:

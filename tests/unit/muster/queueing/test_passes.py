@@ -19,7 +19,8 @@ QUEUES = ("a", "b", "c")
 
 
 def waits(number: int, queue: str, cpu: int, priority: int = 0) -> Candidate:
-    return Candidate(GangKey("team", f"g{number:03}"), queue, priority, f"{number:03}", amounts(cpu=str(cpu)))
+    key = GangKey("team", f"g{number:03}")
+    return Candidate(key, queue, priority, f"{number:03}", amounts(cpu=str(cpu)), preempts=number % 4 > 0)
 
 
 def start(ledger: Ledger, key: GangKey) -> bool:

@@ -13,6 +13,7 @@ from muster.model.modes import GateMode
 from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
+from muster.schedulers import named
 from muster.validation.workload import Context
 from tests.support.manifests.families import FAMILIES, Family, each, judged
 from tests.support.manifests.observed import (
@@ -147,6 +148,15 @@ def held(cpu: str, memory: str = "0") -> Context:
         ),
         pytest.param(
             replace(
+                held("6"),
+                queue=QueueTree([replace(SIX, preempts=True)]).place,
+                defaults=Defaults(schedulers=named("coscheduling")),
+            ),
+            True,
+            id="others make room for gangs of Volcano alone",
+        ),
+        pytest.param(
+            replace(
                 known(),
                 queue=QueueTree([QueueView("q", "Open", {}, parent="team"), replace(SIX, name="team")]).place,
                 held={"q": amounts(cpu="0"), "team": amounts(cpu="5")}.__getitem__,
@@ -158,6 +168,12 @@ def held(cpu: str, memory: str = "0") -> Context:
 )
 def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) -> None:  # noqa: FBT001
     assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
+
+
+def test_nobody_makes_room_for_pods_that_may_not_preempt() -> None:
+    head = {"spec": {**template()["spec"], "preemptionPolicy": "Never"}}
+    context = replace(held("6"), queue=QueueTree([replace(SIX, preempts=True)]).place)
+    assert told(ray_cluster(head=head), context) == [Reason.QUEUE_NEARLY_FULL]
 
 
 def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
