@@ -271,6 +271,7 @@ class QueueSpec(LocalObject, frozen=True):
     deserved: ResourceList = {}
     guarantee: Guarantee = Guarantee()
     parent: str = ""
+    reclaimable: bool = True
     weight: int = 1
 
 

@@ -99,6 +99,8 @@ class QueueView:
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
     """Whether claims of lower priority do not stand in the way of a gang that preempts."""
+    reclaimable: bool = True
+    """Whether what it holds beyond its share may be taken back."""
     reclaims: bool = False
     """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
     bound_by_nodes: bool = False
@@ -171,6 +173,7 @@ def read_queue(queue: Queue) -> QueueView:
         weight=max(spec.weight, 1),
         by_age=one_of(SIBLINGS, "age", "share") == "age",
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
+        reclaimable=spec.reclaimable,
         reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",
         gate=read_gate_mode({GATE_MODE: one_of(GATE_MODE, *GateMode)}),

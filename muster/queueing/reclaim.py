@@ -32,6 +32,9 @@ class Reclaimable:
         self.given: dict[str, int] = {}
         """By resource, in billionths."""
         for queue, state in states.items():
+            view = shares.tree.get(queue)
+            if view is None or not view.reclaimable:
+                continue
             spare = state.spare(lasting=lasting)
             beyond = shares.beyond(queue, usage.taken(queue)) if spare else {}
             for name, amount in beyond.items():

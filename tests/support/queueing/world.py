@@ -245,6 +245,8 @@ class World:
         root = tree.get(ROOT)
         given: list[Resources] = []
         for other in {one.queue for one in self.held.values()} - {but} if root and root.reclaims else ():
+            if (view := tree.get(other)) is None or not view.reclaimable:
+                continue
             spare = total(one.spare for one in self.held.values() if one.queue == other and (one.lasts or not lasting))
             used, share = self.used(tree, other, lasting=lasting), deserved(tree, other)
             beyond = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -126,6 +128,15 @@ def test_where_no_nodes_bind_the_queues_it_is_news_in_its_own() -> None:
     assert books.newly_startable("poor", NOW) is None
 
 
+def test_a_queue_that_is_not_reclaimable_gives_nothing_back() -> None:
+    said = made(Queue, {"metadata": {"name": "rich"}, "spec": {"reclaimable": False}})
+    assert [read_queue(one).reclaimable for one in (said, made(Queue, {"metadata": {"name": "rich"}}))] == [False, True]
+    books = ledger()
+    books.set_queue(replace(queue("rich", 5), reclaimable=False))
+    assert starts(books, waits("claimant", "poor", 5)) == []
+    assert starts(books, waits("small", "poor", 1)) == ["small"]
+
+
 def test_the_root_says_it() -> None:
     said = made(Queue, {"metadata": {"name": "root", "annotations": {RECLAIM: "beyond-share"}}})
     assert read_queue(said).reclaims
@@ -151,7 +162,9 @@ class Reclaiming(History):
         self.ledger.set_queue(view)
         self.world.queues[view.name] = view
 
-    def _view(self, name: str, deserved: int, *, patience: float = 60.0, reclaims: bool = True) -> QueueView:
+    def _view(
+        self, name: str, deserved: int, *, patience: float = 60.0, reclaims: bool = True, reclaimable: bool = True
+    ) -> QueueView:
         return QueueView(
             name=name,
             state="Open",
@@ -159,6 +172,7 @@ class Reclaiming(History):
             parent={ROOT: "", "t1": "t", "t2": "t"}.get(name, ROOT),
             deserved=amounts(cpu=str(deserved), gpu="1") if deserved else {},
             patience=patience,
+            reclaimable=reclaimable,
             reclaims=reclaims and name == ROOT,
         )
 
@@ -166,10 +180,11 @@ class Reclaiming(History):
         name=st.sampled_from(LEAVES),
         deserved=st.integers(0, 4),
         patience=st.sampled_from([0.0, 60.0]),
+        reclaimable=st.sampled_from([True, True, False]),
     )
-    def a_share_changes(self, name: str, deserved: int, patience: float) -> None:
-        """And how long the queue is patient."""
-        self._set(self._view(name, deserved, patience=patience))
+    def a_share_changes(self, name: str, deserved: int, patience: float, *, reclaimable: bool) -> None:
+        """And how long the queue is patient, and whether it gives back."""
+        self._set(self._view(name, deserved, patience=patience, reclaimable=reclaimable))
 
     @rule(reclaims=st.sampled_from([True, True, False]))
     def the_root_changes(self, *, reclaims: bool) -> None:
