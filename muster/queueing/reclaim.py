@@ -4,11 +4,13 @@ Where the root says so (`muster.dev/reclaim`), a gang that lacks nothing but roo
 fit after that. Volcano chooses the victims: it knows no tree, and compares each queue in which gangs run with what that
 deserves. Of a gang it takes running pods beyond the minimum, so that no more is counted on than what the gangs of such
 a queue can spare, and no more than what it holds beyond its share (plugins `gang`, `capacity` and `proportion` of
-Volcano 1.14.1).
+Volcano 1.14.1). Nor does it take a pod that would leave a queue less than its guarantee of any resource.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_state import QueueState
     from muster.queueing.shares import Shares
     from muster.queueing.usage import Amounts, Usage
+    from muster.resources.amounts import Resources
 
 __all__ = ["Reclaimable"]
 
@@ -35,8 +38,9 @@ class Reclaimable:
             view = shares.tree.get(queue)
             if view is None or not view.reclaimable:
                 continue
-            spare = state.spare(lasting=lasting)
-            beyond = shares.beyond(queue, usage.taken(queue)) if spare else {}
+            taken = usage.taken(queue)
+            spare = _beside(view.guarantee, state.spare(lasting=lasting), taken)
+            beyond = shares.beyond(queue, taken) if spare else {}
             for name, amount in beyond.items():
                 self.given[name] = self.given.get(name, 0) + min(amount, spare.get(name, 0))
 
@@ -47,3 +51,13 @@ class Reclaimable:
             taken[name] = taken.get(name, 0) + amount
         beyond = self._shares.beyond(queue, taken)
         return not any(name in beyond for name in names)
+
+
+def _beside(guarantee: Resources, spare: Mapping[str, int], taken: Mapping[str, int]) -> Mapping[str, int]:
+    """What of spare pods may go: each as a whole, and none that leaves its queue less than the guarantee."""
+    part = Fraction(1)
+    for name, least in guarantee.items():
+        left, whole = taken.get(name, 0) - least.nano, spare.get(name, 0)
+        if left < whole:
+            part = min(part, Fraction(max(left, 0), whole or 1))
+    return {name: floor(amount * part) for name, amount in spare.items()} if part < 1 else spare

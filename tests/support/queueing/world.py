@@ -249,6 +249,14 @@ class World:
                 continue
             spare = total(one.spare for one in self.held.values() if one.queue == other and (one.lasts or not lasting))
             used, share = self.used(tree, other, lasting=lasting), deserved(tree, other)
+            # Pods go as a whole, as far as the guarantee of each resource stays.
+            above = exactly_minus({what: used.get(what, ZERO) for what in view.guarantee}, view.guarantee)
+            parts = [
+                Fraction(max(left.nano, 0), spare[what].nano if spare.get(what) else 1)
+                for what, left in above.items()
+                if left.nano < 0 or spare.get(what)
+            ]
+            spare = {what: Quantity(floor(amount.nano * min([1, *parts]))) for what, amount in spare.items()}
             beyond = {
                 what: floor(used[what].nano - most) for what, most in share.items() if used.get(what, ZERO).nano > most
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -137,6 +138,25 @@ def test_a_queue_that_is_not_reclaimable_gives_nothing_back() -> None:
     assert starts(books, waits("small", "poor", 1)) == ["small"]
 
 
+@pytest.mark.parametrize(
+    ("guaranteed", "most"),
+    [
+        pytest.param("2", 5, id="more is there"),
+        pytest.param("7", 3, id="two of four pods may go"),
+        pytest.param("9", 1, id="none may go"),
+        pytest.param("12", 1, id="less is there"),
+    ],
+)
+def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guaranteed: str, most: int) -> None:
+    """It holds nine of each resource, and each of its four spare pods has one of each."""
+    books = ledger()
+    books.set_queue(replace(queue("rich", 5), guarantee=amounts(gpu=guaranteed)))
+    both = {"cpu": "9", "gpu": "9"}
+    books.hold(GangKey("team", "elastic"), "rich", amounts(**both), spare=amounts(cpu="4", gpu="4"))
+    found = [cpu for cpu in range(1, 6) if starts(books, waits("claimant", "poor", cpu))]
+    assert max(found) == most
+
+
 def test_the_root_says_it() -> None:
     said = made(Queue, {"metadata": {"name": "root", "annotations": {RECLAIM: "beyond-share"}}})
     assert read_queue(said).reclaims
@@ -163,7 +183,14 @@ class Reclaiming(History):
         self.world.queues[view.name] = view
 
     def _view(
-        self, name: str, deserved: int, *, patience: float = 60.0, reclaims: bool = True, reclaimable: bool = True
+        self,
+        name: str,
+        deserved: int,
+        *,
+        guarantee: Resources | None = None,
+        patience: float = 60.0,
+        reclaims: bool = True,
+        reclaimable: bool = True,
     ) -> QueueView:
         return QueueView(
             name=name,
@@ -171,6 +198,7 @@ class Reclaiming(History):
             limit={},
             parent={ROOT: "", "t1": "t", "t2": "t"}.get(name, ROOT),
             deserved=amounts(cpu=str(deserved), gpu="1") if deserved else {},
+            guarantee=guarantee or {},
             patience=patience,
             reclaimable=reclaimable,
             reclaims=reclaims and name == ROOT,
@@ -180,11 +208,14 @@ class Reclaiming(History):
         name=st.sampled_from(LEAVES),
         deserved=st.integers(0, 4),
         patience=st.sampled_from([0.0, 60.0]),
+        guarantee=st.sampled_from([{}, {}, amounts(gpu="1"), amounts(cpu="1", gpu="3")]),
         reclaimable=st.sampled_from([True, True, False]),
     )
-    def a_share_changes(self, name: str, deserved: int, patience: float, *, reclaimable: bool) -> None:
+    def a_share_changes(
+        self, name: str, deserved: int, patience: float, guarantee: Resources, *, reclaimable: bool
+    ) -> None:
         """And how long the queue is patient, and whether it gives back."""
-        self._set(self._view(name, deserved, patience=patience, reclaimable=reclaimable))
+        self._set(self._view(name, deserved, patience=patience, guarantee=guarantee, reclaimable=reclaimable))
 
     @rule(reclaims=st.sampled_from([True, True, False]))
     def the_root_changes(self, *, reclaims: bool) -> None:
