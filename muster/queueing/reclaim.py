@@ -45,11 +45,20 @@ class Reclaimable:
                 self.given[name] = self.given.get(name, 0) + min(amount, spare.get(name, 0))
 
     def counts_for(self, queue: str, amounts: Amounts, names: Iterable[str]) -> bool:
-        """Whether a queue that takes so much more stays within its share of these resources, and gives none itself."""
+        """Whether a queue that takes so much more stays within its share of these resources, and gives none itself.
+
+        A `deserved` must name one of the resources that it takes, and leave room for it, or a guarantee must: to the
+        plugin `capacity` it deserves nothing of the others, and that takes nothing back for them alone.
+        """
         taken = dict(self._usage.taken(queue))
         for name, amount in amounts:
             taken[name] = taken.get(name, 0) + amount
         beyond = self._shares.beyond(queue, taken)
+        view = self._shares.tree.get(queue)
+        if view is not None and view.deserved:
+            named = [name for name, amount in amounts if amount and (name in view.deserved or name in view.guarantee)]
+            if all(name in beyond for name in named):
+                return False
         return not any(name in beyond for name in names)
 
 

@@ -238,6 +238,10 @@ class World:
         below = [one.need for one in beside if queue in tree.path(one.queue)]
         has = total([self.used(tree, queue, lasting=lasting), candidate.need, *below])
         share = deserved(tree, queue)
+        view = self.queues[queue]
+        named = [what for what in {**view.deserved, **view.guarantee} if candidate.need.get(what, ZERO) > ZERO]
+        if view.deserved and not any(what not in share or has[what].nano <= share[what] for what in named):
+            return False
         return all(has[what].nano <= share[what] for what in missing)
 
     def given_back(self, tree: QueueTree, *, but: str = "", lasting: bool = False) -> Resources:

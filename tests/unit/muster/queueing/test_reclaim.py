@@ -157,6 +157,26 @@ def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guarantee
     assert max(found) == most
 
 
+@pytest.mark.parametrize(
+    ("deserved", "guarantee", "counts"),
+    [
+        pytest.param({"cpu": "5"}, {}, True, id="cpu is deserved"),
+        pytest.param({"gpu": "5"}, {}, False, id="only gpu is"),
+        pytest.param({"gpu": "5"}, {"cpu": "2"}, True, id="cpu is guaranteed"),
+        pytest.param({}, {}, True, id="by weight"),
+    ],
+)
+def test_a_queue_that_deserves_nothing_of_what_a_gang_needs_gets_nothing_back(
+    deserved: dict[str, str],
+    guarantee: dict[str, str],
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """By the plugin `capacity`; without any `deserved` its share is by weight, and `proportion` gives it that."""
+    books = ledger()
+    books.set_queue(replace(queue("poor", 0), deserved=amounts(**deserved), guarantee=amounts(**guarantee)))
+    assert starts(books, waits("claimant", "poor", 2)) == ["claimant"] * counts
+
+
 def test_the_root_says_it() -> None:
     said = made(Queue, {"metadata": {"name": "root", "annotations": {RECLAIM: "beyond-share"}}})
     assert read_queue(said).reclaims
@@ -197,7 +217,8 @@ class Reclaiming(History):
             state="Open",
             limit={},
             parent={ROOT: "", "t1": "t", "t2": "t"}.get(name, ROOT),
-            deserved=amounts(cpu=str(deserved), gpu="1") if deserved else {},
+            # With 3 it says nothing of cpu.
+            deserved=amounts(gpu="1", **({} if deserved == 3 else {"cpu": str(deserved)})) if deserved else {},
             guarantee=guarantee or {},
             patience=patience,
             reclaimable=reclaimable,
