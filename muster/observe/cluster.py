@@ -99,6 +99,8 @@ class Cluster:
         self.priority_classes: Store[PriorityClass] = Store()
         self.namespaces: Store[Namespace] = Store()
         self.nodes: Store[Node] = Store()
+        # Of the nodes that are known those that take no pods.
+        self.away: frozenset[str] = frozenset()
         self.unmanaged_pods = UnmanagedPods()
         self.added = Added()
         self._asks_kueue = Admitter.KUEUE in tuple(admitters)
@@ -121,6 +123,7 @@ class Cluster:
         # the pod.
         self.members: dict[str, tuple[Kind, str, Member]] = {}
         self.pods.subscribe(self._forget_pod)
+        self.nodes.subscribe(self._node_changed)
 
     def watched(self) -> list[Watched]:
         """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
@@ -211,7 +214,20 @@ class Cluster:
         self.unmanaged_pods.subscribe(gang)
         self.pod_groups.subscribe(group_changed)
         self.queues.subscribe(queue)
+        self.nodes.subscribe(self._nodes_told(gang))
         self._subscribe_to_workloads(gang, gangs)
+
+    def _nodes_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Node]], None]:
+        """Tell the gangs of a node when it takes no more pods, or takes some again."""
+
+        def changed(change: Change[Node]) -> None:
+            before, now = (one is not None and not one.takes_pods for one in (change.old, change.new))
+            if before != now:
+                for pod in self.pods_on(change.object.metadata.name):
+                    for key in gangs_of_pod(pod):
+                        gang(key)
+
+        return changed
 
     def _subscribe_to_workloads(self, gang: Callable[[GangKey], None], gangs: Gangs) -> None:
         for kind in GANG_KINDS:
@@ -345,6 +361,13 @@ class Cluster:
         if change.old is not None:
             self._requests.pop(change.old.metadata.uid, None)
             self.members.pop(change.old.metadata.uid, None)
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        name, node = change.object.metadata.name, change.new
+        if node is not None and not node.takes_pods:
+            self.away |= {name}
+        elif name in self.away:
+            self.away -= {name}
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of the gang of that name; of several, where its scheduler has changed, the youngest."""

@@ -63,7 +63,7 @@ def observe(
     group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
     view, others = _seen(key, cluster, defaults, opened, group=group, pods=there)
     labels = labels_of(cluster.namespace(key.namespace))
-    view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas)
+    view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas, away=cluster.away)
     if view.kind is not None and view.decoded is not None:
         finished = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
         finished = [pod for pod in finished if owned(pod, view.decoded)]

@@ -19,7 +19,8 @@ __all__ = ["spare"]
 def spare(view: View, roles: Iterable[Role]) -> Resources:
     """The least of it: whichever pods the scheduler chooses, it gets as much. Nothing of a gang that lacks any.
 
-    `roles` have the minimums for which the gang was admitted.
+    `roles` have the minimums for which the gang was admitted. On a node that takes no pods nobody else would get the
+    room, and the scheduler leaves pods there.
     """
     if not any(role.elastic for role in roles):
         return {}
@@ -29,7 +30,7 @@ def spare(view: View, roles: Iterable[Role]) -> Resources:
         beyond = len(running) + [*view.ended].count(role.name) - role.minimum
         if beyond < 0:
             return {}
-        may_go = [one for one in running if _may_go(one)]
+        may_go = [one for one in running if _may_go(one) and one.pod.spec.node_name not in view.away]
         if role.elastic and may_go:
             found.append(times(_least(may_go), min(beyond, len(may_go))))
     return total(found)

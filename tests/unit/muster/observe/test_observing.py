@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.names import GROUP_NAME
-from muster.model.objects import PriorityClass
+from muster.model.objects import Node, PriorityClass
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
@@ -278,6 +278,23 @@ def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
     listen(cluster, told)
     cluster._sources[CLUSTER_TRAINING_RUNTIME].apply("added", made(TrainingRuntime, {"metadata": {"name": "torch"}}))
     assert told == [GangKey(NAMESPACE, "waves")]
+
+
+def test_a_gang_is_told_when_its_node_takes_no_more_pods_and_when_it_does_again() -> None:
+    """What may be taken back of the gang is another then, and its pods do not change."""
+    node: JSON = {"metadata": {"name": "n"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    cordoned = {**node, "spec": {"unschedulable": True}}
+    cluster = filled(workloads=[ray_cluster()], pods=[{**HEAD, "spec": {**HEAD["spec"], "nodeName": "n"}}])
+    cluster.nodes.replace_all([made(Node, node)])
+    told: list[GangKey] = []
+    listen(cluster, told)
+    for said, away in ((node, []), (cordoned, ["n"]), ({**cordoned, "status": {}}, ["n"]), (node, [])):
+        cluster.nodes.apply("modified", made(Node, said))
+        assert [*observe(KEY, cluster, DEFAULTS).away] == away
+    assert told == [KEY, KEY]
+    cluster.nodes.apply("modified", made(Node, cordoned))
+    cluster.nodes.apply("deleted", made(Node, cordoned))
+    assert not cluster.away
 
 
 BARE = {"spec": {"containers": [{"name": "main"}], "runtimeClassName": "kata"}}

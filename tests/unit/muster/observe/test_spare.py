@@ -19,9 +19,9 @@ WORKERS = Role("workers", 4, 1, amounts(cpu="2"), leads=False)
 
 
 def member(
-    name: str, role: str = "workers", *, cpu: str = "2", phase: str = "Running", preemptable: str = ""
+    name: str, role: str = "workers", *, cpu: str = "2", phase: str = "Running", preemptable: str = "", node: str = ""
 ) -> Member:
-    manifest = ray_pod(name, role)
+    manifest = ray_pod(name, role, nodeName=node)
     manifest["status"] = {"phase": phase}
     if preemptable:
         manifest["metadata"]["annotations"][PREEMPTABLE] = preemptable
@@ -59,6 +59,14 @@ def test_pods_that_their_owner_keeps_from_eviction_stay() -> None:
     kept = [member(name, preemptable="false") for name in "ab"]
     assert spare(view(*kept, member("c")), (HEAD, WORKERS)) == amounts(cpu="2")
     assert not spare(view(*kept), (HEAD, WORKERS))
+
+
+def test_pods_on_nodes_that_take_no_others_stay() -> None:
+    """They count towards the minimum, and the others may go."""
+    members = [member("a", node="cordoned"), member("b", node="n"), member("c", node="cordoned")]
+    away = replace(view(*members), away=frozenset({"cordoned"}))
+    assert spare(away, (HEAD, WORKERS)) == amounts(cpu="2")
+    assert spare(view(*members), (HEAD, WORKERS)) == amounts(cpu="4")
 
 
 def test_of_unequal_pods_the_smallest_are_counted() -> None:
