@@ -87,8 +87,12 @@ def limited(view: View) -> bool:
 
 
 def preempts(view: View) -> bool:
-    """Whether its scheduler evicts gangs of lower priority for it, where that is set up."""
-    return scheduler_of(view).preempts and _may_preempt(view)
+    """Whether its scheduler evicts gangs of lower priority for it, where that is set up.
+
+    Volcano does not for a gang with a network topology (pkg/scheduler/actions/preempt of 1.14.1).
+    """
+    near = view.intent is not None and view.intent.topology is not None
+    return scheduler_of(view).preempts and not near and _may_preempt(view)
 
 
 def _may_preempt(view: View) -> bool:

@@ -276,7 +276,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
 def _preempts(case: Case) -> bool:
     """Whether gangs of lower priority are evicted for the gang; of what a PriorityClass forbids nothing is known."""
     forbidden = any(role.template.spec.preemption_policy == "Never" for role in case.workload.roles)
-    return case.intent.gang_scheduler.preempts and not forbidden
+    return case.intent.gang_scheduler.preempts and case.intent.topology is None and not forbidden
 
 
 def _bound(case: Case) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.model.names import GANG, GROUP_NAME
+from muster.model.names import GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
 from muster.observe.candidates import candidate
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger, waits_for_a_node
@@ -383,6 +383,13 @@ def test_nothing_is_evicted_or_taken_back_for_pods_that_may_not_preempt() -> Non
     pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
     found = candidate(seen(ray_cluster(), pods), {"": 0}, Mark())
     assert (found.preempts, found.reclaims) == (False, False)
+
+
+def test_nobody_is_preempted_for_a_gang_with_a_network_topology() -> None:
+    """Volcano leaves such gangs out, as of 1.14.1, but takes back for them."""
+    near = ray_cluster(labels={"volcano.sh/queue-name": "q", TOPOLOGY_MODE_LABEL: "soft"})
+    found = candidate(seen(near, HELD), {"": 0}, Mark())
+    assert (found.preempts, found.reclaims) == (False, True)
 
 
 def test_what_a_gang_can_spare_is_known_to_the_ledger() -> None:

@@ -10,6 +10,7 @@ import pytest
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason, Severity
 from muster.model.modes import GateMode
+from muster.model.names import TOPOLOGY_MODE_LABEL
 from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
@@ -170,10 +171,11 @@ def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) ->
     assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
 
 
-def test_nobody_makes_room_for_pods_that_may_not_preempt() -> None:
-    head = {"spec": {**template()["spec"], "preemptionPolicy": "Never"}}
+def test_nobody_makes_room_for_a_gang_for_which_volcano_does_not_preempt() -> None:
+    never = ray_cluster(head={"spec": {**template()["spec"], "preemptionPolicy": "Never"}})
+    near = ray_cluster(labels={**QUEUE_LABELS, TOPOLOGY_MODE_LABEL: "soft"})
     context = replace(held("6"), queue=QueueTree([replace(SIX, preempts=True)]).place)
-    assert told(ray_cluster(head=head), context) == [Reason.QUEUE_NEARLY_FULL]
+    assert [told(one, context) for one in (never, near)] == [[Reason.QUEUE_NEARLY_FULL]] * 2
 
 
 def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
