@@ -109,12 +109,18 @@ _CHOSEN = (
 )
 _OF_PODS = (
     Key("GATE", "scheduling gate", "pod", _WEBHOOK, "The pod is held. The controller removes it, and adds none."),
-    Key("GANG", "label", "pod", _WEBHOOK, "The gang: the name of its PodGroup, cut where a label is too short for it."),
+    Key("GANG", "label", "pod", _WEBHOOK, "The gang, cut where a label is too short for its name."),
     Key(
         "WORKLOAD", "annotation", "pod of a Job", _WEBHOOK, "The workload above the Job, as an OwnerReference in JSON."
     ),
     Key("QUEUE_LABEL", "label", "pod for Volcano", _WEBHOOK, "The queue of the gang."),
-    Key("GROUP_NAME", "annotation", "pod", _WEBHOOK, "The PodGroup."),
+    Key(
+        "GROUP_NAME",
+        "annotation",
+        "pod",
+        _WEBHOOK,
+        "The gang. Volcano reads it: its PodGroup has the same name.",
+    ),
     Key("TASK_SPEC", "annotation", "pod", _WEBHOOK, "The role of the pod in its gang."),
     Key("PREEMPTABLE", "annotation", "pod for Volcano", _WEBHOOK, '`"false"` on pods of roles without spare pods.'),
     Key("POD_GROUP_LABEL", "label", "pod for coscheduling", _WEBHOOK, "The PodGroup of scheduler-plugins."),

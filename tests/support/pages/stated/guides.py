@@ -54,6 +54,7 @@ _STATES = (
     Row(_REASONS, "of «five» turns of a queue", ("controller.status_updates:_TURNS",)),
     Row(_REASONS, "four are for the first «ten» that wait there", ("controller.status_updates:_HEAD",)),
     Row(_REASONS, "`muster.dev/gang`, up to «63» characters)", ("muster.model.names:_LONGEST_LABEL",)),
+    Row(_REASONS, "as well, up to «63» characters", ("muster.model.names:_LONGEST_LABEL",)),
     Row(_REASONS, "Reported only after «5 seconds» | look", ("controller.assembling:SILENCE",)),
     Row(
         _REASONS,
