@@ -40,6 +40,9 @@ _NOW = 1_800_000_000.0
 # Fields with names that are others' to choose: resources, roles, keys, fields of Kubernetes.
 _OPEN = frozenset({"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup"})
 
+# Fields of Volcano's Queue that a GangQueue is decoded with, and its CRD does not have.
+_VOLCANOS = frozenset({"reclaimable"})
+
 
 def surface() -> dict[str, Any]:
     """Every list is sorted; what stands under a name of a JSON output are the paths of its fields."""
@@ -50,7 +53,7 @@ def surface() -> dict[str, Any]:
         "states": sorted(map(str, GangState)),
         "reasons": sorted(map(str, Reason)),
         "values": sorted(value.path for value in values((_CHART / "values.yaml").read_text()) if not value.below),
-        "gangQueue": sorted(field.encode_name for field in msgspec.structs.fields(GangQueue().spec)),
+        "gangQueue": sorted({field.encode_name for field in msgspec.structs.fields(GangQueue().spec)} - _VOLCANOS),
         "metrics": {one.name: one.type for metrics in exported().values() for one in metrics},
         "commands": _commands(),
         "json": {name: sorted(set(_paths(said))) for name, said in _outputs().items()},
