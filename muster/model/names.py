@@ -12,6 +12,7 @@ __all__ = [
     "ADMITTER",
     "BOUND",
     "GANG",
+    "GANG_COMPLETIONS",
     "GANG_SIZE",
     "GANG_SPEC",
     "GATE",
@@ -60,6 +61,7 @@ GATE = "muster.dev/gang"  # scheduling gate on pods
 GATE_MODE = "muster.dev/gate"  # annotation on Queues and Namespaces: one of muster.model.modes.GateMode
 GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
 GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
+GANG_COMPLETIONS = "muster.dev/gang-completions"  # annotation on plain pods: how many of their Job are to end well
 WORKLOAD = "muster.dev/workload"  # annotation on pods whose Job is a workload's: an OwnerReference to that, as JSON
 MANAGED = "muster.dev/managed"  # label on workloads and Namespaces: "true" opts in, "false" opts out
 REQUIRED = "required"  # what it says on Namespaces below which nothing opts out

@@ -425,10 +425,15 @@ class Namespace(LocalObject, frozen=True):
     metadata: WrittenMeta = WrittenMeta()
 
 
+class _JobSpec(LocalObject, frozen=True):
+    completions: int | None = None
+
+
 class Job(LocalObject, frozen=True):
-    """A Job (`batch/v1`), of which only who controls it matters."""
+    """A Job (`batch/v1`), of which only who controls it matters, and how many of its pods are to succeed."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: _JobSpec = _JobSpec()
 
 
 def decode(data: bytes | str, type_: type[T]) -> T:

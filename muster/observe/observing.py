@@ -32,6 +32,7 @@ from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import largest, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.workloads import PLAIN_POD, owner_of
+from muster.workloads.plain import completions_of, of_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -190,6 +191,7 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         return view
     try:
         workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
+        workload = _rest_of_job(workload, view, cluster)
         intent = find_intent(workload, defaults, around)
         if intent is None and view.holds:
             intent = last_asked(view, workload, around, cluster.priorities(), defaults)
@@ -238,6 +240,24 @@ def _from_here(workload: Workload, view: View) -> Workload:
     roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
     wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) if wave else role for role in roles))
+
+
+def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:
+    """A plain gang as one that starts now: of no more pods than its Job has left to complete.
+
+    An admitted gang keeps the minimum with which it was admitted. Of pods of several makers, and where more have
+    succeeded than the Job said it wants, nobody knows how many are to come.
+    """
+    pod = view.decoded
+    completions, job = (completions_of(pod), pod.metadata.controller) if isinstance(pod, Pod) else (None, None)
+    makers = {member.pod.metadata.controller for member in view.members}
+    if completions is None or job is None or makers != {job}:
+        return workload
+    there = (one for one in cluster.pods_of(view.key) if one.metadata.controller == job)
+    done = sum(one.status.phase == "Succeeded" and not one.metadata.deletion_timestamp for one in there)
+    granted_ = view.pod_group.spec.min_task_member.values() if view.pod_group and view.marked_for == view.uid else ()
+    least = max(completions - done, sum(granted_))
+    return of_size(workload, least) if 0 < done < completions and least < workload.roles[0].minimum else workload
 
 
 def _wants_the_name(pod: Pod, kind: Kind) -> bool:

@@ -7,11 +7,12 @@ PodGroup; it is there for as long as a pod of the name is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, is_object_name
+from muster.model.names import GANG, GANG_COMPLETIONS, GANG_SIZE, KUEUE_QUEUE, is_object_name
 from muster.model.objects import (
     Condition,
     InvalidObjectError,
@@ -26,7 +27,15 @@ from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, t
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PLAIN_JOB", "PLAIN_POD", "PLAIN_STATEFUL_SET", "PlainJob", "PlainStatefulSet"]
+__all__ = [
+    "PLAIN_JOB",
+    "PLAIN_POD",
+    "PLAIN_STATEFUL_SET",
+    "PlainJob",
+    "PlainStatefulSet",
+    "completions_of",
+    "of_size",
+]
 
 _ROLE = "member"
 _LONGEST_SIZE = 9  # digits; minMember is an int32
@@ -90,9 +99,26 @@ def _size(annotations: Mapping[str, str], path: str) -> int:
     text = annotations.get(GANG_SIZE, "")
     if not text:
         raise InvalidObjectError(where, "missing; say how many pods the gang cannot start without")
-    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_SIZE and int(text) > 0):
+    size = _number(text)
+    if not size:
         raise InvalidObjectError(where, f'"{text}" is not a number of pods; use 1 or more')
-    return int(text)
+    return size
+
+
+def _number(text: str) -> int | None:
+    """A number of pods; None where the text is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SIZE else None
+
+
+def completions_of(pod: Pod) -> int | None:
+    """How many pods of its Job are to succeed; None where the webhook did not write it down."""
+    return _number(pod.metadata.annotations.get(GANG_COMPLETIONS, ""))
+
+
+def of_size(workload: Workload, size: int) -> Workload:
+    """The same plain gang, which cannot start without so many pods."""
+    roles = tuple(replace(role, replicas=size, minimum=size) for role in workload.roles)
+    return replace(workload, roles=roles, policy=SchedulingPolicy(min_available=size))
 
 
 def _read_job(job: PlainJob) -> Workload:

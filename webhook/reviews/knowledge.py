@@ -123,8 +123,9 @@ class Knowledge:
         self._workloads: dict[Kind, Store[Decoded]] = {kind: Store(kept) for kind in WATCHED_KINDS}
         # Workloads are judged by them, with all that their containers ask for.
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
-        # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters.
-        self._jobs: OrderedDict[str, OwnerReference | None] = OrderedDict()
+        # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters, and
+        # its completions only together with its parallelism.
+        self._jobs: OrderedDict[str, tuple[OwnerReference | None, int | None]] = OrderedDict()
         self._queues: Store[Queue] = Store()
         self._tree = QueueTree()
         self._queues.subscribe(self._queue_changed)
@@ -193,10 +194,14 @@ class Knowledge:
             found = await self._of_uid(JOBS, job, Job, namespace)
             if found.object is None:
                 return None
-            self._jobs[job.uid] = found.object.metadata.controller
+            self._jobs[job.uid] = found.object.metadata.controller, found.object.spec.completions
             if len(self._jobs) > _JOBS_REMEMBERED:
                 self._jobs.popitem(last=False)
-        return self._jobs[job.uid]
+        return self._jobs[job.uid][0]
+
+    def completions_of(self, job: OwnerReference | None) -> int | None:
+        """How many pods of a batch Job are to succeed; None where it does not say, or `behind` has not met it."""
+        return self._jobs[job.uid][1] if job is not None and job.uid in self._jobs else None
 
     async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Found[Decoded]:
         """The workload of that name and UID, or nothing when it is gone."""

@@ -113,6 +113,7 @@ _OF_PODS = (
     Key(
         "WORKLOAD", "annotation", "pod of a Job", _WEBHOOK, "The workload above the Job, as an OwnerReference in JSON."
     ),
+    Key("GANG_COMPLETIONS", "annotation", "plain pod of a Job", _WEBHOOK, "How many pods of the Job are to succeed."),
     Key("QUEUE_LABEL", "label", "pod for Volcano", _WEBHOOK, "The queue of the gang."),
     Key(
         "GROUP_NAME",

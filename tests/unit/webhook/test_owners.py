@@ -257,6 +257,17 @@ async def test_a_pod_that_opts_in_by_itself_is_its_gangs_whoever_made_it(owner: 
     assert "muster.dev/workload" not in result["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize(("spec", "written"), [({"completions": 6}, "6"), ({}, None)], ids=["a number", "none"])
+async def test_how_many_pods_of_a_plain_job_are_to_succeed_is_written_on_them(spec: JSON, written: str | None) -> None:
+    """The controller watches no Jobs; whatever the template says of it."""
+    reader = Reader({"jobs/demo-x": of(JOB, **spec)})
+    knowledge = knowing(reader)
+    for said in ({}, {"gang_completions": "9"} if written else {}):
+        result = await bound(plain_pod(JOB, gang_size="2", **said), knowledge)
+        assert result["metadata"]["annotations"].get("muster.dev/gang-completions") == written
+    assert reader.reads == ["jobs/demo-x"]
+
+
 async def test_a_pod_that_does_not_say_how_many_they_are_is_refused() -> None:
     answer = answered(await review_pod(request(plain_pod()), knowing(), DEFAULTS))
     (cause,) = answer["status"]["details"]["causes"]
