@@ -230,15 +230,19 @@ def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, pri
 def _from_here(workload: Workload, view: View) -> Workload:
     """The workload as a gang that starts now: a workload that comes in waves has the roles that are left to do.
 
-    An admitted gang keeps the roles with which it was admitted, also when its first wave is over.
+    An admitted gang keeps the roles with which it was admitted, also when its first wave is over. Where nothing is done
+    any more, its operator has begun again: it is a gang that starts now as soon as only new pods are there.
     """
+    wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     if not workload.remaining_roles:
-        return workload
+        anew = bool(view.members) and not view.open
+        if anew or not wave or not workload.kind.in_waves or view.marked_for != view.uid:
+            return workload
+        return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
     if view.marked_for != view.uid and all(member.held for member in view.members):
         return replace(workload, roles=workload.remaining_roles)
     left = {role.name: role.replicas for role in workload.remaining_roles}
     roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
-    wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) if wave else role for role in roles))
 
 

@@ -13,6 +13,7 @@ from muster.observe.candidates import queue_held
 from muster.observe.pod_groups import desired, outgrown, scheduler_of
 
 if TYPE_CHECKING:
+    from muster.model.objects import PodGroupSpec
     from muster.observe.view import Mark, Member, View
     from muster.queueing.queue_tree import QueueTree
 
@@ -91,11 +92,20 @@ def _was_held(view: View, member: Member) -> bool:
 def _comes_back_larger(view: View) -> bool:
     """Whether nothing is left of what was admitted, and what is there instead asks for more.
 
-    So it is with a RayCluster whose upgrade strategy is Recreate. It starts as a whole or not at all, as any gang does.
+    So it is with a RayCluster whose upgrade strategy is Recreate, and with a JobSet that was admitted for a later wave
+    and restarts from its first one. It starts as a whole or not at all, as any gang does.
     """
     if view.pod_group is None or not view.members or not all(member.held for member in view.members):
         return False
-    return outgrown(view, view.terms or desired(view, admitted=True).group.spec)
+    said = view.terms or desired(view, admitted=True).group.spec
+    return outgrown(view, said) or _from_another_wave(view, said)
+
+
+def _from_another_wave(view: View, said: PodGroupSpec) -> bool:
+    """Whether the wave that starts now has roles for which the gang was not admitted."""
+    if view.gang is None or view.kind is None or not view.kind.in_waves:
+        return False
+    return not view.gang.min_task_member.keys() <= said.min_task_member.keys()
 
 
 def _aside(view: View) -> Phase | None:

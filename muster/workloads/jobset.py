@@ -293,5 +293,6 @@ JOB_SET = Kind(
     role_of=_role_of,
     pod_labels=_pod_labels,
     reads=frozenset({_EXCLUSIVE, _BY_NODE_LABELS}),
+    in_waves=True,
     pods_of_jobs=True,
 )

@@ -357,6 +357,8 @@ class Kind:
     """Whether it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True
     """Whether the workload owns its PodGroup; plain gangs are known by their pods alone."""
+    in_waves: bool = False
+    """Whether its roles may come in waves, of which the first is the gang."""
     pods_of_jobs: bool = False
     """Whether batch Jobs stand between the workload and some of its pods."""
     hears_touches: bool = True

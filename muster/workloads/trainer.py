@@ -396,6 +396,7 @@ TRAIN_JOB = Kind(
     role_of=JOB_SET.role_of,
     pod_labels=JOB_SET.pod_labels,
     reads=JOB_SET.reads | {_STEP_LABEL},
+    in_waves=True,
     pods_of_jobs=True,
     voices=_voices,
     origin=Origin(

@@ -100,6 +100,51 @@ async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_w
     assert harness.client.groups["set"]["spec"] == before
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one moment", "while a pod of before runs"])
+@pytest.mark.parametrize("dies", [False, True], ids=["one leader", "another leader"])
+async def test_a_jobset_resumed_in_the_middle_that_restarts_queues_again_as_a_whole(
+    *, at_once: bool, dies: bool
+) -> None:
+    """It was admitted for its second wave, and its failurePolicy begins with the first one: a gang never admitted."""
+    jobset, resumed = waves(), waves(then=1)
+    for one in (jobset, resumed):
+        last, start = one["spec"]["replicatedJobs"]
+        last["dependsOn"] = [{**start.pop("dependsOn")[0], "name": "then"}]
+        one["spec"]["replicatedJobs"] = [start, last]
+    harness = Harness(pods=[of_wave("f", "first")], workloads=[resumed], queues=[queue(cpu="2")])
+    await harness.settle()
+    assert harness.open_pods() == ["f"]
+    harness.set_workload(jobset)
+    await comes(harness, "other", "1")
+    assert harness.open_pods() == ["f", "other"]
+    for name in ("then-0", "then-1"):
+        harness.client.pods[name] = of_wave(name, "then")
+    if not at_once:
+        harness.watch()
+        await harness.settle()
+        assert harness.open_pods() == ["f", "other"], "a part of it was started"
+    if dies:
+        harness.restart()
+    del harness.client.pods["f"]
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["other"], "a part of it was started"
+    assert harness.annotations("set")[STATE] == "WaitingForQuota"
+    await goes(harness, "other")
+    assert harness.open_pods() == ["then-0", "then-1"]
+
+
+async def test_a_jobset_that_restarts_as_it_was_admitted_has_kept_its_place() -> None:
+    harness = await second_wave("2500m", "set", beside="runs")
+    for name in ("set-0", "set-1"):
+        del harness.client.pods[name]
+    harness.set_workload(waves())
+    harness.client.pods["again"] = of_wave("again", "first")
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["again", "runs"]
+
+
 def cluster(name: str, cpu: str) -> tuple[JSON, JSON]:
     """A RayCluster of one pod, younger than any JobSet here, and its pod."""
     meta = {**OF_A_JOB, "creationTimestamp": "2026-11-21T11:00:00Z"}
