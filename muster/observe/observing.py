@@ -67,7 +67,7 @@ def observe(
     view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas, away=cluster.away)
     if view.kind is not None and view.decoded is not None:
         finished = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
-        finished = [pod for pod in finished if owned(pod, view.decoded)]
+        finished = _of_this_run(finished, view, view.decoded)
         ended = tuple(view.kind.role_of(pod) or "" for pod in finished)
         view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
         view = _with_done(view, finished)
@@ -90,6 +90,14 @@ def observe(
         # What has muster's label is a member, or belongs to another workload of the name.
         placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
     return replace(view, placed=total(other.requests for other in _orphans(cluster, placed, opened)))
+
+
+def _of_this_run(pods: list[Pod], view: View, decoded: Decoded) -> list[Pod]:
+    """Those of the pods that are the workload's; plain ones are of what makes the living ones, and of no former run."""
+    if view.kind is not PLAIN_POD:
+        return [pod for pod in pods if owned(pod, decoded)]
+    makers = {member.pod.metadata.controller for member in view.members}
+    return [pod for pod in pods if GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
 
 
 def _with_done(view: View, finished: Iterable[Pod]) -> View:

@@ -85,8 +85,10 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
         spec = _frozen(spec, view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
     if scheduler.counts_living:
-        done = sum(role in spec.min_task_member for role in view.ended)
-        spec = structs.replace(spec, min_member=max(1, sum(spec.min_task_member.values()) - done))
+        due, done = sum(spec.min_task_member.values()), sum(role in spec.min_task_member for role in view.ended)
+        # What has failed and was made again is there twice.
+        living = sum(member.role in spec.min_task_member for member in view.members)
+        spec = structs.replace(spec, min_member=max(1, due - min(done, max(due - living, 0))))
     if group is not None and not spec.min_resources:
         # What an apply leaves of a map that loses its last key is null, which the CRD refuses.
         spec = structs.replace(spec, min_resources=dict.fromkeys(group.spec.min_resources, "0"))

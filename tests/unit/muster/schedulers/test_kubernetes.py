@@ -155,6 +155,38 @@ def test_who_has_ended_is_not_waited_for() -> None:
     assert manifest["spec"]["schedulingPolicy"]["gang"]["minCount"] == 2
 
 
+def test_who_has_failed_and_was_made_again_is_waited_for() -> None:
+    """Pods that have failed stay there; with each of them the gang would be placed with one pod fewer."""
+    pods = [member("m", "master"), member("w-0", phase="Failed", held=False), member("w-1"), member("w-2")]
+    manifest = desired(seen(*pods), admitted=True).manifest
+    assert manifest["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
+
+
+def plain(name: str, phase: str = "Pending", job: str = "job") -> JSON:
+    """A pod of a plain gang of four."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"uid-{job}", "controller": True}
+    rest = {"schedulerName": "default-scheduler", "schedulingGroup": {"podGroupName": "pair"}}
+    labels = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}
+    said = {"muster.dev/gang-size": "4", "scheduling.k8s.io/group-name": "pair"}
+    return pod(name, owner=owner, labels=labels, annotations=said, phase=phase, **{**template()["spec"], **rest})
+
+
+@pytest.mark.parametrize(
+    ("others", "count"),
+    [
+        pytest.param([plain("c", "Succeeded"), plain("d", "Succeeded")], 2, id="two have succeeded"),
+        pytest.param([plain("c", "Failed"), plain("d"), plain("e")], 4, id="one has failed and was made again"),
+        pytest.param([plain("c", "Succeeded"), plain("d", "Failed"), plain("e")], 3, id="both"),
+        pytest.param([plain("c", "Succeeded", job="former"), plain("d")], 4, id="of a former run"),
+    ],
+)
+def test_of_a_plain_gang_is_not_waited_for_who_has_ended_either(others: list[JSON], count: int) -> None:
+    cluster = filled(KUBERNETES, pods=[plain("a"), plain("b"), *others])
+    view = observe(GangKey("team", "pair"), cluster, Defaults(schedulers=SCHEDULERS))
+    manifest = desired(view, admitted=True).manifest
+    assert manifest["spec"]["schedulingPolicy"]["gang"]["minCount"] == count
+
+
 @pytest.mark.parametrize(
     ("group", "words"),
     [
