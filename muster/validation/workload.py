@@ -87,7 +87,7 @@ class Context:
     `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
     then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
     what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
-    the object that a workload is made from, decoded, or None when there is none.
+    the object that a workload is made from, decoded, or None when there is none; `made` is what was made of both.
     `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is misspelled.
     `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
     `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is what ElasticQuotas let the
@@ -100,6 +100,7 @@ class Context:
     around: Surroundings = field(default_factory=Surroundings)
     pod_defaults: PodDefaults = NOTHING_ADDED
     origin: Callable[[Reference], object | None] = lambda _: None
+    made: Decoded | None = None
     held: Callable[[str], Resources] | None = None
     cluster_queue: ClusterQueue | None = None
     ceiling: Ceiling | None = None
@@ -197,9 +198,12 @@ def _verdict(findings: Sequence[Finding], validation: Validation, workload: Work
 def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decoded, Finding | None]:
     """The workload together with the object that it is made from, or what is found where that is not known."""
     try:
-        return kind.whole(decoded, context.origin), None
+        whole = kind.whole(decoded, context.origin)
     except InvalidObjectError as error:
         return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, str(error))
+    if kind.origin is None or context.made is None:
+        return whole, None
+    return kind.origin.as_made(whole, context.made), None
 
 
 def _unheard(

@@ -319,6 +319,19 @@ class Knowledge:
             resource_of_source(source), reference.name, source.decoded, reference.namespace or None
         )
 
+    async def made(self, kind: Kind, decoded: Decoded) -> Decoded | None:
+        """What its operator has made of the workload and its origin, read now; None where that is not there.
+
+        What is watched of it has no amounts, and a workload is judged by those. Raises ApiError, and Refused as
+        `Reads.read`.
+        """
+        if kind.origin is None:
+            return None
+        meta = decoded.metadata
+        found = await self.workload(kind.origin.makes, meta.namespace, meta.name)
+        maker = found.metadata.controller if found is not None else None
+        return found if maker is not None and maker.uid == meta.uid else None
+
     async def context(self, intent: Intent | None, around: Surroundings, *, new: bool = False) -> Context:
         """What the rules need to judge a workload of that intent; what a `new` one has holds nothing of its queue yet.
 

@@ -149,7 +149,8 @@ async def _verdict(
 ) -> Verdict:
     origin = await knowledge.origin(kind, decoded)
     intent = await in_review_thread(_intent, kind, decoded, origin, around, defaults)
-    context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin)
+    made = None if new or origin is None else await knowledge.made(kind, decoded)
+    context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin, made=made)
     if new and intent is not None and context.admitter is Admitter.KUEUE:
         said = (one.labels.get(KUEUE_QUEUE, "") for one in (decoded.metadata, *around.owners))
         queue = await knowledge.cluster_queue(around.namespace.name, next(filter(None, said), ""))

@@ -26,6 +26,7 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
+from tests.support.manifests.train_jobs import runtime, step, train_job
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.workloads import review_workload
 
@@ -333,3 +334,24 @@ async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, whe
     answer = answered(await review_workload(asked, knowledge, defaults))
     assert answer["allowed"] is allowed
     assert allowed or answer["status"]["reason"] == "NoRoomToUpgrade"
+
+
+@pytest.mark.parametrize(
+    ("owner", "allowed"),
+    [pytest.param("u-train", True, id="its own"), pytest.param("u-former", False, id="of a former TrainJob")],
+)
+async def test_a_train_job_is_changed_as_its_jobset_was_made(owner: str, *, allowed: bool) -> None:
+    """The Trainer does not change that when the runtime changes, and neither does the controller count it anew."""
+    old, new = train_job(), train_job(labels={"volcano.sh/queue-name": "small"})
+    for one in (old, new):
+        one["metadata"]["uid"] = "u-train"
+    maker = {"apiVersion": new["apiVersion"], "kind": "TrainJob", "name": "train", "uid": owner, "controller": True}
+    meta = {"name": "train", "namespace": new["metadata"]["namespace"], "uid": "u-set", "ownerReferences": [maker]}
+    job_set = {"metadata": meta, "spec": {"replicatedJobs": [step("node", "trainer", parallelism=2, completions=2)]}}
+    knowledge = knowing(
+        Reader({"jobsets/train": job_set}),
+        workloads=[runtime(mlPolicy={"numNodes": 10, "torch": {}})],
+        queues=[queue(cpu="20"), queue("small", cpu="4")],
+    )
+    assert (await updated(old, new, knowledge))["allowed"] is allowed
+    assert not (await created(new, knowledge))["allowed"], "a new one is made of the runtime"
