@@ -193,12 +193,12 @@ def _members(
 
 def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
     """The view with what the workload asks for; as it is where that is nothing."""
-    around = cluster.around(kind, decoded)
-    asks = is_managed(decoded.metadata, kind.policy(decoded), around)
+    around, speaks = cluster.around(kind, decoded), _speaker(view, decoded)
+    asks = is_managed(speaks.metadata, kind.policy(speaks), around)
     if not asks and not view.holds:
         return view
     try:
-        workload = _from_here(kind.read(cluster.whole(kind, decoded)), view)
+        workload = _from_here(kind.read(cluster.whole(kind, speaks)), view)
         workload = _rest_of_job(workload, view, cluster)
         intent = find_intent(workload, defaults, around)
         if intent is None and view.holds:
@@ -222,6 +222,19 @@ def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: 
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
     view = replace(view, workload=workload, intent=intent, gang=gang)
     return with_kueue(view, kind, decoded, cluster, defaults) if gang is not None else view
+
+
+def _speaker(view: View, decoded: Decoded) -> Decoded:
+    """Who says how many pods the gang needs, and in which queue: the workload; of a plain gang that waits, a pod.
+
+    Its maker may be edited to have it start at all, and a StatefulSet then replaces its pods one by one, each when the
+    one before is ready: so the youngest pod of the maker of the oldest one says it.
+    """
+    maker = decoded.metadata.controller
+    if view.kind is not PLAIN_POD or maker is None or view.marked_for or view.open:
+        return decoded
+    made = (member.pod for member in view.members if member.pod.metadata.controller == maker)
+    return max(made, key=age, default=decoded)
 
 
 def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, priorities: Mapping[str, int]) -> Intent:
