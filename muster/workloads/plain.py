@@ -134,7 +134,7 @@ def _read_job(job: PlainJob) -> Workload:
         if number < 0:
             raise InvalidObjectError(f"spec.{name}", f"{number} is negative; use 0 or more")
     pods = job.spec.parallelism if completions is None else min(job.spec.parallelism, completions)
-    _check_size(size, pods, "there are at once; lower it or raise parallelism and completions")
+    _check_size(size, pods, "there are at once; raise parallelism and completions, or lower it in a new Job")
     return Workload(
         kind=PLAIN_JOB,
         api_version=job.api_version,

@@ -124,13 +124,13 @@ def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
         pytest.param(
             plain_job(meta("5")),
             f"{ON_TEMPLATE}.annotations[{SIZE}]: 5 is above the 4 pods that there are at once; "
-            "lower it or raise parallelism and completions",
+            "raise parallelism and completions, or lower it in a new Job",
             id="size above parallelism",
         ),
         pytest.param(
             plain_job(completions=1),
             f"{ON_TEMPLATE}.annotations[{SIZE}]: 2 is above the 1 pods that there are at once; "
-            "lower it or raise parallelism and completions",
+            "raise parallelism and completions, or lower it in a new Job",
             id="size above completions",
         ),
         pytest.param(
