@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.rights import VOLCANO, Right, needed
+from muster.cli.doctor.rights import KUEUE, VOLCANO, Right, needed
 from muster.cli.doctor.seeing import seen
 from muster.cli.doctor.sight import Account, ProbeAnswer
 from muster.cli.doctor.trial import answer_of
@@ -16,7 +16,6 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES
 from muster.model.names import MANAGED
 from muster.model.objects import InvalidObjectError, LocalObject, Namespace, decode
-from muster.observe.kueue import KUEUE_WORKLOADS
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
@@ -117,7 +116,7 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
     """The resources of each served `group/version`, for the groups that muster uses."""
     wanted = {kind.group for kind in WATCHED_KINDS}
     wanted |= {scheduler.group for scheduler in PRODUCTS.values()} | {one.group for one in QUEUE_SOURCES.values()}
-    wanted |= {KUEUE_WORKLOADS.group}
+    wanted |= {KUEUE}
 
     async def ask() -> dict[str, frozenset[str]]:
         groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups

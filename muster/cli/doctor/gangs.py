@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.words import counted, lasting, listed
 from muster.model.gang_states import GangState
-from muster.observe.resources import pod_groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +128,7 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
             Check.POD_GROUPS,
             f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has had no owner and no pods "
             f"for {lasting(sight.now - one.created)}{harm}",
-            f"kubectl -n {one.namespace} delete {pod_groups_of(one.scheduler).full_name} {one.called}",
+            f"kubectl -n {one.namespace} delete podgroups.{one.scheduler.group} {one.called}",
         )
     if len(left) > MOST:
         yield warning(Check.POD_GROUPS, f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.observe.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, LOCAL_QUEUES
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 
 if TYPE_CHECKING:
@@ -16,12 +15,15 @@ if TYPE_CHECKING:
 
     from muster.cli.doctor.installed import Installation
 
-__all__ = ["VOLCANO", "Right", "needed"]
+__all__ = ["KUEUE", "VOLCANO", "Right", "needed"]
+
+KUEUE = "kueue.x-k8s.io"
+"""The API group of what Kueue makes."""
 
 _READ = ("get", "list", "watch")
 _ADMISSION = "admissionregistration.k8s.io"
 _VOLCANO = "scheduling.volcano.sh"
-_KUEUES_QUEUES = (LOCAL_QUEUES, CLUSTER_QUEUES)
+_KUEUES_QUEUES = ("localqueues", "clusterqueues")
 
 
 class Right(NamedTuple):
@@ -66,7 +68,7 @@ def _webhook(installation: Installation) -> Iterator[Right]:
         yield from _rights(("get", "list"), group, "podgroups")
     if "kueue" in installation.admitters:
         for queues in _KUEUES_QUEUES:
-            yield from _rights(("get",), queues.group, queues.plural)
+            yield from _rights(("get",), KUEUE, queues)
     yield from _common(installation)
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
@@ -85,8 +87,8 @@ def _controller(installation: Installation) -> Iterator[Right]:
     for group in installation.pod_groups:
         yield from _rights((*_READ, "create", "patch", "delete"), group, "podgroups")
     if "kueue" in installation.admitters:
-        for resource in (KUEUE_WORKLOADS, *_KUEUES_QUEUES):
-            yield from _rights(_READ, resource.group, resource.plural)
+        for resource in ("workloads", *_KUEUES_QUEUES):
+            yield from _rights(_READ, KUEUE, resource)
     yield from _common(installation)
     yield from _rights(("create",), "events.k8s.io", "events")
     yield from _rights(("release",), "muster.dev", "gangs")
