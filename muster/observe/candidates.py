@@ -63,6 +63,7 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     and the pods with them whose room is kept until they come.
     """
     gang, intent = gang_and_intent(view)
+    may_preempt = _may_preempt(view)
     coming = [times(role.requests, role.reserved) for role in gang.roles if role.reserved]
     actual = total([*coming, *(member.requests for member in minimum_of(view.members, gang.roles))])
     return Candidate(
@@ -76,8 +77,8 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         lasts=lasts(view),
         follows=view.follows,
         limited=limited(view),
-        preempts=preempts(view),
-        reclaims=scheduler_of(view).reclaims and _may_preempt(view),
+        preempts=may_preempt and _evicts_for(view),
+        reclaims=may_preempt and scheduler_of(view).reclaims,
     )
 
 
@@ -87,12 +88,17 @@ def limited(view: View) -> bool:
 
 
 def preempts(view: View) -> bool:
-    """Whether its scheduler evicts gangs of lower priority for it, where that is set up.
+    """Whether its scheduler evicts gangs of lower priority for it, where that is set up."""
+    return _evicts_for(view) and _may_preempt(view)
+
+
+def _evicts_for(view: View) -> bool:
+    """Whether its scheduler does so for gangs like it.
 
     Volcano does not for a gang with a network topology (pkg/scheduler/actions/preempt of 1.14.1).
     """
     near = view.intent is not None and view.intent.topology is not None
-    return scheduler_of(view).preempts and not near and _may_preempt(view)
+    return scheduler_of(view).preempts and not near
 
 
 def _may_preempt(view: View) -> bool:

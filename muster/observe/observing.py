@@ -275,8 +275,9 @@ def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:
     """
     pod = view.decoded
     completions, job = (completions_of(pod), pod.metadata.controller) if isinstance(pod, Pod) else (None, None)
-    makers = {member.pod.metadata.controller for member in view.members}
-    if completions is None or job is None or makers != {job}:
+    if completions is None or job is None:
+        return workload
+    if {member.pod.metadata.controller for member in view.members} != {job}:
         return workload
     there = (one for one in cluster.pods_of(view.key) if one.metadata.controller == job)
     done = sum(one.status.phase == "Succeeded" and not one.metadata.deletion_timestamp for one in there)
