@@ -14,7 +14,8 @@ here and nowhere else in the tests:
   is open. Pods beyond what it was admitted for that have had no node for so long are soft in the same way. What is soft
   of a queue is never more than its limit; what would be beyond counts.
 - Nothing of that is soft where the gang's scheduler bounds no queue, which is so of all but Volcano.
-- Where a queue says `muster.dev/preemption: lower-priority`, claims of lower priority there are left out.
+- Where a queue says `muster.dev/preemption: lower-priority`, claims of lower priority there are left out for gangs of
+  Volcano whose pods may preempt.
 - An act must leave room in its queue and in every queue above it, of every resource that the act takes more of.
 - Where the gate is `assemble` or `off` muster waits for no room, and what it opens is no act. Nor is what Kueue has
   admitted. What such gangs hold counts for the others.
@@ -138,6 +139,10 @@ class _Gang:
         pods = chain(self.members.values(), self.leaving.values())
         labelled = next((pod["metadata"]["labels"].get(QUEUE_LABEL, "") for pod in pods), "")
         return (self.terms.queue if self.group else "") or labelled or "default"
+
+    @property
+    def may_preempt(self) -> bool:
+        return all(pod["spec"].get("preemptionPolicy") != "Never" for pod in self.members.values())
 
     @property
     def priority(self) -> int:
@@ -283,7 +288,7 @@ class _Record:
 
     def _makes_room(self, its: _Gang, gang: _Gang) -> bool:
         """Whether Volcano is to preempt the other for the gang."""
-        preempts = self._said(gang.queue, PREEMPTION) == "lower-priority"
+        preempts = gang.bounded and gang.may_preempt and self._said(gang.queue, PREEMPTION) == "lower-priority"
         return preempts and its.queue == gang.queue and its.priority < gang.priority
 
     def _path(self, queue: str) -> list[str]:

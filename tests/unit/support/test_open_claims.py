@@ -86,12 +86,16 @@ class Record:
         spec = {"schedulingPolicy": {"gang": {"minCount": cpu}}}
         self.note(NATIVE_POD_GROUPS, f"{gang}-{life}", {"metadata": meta, "spec": spec})
 
-    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: int) -> None:
-        """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`."""
+    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: Any) -> None:
+        """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`.
+
+        And its `preemptionPolicy`.
+        """
         spec = {
             "schedulingGates": [{"name": GATE}] if held else [],
             "nodeName": "" if held else node,
             "priority": more.get("priority", 0),
+            "preemptionPolicy": more.get("preemptionPolicy", "PreemptLowerPriority"),
             "containers": [{"resources": {"requests": {"cpu": "1"}}}],
         }
         name = f"{gang}-{number}"
@@ -442,6 +446,18 @@ def test_a_queue_of_musters_own_says_in_fields_what_volcanos_says_in_annotations
     record.pod("b", held=True, priority=priority)
     record.group("b", 2)
     assert len(opened_above(record.states)[0]) == finds
+
+
+@pytest.mark.parametrize(("native", "policy"), [(True, "PreemptLowerPriority"), (False, "Never")])
+def test_claims_are_left_out_only_for_a_gang_for_which_volcano_evicts_others(policy: str, *, native: bool) -> None:
+    record = Record()
+    record.states.clear()
+    record.gang_queue(4, preemption="lower-priority")
+    started(record, "a", 3)
+    record.workload("b")
+    record.pod("b", held=True, priority=5, preemptionPolicy=policy)
+    (record.native_group if native else record.group)("b", 2)
+    assert len(opened_above(record.states)[0]) == 1
 
 
 @pytest.mark.parametrize(("said", "finds"), [({}, 1), ({"unplacedAfter": "30s"}, 0)])
