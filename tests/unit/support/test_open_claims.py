@@ -86,7 +86,7 @@ class Record:
         spec = {"schedulingPolicy": {"gang": {"minCount": cpu}}}
         self.note(NATIVE_POD_GROUPS, f"{gang}-{life}", {"metadata": meta, "spec": spec})
 
-    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: Any) -> None:
+    def pod(self, gang: str, number: int = 0, *, held: bool = False, node: str = "n", **more: object) -> None:
         """A pod of 1 cpu; opened, it has a node. `more` are its `priority`, and whether it is being `deleted`.
 
         And its `preemptionPolicy`.
