@@ -260,7 +260,7 @@ class World:
                 for what, left in above.items()
                 if left.nano < 0 or spare.get(what)
             ]
-            spare = {what: Quantity(floor(amount.nano * min([1, *parts]))) for what, amount in spare.items()}
+            spare = {what: Quantity(floor(amount.nano * min([Fraction(1), *parts]))) for what, amount in spare.items()}
             beyond = {
                 what: floor(used[what].nano - most) for what, most in share.items() if used.get(what, ZERO).nano > most
             }

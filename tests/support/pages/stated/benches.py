@@ -57,7 +57,8 @@ ELSEWHERE = (
     Elsewhere(_README, "| below «1 ms» |", "a goal of hack.bench.waiting"),
     Elsewhere(_README, "no step above «50 ms», with", "the goal of hack.bench.steps"),
     Elsewhere(_README, "two pods of «6 kB» for each", f"{_PERFORMANCE}::test_the_pods_of_the_first_list"),
-    Elsewhere(_README, "memory: «23 GB» seemed too little", "docs/performance.md has that run"),
+    Elsewhere(_README, "they took «two hours», and 19 GB.", "docs/performance.md has that run"),
+    Elsewhere(_README, "two hours, and «19 GB».", "docs/performance.md has that run"),
     Elsewhere(_README, "*«An hour»* is the growth", "what a column of hack.bench.churn counts by"),
     Elsewhere(_README, "(`--rate`, «a second»;", "what the flag counts by"),
 )
