@@ -209,7 +209,7 @@ _shtab_muster_release_options=(
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 10]:SECONDS:"
-  "(*)::name of the gang\'s PodGroup:"
+  "(*)::name of the gang\: the label muster.dev\/gang of its pods:"
 )
 
 # guard to ensure default positional specs are added only once per session
