@@ -8,13 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from hack.chart import CHART
-from hack.testbed import wait_for
-from hack.testbed.build import binaries
-from hack.testbed.parts import PARTS
 from tests.support.cluster.claim_terms import GANG_QUEUES
+from tests.support.cluster.gang_queues import serving_gang_queues
 from tests.support.manifests.applied import queue
 
 if TYPE_CHECKING:
@@ -25,22 +21,14 @@ if TYPE_CHECKING:
     from tests.support.cluster.desk import Desk
 
 INVALID = 422
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-SETTINGS = ("--set=image.repository=r", "--set=queues.source=muster", "--set=schedulers={coscheduling}")
 ALL = GANG_QUEUES.path()
 
 
 @pytest.fixture(scope="module")
 def served(calls: Api) -> Iterator[Api]:
     """An apiserver that serves the chart's CRD."""
-    helm = binaries([PARTS["helm"]], print)["helm"]
-    command = [str(helm), "template", "muster", str(CHART), "--show-only=templates/crd.yaml", *SETTINGS]
-    rendered = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    calls.create(CRDS, rendered)
-    wait_for("the apiserver to serve GangQueues", lambda: calls("GET", ALL).ok, 100)
-    yield calls
-    calls.delete(f"{CRDS}/{rendered['metadata']['name']}")
-    wait_for("GangQueues to be gone", lambda: not calls("GET", ALL).ok, 100)
+    with serving_gang_queues(calls) as api:
+        yield api
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from muster.model.names import (
 )
 from tests.support.cli.in_process import muster as muster_command
 from tests.support.cluster.claim_terms import GANG_QUEUES
+from tests.support.cluster.gang_queues import serving_gang_queues
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
 from tests.support.manifests import applied
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.testbed import Testbed
+    from hack.testbed.api import Api
 
 W = TypeVar("W", RayCluster, PyTorchJob)
 
@@ -243,7 +245,12 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
 
 def test_gang_queues_become_queues_one_below_the_other(both: Testbed) -> None:
     """Volcano's webhook refuses a queue whose parent it does not know: in a dry run, or yet."""
-    api, names = both.api(), [f"moved-{one}" for one in ("top", "middle", "low")]
+    names = [f"moved-{one}" for one in ("top", "middle", "low")]
+    with serving_gang_queues(both.api()) as api:
+        _copied(both, api, names)
+
+
+def _copied(both: Testbed, api: Api, names: list[str]) -> None:
     for name, parent in zip(names, ("", *names), strict=False):
         spec = {"capability": {"cpu": "4"}} | ({"parent": parent} if parent else {})
         made = {"apiVersion": GANG_QUEUES.api_version, "kind": GANG_QUEUES.kind, "metadata": {"name": name}}
