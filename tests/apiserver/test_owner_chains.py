@@ -15,6 +15,7 @@ import pytest
 from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import (
     GANG,
+    GANG_COMPLETIONS,
     GATE,
     GROUP_NAME,
     PRIORITY_CLASS_LABEL,
@@ -125,6 +126,9 @@ def test_member_is_bound_and_held_for_what_the_topmost_says(desk: Desk, lane: st
     top = (one.chain.owners(one.name, TEMPLATE) or [{}])[0]
     by_job = one.owner is not None and one.owner["kind"] == "Job" and not one.chain.plain
     assert (behind.get("kind"), behind.get("name")) == ((top["kind"], one.name) if by_job else (None, None))
+    # Of a plain gang's Job the controller learns by its pods how many of them are to succeed.
+    plain_job = one.chain.plain and one.owner is not None and one.owner["kind"] == "Job"
+    assert meta["annotations"].pop(GANG_COMPLETIONS, "") == ("1" if plain_job else "")
     assert meta["annotations"] == {**one.annotations, GROUP_NAME: one.group, TASK_SPEC: one.chain.role}
 
 

@@ -259,8 +259,8 @@ def test_without_the_right_to_stop_the_webhook_nothing_is_opened(desk: Desk, wit
 def test_gangs_that_stay_undone_are_a_failure(desk: Desk, calls: Api, withdraw: Withdraw) -> None:
     """Helm tries its hook again, and removes nothing meanwhile."""
     bound(desk, "part", "worker", "part-0")
-    with_rights = account(desk.namespace, "almost")
-    grant(calls, f"{desk.namespace}-almost", RIGHTS[:-1], with_rights)
+    calls.create(f"/api/v1/namespaces/{desk.namespace}/serviceaccounts", {"metadata": {"name": "almost"}})
+    grant(calls, f"{desk.namespace}-almost", RIGHTS[:-1], account(desk.namespace, "almost"))
     try:
         kubeconfig = desk.testbed.service_account_kubeconfig(desk.namespace, "almost")
         who = f"system:serviceaccount:{desk.namespace}:almost"
