@@ -475,13 +475,14 @@ class Reconciler:
     async def _leave(self, view: View) -> None:
         """Clean up after a gang that is gone."""
         ending = bool(self._cluster.pods_of(view.key))
-        if view.ours and view.group_owner is None and ending and view.mark.admitted:
-            # Its room is given away, and pods that come while the last of these end are to wait as any others do.
-            memory = self._memories.of(view.key)
-            await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
-        if view.ours and view.group_owner is None and not ending:
-            # The PodGroup of plain pods has no owner: it goes with the last of them.
-            await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
+        if view.ours and view.group_owner is None:
+            if not ending:
+                # The PodGroup of plain pods has no owner: it goes with the last of them.
+                await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
+            elif view.mark.admitted:
+                # Its room is given away, and pods that come while the last of these end are to wait as any others do.
+                memory = self._memories.of(view.key)
+                await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
         self._reporter.forget(self._memories.forget(view.key, ending=ending).workload)
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)

@@ -256,8 +256,8 @@ def _from_here(workload: Workload, view: View) -> Workload:
     """
     wave = view.pod_group.spec.min_task_member if view.pod_group else {}
     if not workload.remaining_roles:
-        anew = bool(view.members) and not view.open
-        if anew or not wave or not workload.kind.in_waves or view.marked_for != view.uid:
+        from_new_pods = bool(view.members) and not view.open
+        if from_new_pods or not wave or not workload.kind.in_waves or view.marked_for != view.uid:
             return workload
         return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
     if view.marked_for != view.uid and all(member.held for member in view.members):

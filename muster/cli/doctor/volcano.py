@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Container, Deployment, QueueSeen
     from muster.cli.doctor.sight import Sight
+    from muster.queueing.sources import QueueSource
 
 __all__ = ["kinds", "program_of", "readiness", "version_of", "volcano"]
 
@@ -196,15 +197,21 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
             f"the default queue {name} does not exist: workloads that name no queue are refused",
             "create it, or set the chart value `defaultQueue` to another queue",
         )
-    elif default.spec.closed or default.status.state in _CLOSED:
+    elif (state := _state(default, source)) in _CLOSED:
         yield warning(
             Check.VOLCANO,
-            f"the default queue {name} is {default.status.state or 'Closed'}: gangs that name no queue do not start",
+            f"the default queue {name} is {state}: gangs that name no queue do not start",
             "open it, or set the chart value `defaultQueue` to another queue",
         )
     elif not stateless:
-        state = default.status.state or ("Open" if source is QUEUE_SOURCES["muster"] else "new")
         yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {state}")
+
+
+def _state(queue: QueueSeen, source: QueueSource) -> str:
+    """As Volcano sets it on a Queue; a GangQueue is what its own field says."""
+    if source is QUEUE_SOURCES["muster"]:
+        return "Closed" if queue.spec.closed else "Open"
+    return queue.status.state or "new"
 
 
 def _age(queue: QueueSeen, now: float) -> float:
