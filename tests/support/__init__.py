@@ -51,9 +51,9 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - creations: Objects that are created all the time while something happens to muster, and what became of each call.
 - desk: One test's namespace at a bare apiserver: the test itself plays the operators and makes the pods.
 - former_versions: Former versions of muster, which run beside this one while an upgrade or a rollback is under way.
-- gang_queues: The chart's CRD of GangQueues, on a testbed whose muster was installed without it.
 - gang_lifecycle: What every kind of workload goes through: it waits as a whole, runs as a whole, ends, and gives its
   place back.
+- gang_queues: The chart's CRD of GangQueues, on a testbed whose muster was installed without it.
 - grants: RBAC that tests grant, in a namespace or in the whole cluster.
 - helm_release: An installed release, as its users see it: helm, kubectl, and the processes in its pods.
 - image_fixtures: The image as it was built, and its files in a folder, whose programs are run as a container runtime

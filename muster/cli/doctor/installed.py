@@ -130,7 +130,7 @@ class Installation:
 
     @property
     def admitters(self) -> tuple[Admitter, ...]:
-        """Who may admit gangs; a newer muster's are left out."""
+        """Who may admit gangs; those that only a newer muster knows are left out."""
         told = (self._told(self.controller, "admitters") or Admitter.LEDGER).split(",")
         return tuple(Admitter(one) for one in told if one in tuple(Admitter)) or (Admitter.LEDGER,)
 

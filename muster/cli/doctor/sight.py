@@ -36,7 +36,8 @@ class GangMember:
 class Group:
     """A PodGroup of that scheduler; `state` and `message` are the annotations of muster.
 
-    `name` is that of its gang, which pods name as well; `called` is its own. `minimum` is how many pods start together.
+    `name` is the name of its gang, which its pods have as well; `called` is the name of the PodGroup itself. `minimum`
+    is how many pods start together.
     """
 
     namespace: str

@@ -50,7 +50,7 @@ ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
 }
 """Every webhook of the chart: its path, and the (group, resource) pairs and operations of its rules.
 
-That of queues has others where the chart value `queues.source` is not volcano.
+The webhook for queues has another pair where the chart value `queues.source` is not volcano.
 """
 
 JUDGING = frozenset(

@@ -341,7 +341,7 @@ async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, whe
     [pytest.param("u-train", True, id="its own"), pytest.param("u-former", False, id="of a former TrainJob")],
 )
 async def test_a_train_job_is_changed_as_its_jobset_was_made(owner: str, *, allowed: bool) -> None:
-    """The Trainer does not change that when the runtime changes, and neither does the controller count it anew."""
+    """The Trainer does not change that when the runtime changes, and neither does the controller count it again."""
     old, new = train_job(), train_job(labels={"volcano.sh/queue-name": "small"})
     for one in (old, new):
         one["metadata"]["uid"] = "u-train"
