@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_room import NamespaceUse
-from muster.queueing.unplaced_claims import SoftClaims, soft_where
+from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where
 from muster.queueing.usage import Usage
 
 if TYPE_CHECKING:
@@ -46,9 +46,13 @@ class Holdings:
 
     def _take(self, queue: str, amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> None:
         where = soft_where(self._tree, queue, idle=idle) if soft else ()
-        for usage in (self._usage, self._lasting) if lasts else (self._usage,):
-            usage.take(queue, amounts)
-            usage.take_in(where, signed(soft, -1))
+        for usage, held in (
+            (self._usage, amounts),
+            (self._lasting, lasting_part(amounts, soft, idle=idle, lasts=lasts)),
+        ):
+            if held:
+                usage.take(queue, held)
+                usage.take_in(where, signed(soft, -1))
         if soft:
             self.soft.take(queue, where, soft)
 

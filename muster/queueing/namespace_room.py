@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_limits import NamespaceLimits
+from muster.queueing.unplaced_claims import lasting_part
 from muster.queueing.usage import Usage, amounts_of
 from muster.resources.quantity import Quantity
 
@@ -67,7 +68,7 @@ class NamespaceUse:
         self._limits.whole = whole
         before = namespace in self._limits
         if limit is None:
-            self._take(namespace, _less(self._others.pop(namespace, ())), lasts=True)
+            self._take_lasting(namespace, _less(self._others.pop(namespace, ())))
         changed = self._limits.take(namespace) if limit is None else self._limits.set(namespace, limit)
         if changed:
             self._bounds.clear()
@@ -85,8 +86,8 @@ class NamespaceUse:
         if now == before or namespace not in self._limits:
             return False
         self._others[namespace] = now
-        self._take(namespace, _less(before), lasts=True)
-        self._take(namespace, now, lasts=True)
+        self._take_lasting(namespace, _less(before))
+        self._take_lasting(namespace, now)
         return True
 
     def enter(self, claim: Claim, sign: int = 1) -> None:
@@ -94,7 +95,9 @@ class NamespaceUse:
         key = claim.order.key
         holders = self._holders.setdefault(key.namespace, set())
         (holders.add if sign > 0 else holders.discard)(key)
-        self._take(key.namespace, claim.amounts if sign > 0 else _less(claim.amounts), lasts=claim.lasts)
+        lasting = lasting_part(claim.amounts, claim.soft_amounts, idle=claim.idle, lasts=claim.lasts)
+        for usage, amounts in ((self._used, claim.amounts), (self._lasting, lasting)):
+            usage.take_in(self._where(key.namespace), amounts if sign > 0 else _less(amounts))
         if not holders:
             # Namespaces come and go; what nobody holds is nothing.
             del self._holders[key.namespace]
@@ -102,10 +105,12 @@ class NamespaceUse:
                 self._used.empty(key.namespace)
                 self._lasting.empty(key.namespace)
 
-    def _take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
-        where = (namespace, _TOGETHER) if namespace in self._limits else (namespace,)
-        for usage in (self._used, self._lasting) if lasts else (self._used,):
-            usage.take_in(where, amounts)
+    def _take_lasting(self, namespace: str, amounts: Amounts) -> None:
+        for usage in (self._used, self._lasting):
+            usage.take_in(self._where(namespace), amounts)
+
+    def _where(self, namespace: str) -> tuple[str, ...]:
+        return (namespace, _TOGETHER) if namespace in self._limits else (namespace,)
 
     def holders(self, namespace: str) -> set[GangKey]:
         """Who holds anything in a namespace."""

@@ -10,6 +10,9 @@ The soft claims of a queue never sum to more than its limit: beside what runs th
 opened, however long nodes take to come. In the order of gangs each claim is soft that stays within what is left of the
 limits; the others are hard, and their soft parts count like the rest of them.
 
+Where a soft part counts, it counts as what does not end by itself, also that of a Job: pods without a node never end.
+So nobody is held up for a gang that waits for them to end.
+
 `SoftClaims` keeps who is hard. Where the sum of all soft parts exceeds no limit nobody is, and nobody needs to be
 looked at. Of those below a queue whose limit is exceeded one rule says how long an answer holds: until a claim with a
 soft part enters, leaves or changes below that queue, until other limits are exceeded, or until the tree changes.
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts, Usage
 
-__all__ = ["HardParts", "SoftClaims", "is_soft", "soft_in", "soft_where", "take_hard_parts"]
+__all__ = ["HardParts", "SoftClaims", "is_soft", "lasting_part", "soft_in", "soft_where", "take_hard_parts"]
 
 _Sums = dict[str, dict[str, int]]
 """By queue and resource, in billionths."""
@@ -47,11 +50,18 @@ def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
     return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if idle else path[:1]
 
 
+def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> Amounts:
+    """What does not end by itself of claims that hold so much: of Jobs the soft part, but between two waves."""
+    if lasts:
+        return amounts
+    return () if idle else soft
+
+
 @dataclass(slots=True, eq=False)
 class HardParts:
     """The `gangs` below one queue whose soft parts count all the same, and what these parts take of each queue.
 
-    `lasting` is as much of it as does not end by itself.
+    `lasting` is as much of it as does not end by itself (see `lasting_part`).
     """
 
     gangs: set[GangKey] = field(default_factory=set)
@@ -192,14 +202,16 @@ class SoftClaims:
                 _add(sums.setdefault((*place, claim.lasts), {}), claim.soft_amounts)
         self._hard.update(new)
         for (queue, idle, lasts), amounts in sums.items():
-            self._count(queue, soft_where(self._tree, queue, idle=idle), amounts, lasts=lasts)
+            soft = tuple(amounts.items())
+            lasting = lasting_part(soft, soft, idle=idle, lasts=lasts)
+            self._count(queue, soft_where(self._tree, queue, idle=idle), soft, lasting)
 
-    def _count(self, queue: str, where: Iterable[str], amounts: Mapping[str, int], *, lasts: bool) -> None:
-        """Have hard parts of claims that a queue has count in these queues."""
+    def _count(self, queue: str, where: Iterable[str], soft: Amounts, lasting: Amounts) -> None:
+        """Have hard parts of claims that a queue has, and what is lasting of them, count in these queues."""
         parts = self._hard[self._top(queue) or ""]
         for one in where:
-            for sums in (parts.taken, parts.lasting) if lasts else (parts.taken,):
-                _add(sums.setdefault(one, {}), amounts.items())
+            _add(parts.taken.setdefault(one, {}), soft)
+            _add(parts.lasting.setdefault(one, {}), lasting)
 
 
 def _order(entry: tuple[str, Claim]) -> Order:

@@ -79,15 +79,13 @@ class World:
     ) -> Resources:
         """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
 
-        Of all, or of those alone that do not end by themselves.
+        Of all, or what alone does not end by itself.
         """
         # Nothing happens while one tree is looked at.
         if self._softened is None or self._softened[0] is not tree:
             self._softened = tree, self.softened(tree)
         _, soft = self._softened
-        used = total(
-            self._counts(tree, queue, gang, soft) for gang, holder in self.held.items() if holder.lasts or not lasting
-        )
+        used = total(self._counts(tree, queue, gang, soft, lasting=lasting) for gang in self.held)
         if but_below:
             of_queue, priority = but_below
             spared = [
@@ -98,12 +96,17 @@ class World:
             return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
         return used
 
-    def _counts(self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey]) -> Resources:
+    def _counts(
+        self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey], *, lasting: bool = False
+    ) -> Resources:
         holder = self.held[gang]
         if queue not in tree.path(holder.queue):
             return {}
-        spared = gang in soft and queue in self.softens_in(tree, holder)
-        return minus(holder.claim, holder.soft) if spared else holder.claim
+        # What has no node does not end, unless it waits for its next wave; the rest of a Job ends.
+        unplaced = {} if gang in soft and queue in self.softens_in(tree, holder) else holder.soft
+        if lasting and not holder.lasts:
+            return {} if holder.idle else unplaced
+        return total([minus(holder.claim, holder.soft), unplaced])
 
     def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
         """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""

@@ -425,6 +425,18 @@ def test_one_that_waits_for_a_service_holds_up_nobody_and_says_so() -> None:
     assert admitted(of, "large", "small") == ["small"]
 
 
+@pytest.mark.parametrize(("idle", "held_up"), [(False, []), (True, ["small"])])
+def test_pods_without_a_node_do_not_end_by_themselves(*, idle: bool, held_up: list[str]) -> None:
+    """A gang whose pods find no node freezes nobody in the queues beside it; between two waves it may run on."""
+    of = ledger(*tree("q", "r", "s", cpu="10"))
+    of.bound(amounts(cpu="10"))
+    of.hold(key("unplaced"), "r", amounts(cpu="6"), soft=amounts(cpu="6"), idle=idle)
+    of.wait(tired("large", cpu="8"))
+    of.wait(waiting("small", queue="s", cpu="1"))
+    assert ("others pass it" in decision(of, "large").message) is not idle
+    assert admitted(of, "large", "small") == [one for one in ("small",) if one not in held_up]
+
+
 def test_a_service_that_starts_first_is_one_that_stays() -> None:
     """Of two whose patience is over the second could start only when the first had ended."""
     of = ledger(opened(cpu="10"))

@@ -49,9 +49,10 @@ class WorldWithQuotas(World):
 
     def used_in(self, namespace: str, beside: list[Candidate], *, lasting: bool = False) -> Resources:
         """What gangs and others use of a namespace, beside those that start."""
-        claims = (one.claim for gang, one in self.held.items() if gang.namespace == namespace)
+        held = [one for gang, one in self.held.items() if gang.namespace == namespace]
+        claims = [one.claim for one in held]
         if lasting:
-            claims = (one.claim for gang, one in self.held.items() if gang.namespace == namespace and one.lasts)
+            claims = [one.claim if one.lasts else {} if one.idle else one.soft for one in held]
         starting = (one.need for one in beside if one.key.namespace == namespace)
         return total([*claims, *starting, self.others.get(namespace, {})])
 
@@ -221,8 +222,9 @@ def crowds(draw: st.DrawFn) -> WorldWithQuotas:
         world.limits[namespace] = NamespaceLimit(("quota",), draw(cpus(0, 4, 5, 6)), draw(cpus(2, 4, 12, 12)))
         world.others[namespace] = draw(cpus(0, 1))
     for gang, claim in draw(_claims).items():
-        lasts = draw(_thirds)
-        world.held[gang] = Holder(draw(_queues), claim, 0, "08:00", {}, idle=False, lasts=lasts)
+        soft = claim if draw(_thirds) else {}
+        idle = bool(soft) and draw(_thirds)
+        world.held[gang] = Holder(draw(_queues), claim, 0, "08:00", soft, idle=idle, lasts=draw(_thirds))
     for candidate in draw(_waiting):
         if candidate.key not in world.held:
             world.waits[candidate.key] = candidate
@@ -235,7 +237,8 @@ def ledger_of(world: WorldWithQuotas) -> Ledger:
     for view in world.queues.values():
         ledger.set_queue(view)
     for gang, holder in world.held.items():
-        ledger.hold(gang, holder.queue, holder.claim, since=holder.since, lasts=holder.lasts)
+        idle, lasts = holder.idle, holder.lasts
+        ledger.hold(gang, holder.queue, holder.claim, since=holder.since, soft=holder.soft, idle=idle, lasts=lasts)
     for namespace, limit in world.limits.items():
         ledger.limit_namespace(namespace, limit)
         ledger.others_use(namespace, world.others[namespace])
