@@ -17,7 +17,16 @@ from muster.cli.explained import print_explained
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
-from muster.cli.standing import hidden_parts, hold_of_maker, hold_on, of_maker, recorded, standing, unread
+from muster.cli.standing import (
+    hidden_parts,
+    hold_of_maker,
+    hold_on,
+    of_maker,
+    other_scheduler,
+    recorded,
+    standing,
+    unread,
+)
 from muster.cli.subjects import Subject, find, gang_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
@@ -106,6 +115,8 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
     entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
+    if unlike := other_scheduler(subject, picture):
+        entry["unknown"].append(unlike)
     if subject.makes_none:
         state, message = of_maker(subject)
         return entry | {"state": state, "message": message, "onHold": hold_of_maker(subject) or None}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from muster.cli.subjects import HOW_TO_READ
 from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
-from muster.model.names import MESSAGE, STATE
+from muster.model.names import GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError
 from muster.observe.holds import OnHold, asks_to_wait, held_back
 from muster.observe.messages import at_rest, in_the_way, left_alone
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.workloads import Workload
 
-__all__ = ["hidden_parts", "hold_of_maker", "hold_on", "of_maker", "recorded", "standing", "unread"]
+__all__ = ["hidden_parts", "hold_of_maker", "hold_on", "of_maker", "other_scheduler", "recorded", "standing", "unread"]
 
 _STATES = frozenset(map(str, GangState))
 
@@ -112,6 +112,22 @@ def hidden_parts(view: View, intent: Intent | None, picture: Picture) -> list[st
     """What of a gang this user may not read, in words."""
     pods = ["pods"] if PODS.full_name in picture.unread else []
     return [*(["PodGroups"] if _hidden_group(view, intent, picture) else []), *pods]
+
+
+def other_scheduler(subject: Subject, picture: Picture) -> str:
+    """What to say where its pods are for a scheduler that the options of the command do not name; else "".
+
+    Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them.
+    """
+    known = picture.defaults.schedulers
+    for pod in subject.pods:
+        named = pod.spec.scheduler_name
+        if named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
+            return (
+                f'its pods name the scheduler "{named}", and this command was told of {", ".join(known)} only; '
+                "its PodGroup is found with --schedulers, which must match the chart value `schedulers`"
+            )
+    return ""
 
 
 def of_maker(subject: Subject) -> tuple[str, str]:

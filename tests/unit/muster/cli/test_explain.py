@@ -140,6 +140,27 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
     assert picture.by_nodes
 
 
+@pytest.mark.parametrize(
+    ("name", "held", "told"),
+    [
+        pytest.param("scheduler-plugins-scheduler", False, True, id="the scheduler of a plugin"),
+        pytest.param("default-scheduler", True, True, id="Kubernetes' own, with muster's gate"),
+        pytest.param("default-scheduler", False, False, id="Kubernetes' own, as any pod"),
+        pytest.param("volcano", True, False, id="the one that the command knows"),
+    ],
+)
+def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
+    name: str,
+    held: bool,  # noqa: FBT001
+    told: bool,  # noqa: FBT001
+) -> None:
+    pods = gang("demo", held=held, schedulerName=name)
+    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    unknown = said(ray_cluster(), pods, picture)["unknown"]
+    assert [f'the scheduler "{name}"' in one and "--schedulers" in one for one in unknown] == [True] * told
+    assert picture.missing == []
+
+
 def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
     """What others hold elsewhere is unknown, and so is who stands before whom; the controller's word stays."""
     entry = two_in_a_queue(whole=False, missing=["cannot list pods in all namespaces"])
