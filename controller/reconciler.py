@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
+from controller.admission import Admission
 from controller.admission_queue import AdmissionQueue
-from controller.assembling import SILENCE, Assembling
+from controller.assembling import Assembling
 from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
 from controller.entering import Entering
@@ -21,24 +21,24 @@ from controller.gates import Gates
 from controller.kueue import Kueue
 from controller.memory import Memories, Memory
 from controller.nudges import Nudges
+from controller.pod_group_keeper import PodGroupKeeper
 from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter, says
 from controller.requeue import delete_unplaced
 from controller.sweeps import Sweeps
 from controller.takeover import Takeover
 from controller.wakes import Wakes
-from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.times import text_of
 from muster.observe import messages
-from muster.observe.admitted_terms import carried, terms_of, without_units
+from muster.observe.admitted_terms import without_units
 from muster.observe.candidates import queue_held
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unreserved, while_assembling
+from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unreserved
 from muster.observe.quota_use import QuotaUse
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
@@ -122,6 +122,22 @@ class Reconciler:
             look_again=queue.add_after,
             clock=clock,
             wall=wall,
+        )
+        self._admission = Admission(
+            *(self._admission_queue, self._reporter),
+            group_writer=self._group_writer,
+            bypass=self._bypass,
+            deadlines=self._deadlines,
+            kueue=self._kueue,
+            quota_use=self._quota_use,
+            metrics=metrics,
+            stand=self._stand,
+            look_again=queue.add_after,
+            clock=clock,
+            wall=wall,
+        )
+        self._pod_groups = PodGroupKeeper(
+            *(self._admission_queue, self._group_writer, self._reporter), context=self._context, clock=clock
         )
         self._entering = Entering(cluster, self._admission_queue, self._memories, self._enter)
         self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._entering.enter, queue.add)
@@ -303,7 +319,7 @@ class Reconciler:
         if standing.phase is Phase.ADMITTED and wait > 0:
             self._queue.add_after(view.key, wait)
             return
-        with_group = await self._with_pod_group(view, standing, memory)
+        with_group = await self._pod_groups.keep(view, standing, memory)
         if with_group is None:
             return
         view = with_group
@@ -311,7 +327,9 @@ class Reconciler:
             case Phase.ASSEMBLING:
                 await self._assembling.wait(view, memory, self._context(view.key))
             case Phase.WAITING:
-                await self._decide(view, standing, memory)
+                admitted = await self._admission.decide(view, standing, memory)
+                if admitted is not None:
+                    await self._gates.open(*admitted, memory)
             case Phase.REQUEUED:
                 since = view.mark.requeued_at or memory.mark.requeued_at
                 await delete_unplaced(self._writer, given_back(view, since))
@@ -319,58 +337,6 @@ class Reconciler:
                 await self._requeue(view, memory)
             case _ if standing.opening is None or not standing.opening.members or await self._kueue.still_admits(view):
                 await self._gates.open(view, standing, memory)
-
-    async def _with_pod_group(self, view: View, standing: Standing, memory: Memory) -> View | None:
-        """The view with its PodGroup as it should be; None where there is none, and is to be none yet."""
-        if view.pod_group is None and not self._may_have_pod_group(view, standing):
-            return None
-        try:
-            admitted = standing.phase is Phase.ADMITTED
-            wanted = standing.wanted or desired(view, admitted=admitted)
-            if standing.phase is Phase.ASSEMBLING:
-                wanted = while_assembling(view, wanted)
-            memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
-            if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= SILENCE:
-                wanted = unreserved(view, wanted)
-            view = await self._group_writer.ensure(replace(view, terms=memory.terms), memory, wanted)
-        except ApiError as error:
-            if error.conflict:
-                # Another PodGroup of that name, or none any more: the watch will tell.
-                memory.written = None
-            elif error.refused and self._without_pod_group(view, standing, error):
-                return None
-            raise
-        return view if view.pod_group is not None else None
-
-    def _may_have_pod_group(self, view: View, standing: Standing) -> bool:
-        """It is made when the first held pod is there, never on sight of the workload.
-
-        And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
-        where there is none for it: Volcano would keep room for it in a queue that is not its own.
-        """
-        waits = view.members and standing.phase is not Phase.ADMITTED
-        refusal = self._admission_queue.refusal(view, self._context(view.key)) if waits else None
-        if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
-            return bool(view.members)
-        self._reporter.tell(view, refusal.state, refusal.message, self._clock())
-        return False
-
-    def _without_pod_group(self, view: View, standing: Standing, error: ApiError) -> bool:
-        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook).
-
-        True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
-        is refused for anything else waits for no room, or would keep it from all behind it.
-        """
-        decision = self._admission_queue.refusal(view, self._context(view.key))
-        if decision is not None and decision.state in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
-            self._reporter.tell(view, decision.state, decision.message, self._clock())
-            return standing.phase is Phase.WAITING
-        if standing.phase is not Phase.ADMITTED:
-            self._admission_queue.leave(view.key)
-        served = view.intent.gang_scheduler.api_version if view.intent is not None and error.not_found else ""
-        refusal = f"the apiserver serves no {served}" if served else f"the PodGroup was refused: {error.message}"
-        self._reporter.tell(view, GangState.INVALID, refusal, self._clock())
-        return False
 
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
         """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
@@ -386,50 +352,6 @@ class Reconciler:
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
             await self._group_writer.report(view, memory, mark, state, message)
-
-    async def _decide(self, view: View, standing: Standing, memory: Memory) -> None:
-        """Admit the gang if it may start, else write down why it waits."""
-        now = self._wall()
-        if self._admission_queue.lost.enter_before(view.key, self._ledger.queue_of(view.key)):
-            return
-        self._quota_use.notice(view.key.namespace)
-        decision = self._admission_queue.decide(view, standing, now)
-        if decision is None or memory.refused.wait(self._clock()) > 0:
-            return
-        if not decision.fits:
-            if self._bypass.patience_has_ended(view.key, memory, now, partial(self._queue.add_after, view.key)):
-                self._admission_queue.give_turn(view.key)
-            message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
-            # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
-            if memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
-                message = memory.said[1]
-            await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
-            return
-        if not await self._kueue.still_admits(view):
-            return
-        passed = self._bypass.by(view.key, now)
-        # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
-        before, view = memory.mark, memory.granted(view, now)
-        standing = self._stand(view)
-        self._bypass.begin(passed, now)
-        try:
-            memory.written = await self._reporter.mark(view, memory.mark, GangState.ADMITTED, decision.message)
-        except ApiError as error:
-            if error.refused:
-                memory.mark = before
-                if not error.conflict:
-                    memory.refused.note(view.pod_group, self._clock())
-                    self._reporter.tell(view, GangState.INVALID, messages.unmarked(error.message), self._clock())
-                self._stand(view)
-                self._bypass.take_back(passed)
-            else:
-                # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
-                self._bypass.note(passed, now)
-            raise
-        self._bypass.note(passed, now)
-        self._reporter.tell(view, GangState.ADMITTED, decision.message, self._clock())
-        self._metrics.admitted(self._ledger.queue_of(view.key) or "", now - (view.since or now))
-        await self._gates.open(replace(view, pod_group=memory.written), standing, memory)
 
     async def _requeue(self, view: View, memory: Memory) -> None:
         """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.

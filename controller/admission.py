@@ -1,0 +1,126 @@
+"""Admits a gang that waits, when the ledger and Kueue let it start, or writes down why it waits.
+
+The ledger counts the gang before the mark is written, and goes on counting it where nobody knows whether the mark was
+taken: so no other decision takes the same room. No gate is opened here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from muster.kube.errors import ApiError
+from muster.model.gang_states import GangState
+from muster.observe import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.admission_queue import AdmissionQueue
+    from controller.bypass import BypassTracker
+    from controller.deadlines import Deadlines
+    from controller.kueue import Kueue
+    from controller.memory import Memory
+    from controller.metrics import Metrics
+    from controller.pod_group_writer import PodGroupWriter
+    from controller.reports import Reporter
+    from muster.observe.ledger_entry import Standing
+    from muster.observe.quota_use import QuotaUse
+    from muster.observe.view import View
+    from muster.queueing.ledger import Decision, GangKey
+
+__all__ = ["Admission"]
+
+
+class Admission:
+    """The admission of gangs that wait; `stand` enters a gang into the ledger as it is seen.
+
+    `look_again` is called with a gang and the seconds until it is due. `clock` never goes back, `wall` is the time of
+    day; both in seconds.
+    """
+
+    def __init__(
+        self,
+        admission_queue: AdmissionQueue,
+        reporter: Reporter,
+        *,
+        group_writer: PodGroupWriter,
+        bypass: BypassTracker,
+        deadlines: Deadlines,
+        kueue: Kueue,
+        quota_use: QuotaUse,
+        metrics: Metrics,
+        stand: Callable[[View], Standing],
+        look_again: Callable[[GangKey, float], None],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._admission_queue = admission_queue
+        self._reporter = reporter
+        self._group_writer = group_writer
+        self._bypass = bypass
+        self._deadlines = deadlines
+        self._kueue = kueue
+        self._quota_use = quota_use
+        self._metrics = metrics
+        self._stand = stand
+        self._look_again = look_again
+        self._clock = clock
+        self._wall = wall
+
+    async def decide(self, view: View, standing: Standing, memory: Memory) -> tuple[View, Standing] | None:
+        """Admit the gang if it may start, else write down why it waits; gives how it stands once it is admitted.
+
+        Raises ApiError for a write that was not taken, and NotLeaderError.
+        """
+        now, queue = self._wall(), self._admission_queue
+        if queue.lost.enter_before(view.key, queue.ledger.queue_of(view.key)):
+            return None
+        self._quota_use.notice(view.key.namespace)
+        decision = queue.decide(view, standing, now)
+        if decision is None or memory.refused.wait(self._clock()) > 0:
+            return None
+        if not decision.fits:
+            await self._say_why(view, memory, decision, now)
+            return None
+        if not await self._kueue.still_admits(view):
+            return None
+        return await self._admit(view, memory, decision.message, now)
+
+    async def _say_why(self, view: View, memory: Memory, decision: Decision, now: float) -> None:
+        """Write down why the gang waits."""
+        if self._bypass.patience_has_ended(view.key, memory, now, partial(self._look_again, view.key)):
+            self._admission_queue.give_turn(view.key)
+        message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
+        # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
+        if memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
+            message = memory.said[1]
+        await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
+
+    async def _admit(self, view: View, memory: Memory, message: str, now: float) -> tuple[View, Standing]:
+        """Count the gang as admitted, and those that it passes as passed; then write the mark."""
+        passed = self._bypass.by(view.key, now)
+        # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
+        before, view = memory.mark, memory.granted(view, now)
+        standing = self._stand(view)
+        self._bypass.begin(passed, now)
+        try:
+            memory.written = await self._reporter.mark(view, memory.mark, GangState.ADMITTED, message)
+        except ApiError as error:
+            if error.refused:
+                memory.mark = before
+                if not error.conflict:
+                    memory.refused.note(view.pod_group, self._clock())
+                    self._reporter.tell(view, GangState.INVALID, messages.unmarked(error.message), self._clock())
+                self._stand(view)
+                self._bypass.take_back(passed)
+            else:
+                # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
+                self._bypass.note(passed, now)
+            raise
+        self._bypass.note(passed, now)
+        self._reporter.tell(view, GangState.ADMITTED, message, self._clock())
+        in_queue = self._admission_queue.ledger.queue_of(view.key) or ""
+        self._metrics.admitted(in_queue, now - (view.since or now))
+        return replace(view, pod_group=memory.written), standing

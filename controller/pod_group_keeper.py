@@ -1,0 +1,104 @@
+"""Keeps the PodGroup of a gang as its phase wants it: whether there is to be one, and what it asks for.
+
+`controller.pod_group_writer` writes it. Where the apiserver refuses it, the gang's user is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.assembling import SILENCE
+from muster.kube.errors import ApiError
+from muster.model.gang_states import GangState
+from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.phases import Phase
+from muster.observe.pod_groups import desired, unreserved, while_assembling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.admission_queue import AdmissionQueue
+    from controller.memory import Memory
+    from controller.pod_group_writer import PodGroupWriter
+    from controller.reports import Reporter
+    from muster.observe.context import EntryContext
+    from muster.observe.ledger_entry import Standing
+    from muster.observe.view import View
+    from muster.queueing.ledger import GangKey
+
+__all__ = ["PodGroupKeeper"]
+
+
+class PodGroupKeeper:
+    """The PodGroups of gangs; `context` gives what is known of a gang beside its view. `clock` never goes back."""
+
+    def __init__(
+        self,
+        admission_queue: AdmissionQueue,
+        group_writer: PodGroupWriter,
+        reporter: Reporter,
+        *,
+        context: Callable[[GangKey], EntryContext],
+        clock: Callable[[], float],
+    ) -> None:
+        self._admission_queue = admission_queue
+        self._group_writer = group_writer
+        self._reporter = reporter
+        self._context = context
+        self._clock = clock
+
+    async def keep(self, view: View, standing: Standing, memory: Memory) -> View | None:
+        """The view with its PodGroup as it should be; None where there is none, and is to be none yet.
+
+        Raises ApiError for a write that was not taken, and NotLeaderError.
+        """
+        if view.pod_group is None and not self._may_be_made(view, standing):
+            return None
+        try:
+            admitted = standing.phase is Phase.ADMITTED
+            wanted = standing.wanted or desired(view, admitted=admitted)
+            if standing.phase is Phase.ASSEMBLING:
+                wanted = while_assembling(view, wanted)
+            memory.terms = carried(wanted.group.spec, terms_of(view) if admitted else None)
+            if standing.soft or standing.lost or memory.assembling_for(self._clock()) >= SILENCE:
+                wanted = unreserved(view, wanted)
+            view = await self._group_writer.ensure(replace(view, terms=memory.terms), memory, wanted)
+        except ApiError as error:
+            if error.conflict:
+                # Another PodGroup of that name, or none any more: the watch will tell.
+                memory.written = None
+            elif error.refused and self._waits_without(view, standing, error):
+                return None
+            raise
+        return view if view.pod_group is not None else None
+
+    def _may_be_made(self, view: View, standing: Standing) -> bool:
+        """It is made when the first held pod is there, never on sight of the workload.
+
+        And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
+        where there is none for it: Volcano would keep room for it in a queue that is not its own.
+        """
+        waits = view.members and standing.phase is not Phase.ADMITTED
+        refusal = self._admission_queue.refusal(view, self._context(view.key)) if waits else None
+        if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
+            return bool(view.members)
+        self._reporter.tell(view, refusal.state, refusal.message, self._clock())
+        return False
+
+    def _waits_without(self, view: View, standing: Standing, error: ApiError) -> bool:
+        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook).
+
+        True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
+        is refused for anything else waits for no room, or would keep it from all behind it.
+        """
+        decision = self._admission_queue.refusal(view, self._context(view.key))
+        if decision is not None and decision.state in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
+            self._reporter.tell(view, decision.state, decision.message, self._clock())
+            return standing.phase is Phase.WAITING
+        if standing.phase is not Phase.ADMITTED:
+            self._admission_queue.leave(view.key)
+        served = view.intent.gang_scheduler.api_version if view.intent is not None and error.not_found else ""
+        refusal = f"the apiserver serves no {served}" if served else f"the PodGroup was refused: {error.message}"
+        self._reporter.tell(view, GangState.INVALID, refusal, self._clock())
+        return False
