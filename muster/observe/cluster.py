@@ -1,4 +1,4 @@
-"""The controller's picture of the cluster: one store per kind, and the callbacks that hear of changes."""
+"""The controller's picture of the cluster: one store per kind, and what they say together."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from muster.kube.resource import (
 )
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
-from muster.model.names import ADMITTER, GANG, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
+from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
+from muster.observe.concerned import Concerned
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
-from muster.observe.holds import asks_to_wait
-from muster.observe.kueue import KueueObjects, job_of_pod, kueue_told
+from muster.observe.kueue import KueueObjects, job_of_pod
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
-from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import shared
@@ -45,20 +44,20 @@ from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import SCHEDULERS
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
-from muster.workloads.owners import MOST_OWNERS, OwnerWalk
+from muster.workloads.owners import OwnerWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
     from muster.model.objects import OwnerReference
+    from muster.observe.concerned import Gangs
     from muster.observe.view import Member
+    from muster.queueing.ledger import GangKey
     from muster.queueing.sources import QueueSource
     from muster.resources.amounts import Resources
     from muster.schedulers import GangScheduler
-
-    Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
 
 __all__ = ["Cluster", "Watched"]
 
@@ -186,142 +185,9 @@ class Cluster:
         gangs: Gangs,
         queue: Callable[[Change[Queue]], None],
     ) -> None:
-        """Tell `gang` of every gang that a change touches, and `queue` of the queues themselves.
-
-        `gangs` is told of those that one change may touch by the thousand, to be gone through later: what they have in
-        common, which is the same for the same gangs, and their keys; None stands for one that is not touched.
-        """
-
-        def pod_changed(change: Change[Pod]) -> None:
-            for pod in (change.old, change.new):
-                for key in gangs_of_pod(pod) if pod else ():
-                    gang(key)
-
-        def group_changed(change: Change[PodGroup]) -> None:
-            gang(gang_of_group(change.object))
-
-        def namespace_changed(change: Change[Namespace]) -> None:
-            if _words(change.old) != _words(change.new):
-                counted_again(change.object.metadata.name)
-
-        def counted_again(namespace: str | None) -> None:
-            gangs(namespace, self._gangs_in(namespace))
-
-        self.added.subscribe(counted_again)
-        self.priority_classes.subscribe(lambda _: counted_again(None))
-        self.namespaces.subscribe(namespace_changed)
-        self.pods.subscribe(pod_changed)
-        self.unmanaged_pods.subscribe(gang)
-        self.pod_groups.subscribe(group_changed)
+        """Tell `gang` and `gangs` which gangs a change concerns, as `Concerned` does, and `queue` of the queues."""
         self.queues.subscribe(queue)
-        self.nodes.subscribe(self._nodes_told(gang))
-        self._subscribe_to_workloads(gang, gangs)
-
-    def _nodes_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Node]], None]:
-        """Tell the gangs of a node when it takes no more pods, or takes some again."""
-
-        def changed(change: Change[Node]) -> None:
-            before, now = (one is not None and not one.takes_pods for one in (change.old, change.new))
-            if before != now:
-                for pod in self.pods_on(change.object.metadata.name):
-                    for key in gangs_of_pod(pod):
-                        gang(key)
-
-        return changed
-
-    def _subscribe_to_workloads(self, gang: Callable[[GangKey], None], gangs: Gangs) -> None:
-        for kind in GANG_KINDS:
-            self._workloads[kind].subscribe(_workload_changed(kind, gang))
-            self._workloads[kind].subscribe(self._successor_told(gang))
-        for kind in WATCHED_KINDS:
-            if kind not in GANG_KINDS:
-                self._workloads[kind].subscribe(_maker_changed(kind, gang))
-                self._workloads[kind].subscribe(self._hold_told(gangs))
-                self._workloads[kind].subscribe(self._words_told(gang))
-        self.kueue.workloads.subscribe(kueue_told(self._workloads, self.pods, gang))
-        for kind in GANG_KINDS:
-            if kind.origin is not None:
-                self._workloads[kind.origin.makes].subscribe(self._making_told(gang))
-        for source, found in self._sources.items():
-            found.subscribe(self._source_changed(source, gangs))
-
-    def _successor_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-        """Tell the gang that carries on the work when the workload that carried it on is gone."""
-
-        def changed(change: Change[Decoded]) -> None:
-            meta = change.object.metadata
-            found = self.workload(meta.namespace, meta.controller) if meta.controller else None
-            if found is not None and (change.new is None or meta.deletion_timestamp):
-                kind, maker = found
-                for name in kind.carried_on_by(maker):
-                    gang(GangKey(meta.namespace, kind.pod_group_name(name)))
-
-        return changed
-
-    def _hold_told(self, gangs: Gangs) -> Callable[[Change[Decoded]], None]:
-        """Tell the gangs of a namespace when something there that makes workloads is put on hold, or resumed."""
-
-        def changed(change: Change[Decoded]) -> None:
-            before, now = (one is not None and asks_to_wait(one.metadata) for one in (change.old, change.new))
-            if before != now:
-                namespace = change.object.metadata.namespace
-                gangs(namespace, self._gangs_in(namespace))
-
-        return changed
-
-    def _words_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-        """Tell the gangs of what a maker has made when it says something else: its words are theirs, too."""
-
-        def changed(change: Change[Decoded]) -> None:
-            before, now = (_said(one.metadata) if one is not None else ({}, "") for one in (change.old, change.new))
-            if before != now:
-                for key in self._made_by(change.object.metadata, MOST_OWNERS):
-                    gang(key)
-
-        return changed
-
-    def _made_by(self, maker: ObjectMeta, levels: int) -> Iterator[GangKey]:
-        """The gangs of what the maker has made, itself or through others."""
-        for kind in WATCHED_KINDS if levels else ():
-            for one in self.made_by(kind, maker.uid):
-                if kind in GANG_KINDS:
-                    yield from gang_of_workload(kind)(one)
-                else:
-                    yield from self._made_by(one.metadata, levels - 1)
-
-    def _making_told(self, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-        """Tell the gang of a workload when what its operator makes of it is there, or is gone."""
-
-        def changed(change: Change[Decoded]) -> None:
-            meta = change.object.metadata
-            found = self.workload(meta.namespace, meta.controller) if meta.controller else None
-            if found is not None and (change.old is None or change.new is None or meta.deletion_timestamp):
-                for key in gang_of_workload(found[0])(found[1]):
-                    gang(key)
-
-        return changed
-
-    def _source_changed(self, source: Source, gangs: Gangs) -> Callable[[Change[Any]], None]:
-        """Tell the gangs of the workloads that are made from what has changed."""
-
-        def changed(change: Change[Any]) -> None:
-            meta = change.object.metadata
-            reference = Reference(source, meta.namespace, meta.name)
-            gangs(reference, self._made_from(reference))
-
-        return changed
-
-    def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
-        for kind, store in self._workloads.items():
-            if kind.origin is not None and reference.source in kind.origin.sources:
-                for workload in store.values():
-                    meta = workload.metadata
-                    made = kind.origin.of(workload) == reference
-                    yield GangKey(meta.namespace, kind.pod_group_name(meta.name)) if made else None
-
-    def _gangs_in(self, namespace: str | None) -> Iterator[GangKey | None]:
-        """All gangs of a namespace, of all namespaces where it is None."""
-        return (key if namespace in (None, key.namespace) else None for key in self.each_gang())
+        Concerned(self, gang, gangs, workloads=self._workloads, sources=self._sources).subscribe()
 
     def gangs(self) -> set[GangKey]:
         """All gangs that have a PodGroup, a pod, or a workload without either."""
@@ -451,18 +317,6 @@ class Cluster:
         return priority_values(self.priority_classes)
 
 
-def _said(maker: ObjectMeta) -> tuple[object, ...]:
-    """What the maker of a workload says of its gang."""
-    return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
-
-
-def _words(namespace: Namespace | None) -> tuple[object, ...]:
-    """What a namespace says of its gangs."""
-    meta = namespace.metadata if namespace else ObjectMeta()
-    # By its labels queues are open to it.
-    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER, ADMITTER))
-
-
 def _maker(workload: Decoded) -> Iterable[str]:
     above = workload.metadata.controller
     return (above.uid,) if above else ()
@@ -474,24 +328,3 @@ def _own_pods(scheduler: GangScheduler) -> tuple[str, str]:
     Where PodGroups have queues, that is all of them, for pods outside gangs use quota as well; a cluster has many more.
     """
     return f"spec.schedulerName={scheduler.name}", "" if scheduler.keeps_room else GANG
-
-
-def _maker_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-    """Tell the gangs of what carries on the work: which of them does may have changed."""
-
-    def changed(change: Change[Decoded]) -> None:
-        meta = change.object.metadata
-        before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
-        if before != now:
-            for name in {*before, *now} - {""}:
-                gang(GangKey(meta.namespace, kind.pod_group_name(name)))
-
-    return changed
-
-
-def _workload_changed(kind: Kind, gang: Callable[[GangKey], None]) -> Callable[[Change[Decoded]], None]:
-    def changed(change: Change[Decoded]) -> None:
-        for key in gang_of_workload(kind)(change.object):
-            gang(key)
-
-    return changed
