@@ -20,7 +20,6 @@ from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Bars
 from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import is_soft, take_hard_parts
-from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -164,7 +163,7 @@ class AdmissionPass:
             return False
         if self.namespaces.keepers.get(candidate.key.namespace) == candidate.order:
             return False
-        could = not candidate.follows and self.could_fit(candidate, amounts_of(candidate.need))
+        could = not candidate.follows and self.could_fit(candidate, candidate.amounts)
         return self.patience_is_over(candidate) and not could
 
     def gives_way(self, queue: str, level: str) -> tuple[str, float] | None:
@@ -251,7 +250,7 @@ def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
     candidate = outcome.states[queue].waits(order.key)
     if outcome.behind(queue, order) is not None and not candidate.begun:
         return
-    amounts = amounts_of(candidate.need)
+    amounts = candidate.amounts
     namespace = candidate.key.namespace
     if candidate.limited and not outcome.namespaces.has(namespace, amounts, kept=not candidate.begun):
         _wait_in_namespace(outcome, candidate, amounts)

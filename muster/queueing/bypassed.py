@@ -122,8 +122,8 @@ class BypassedBelow:
 def first_bypassed(
     outcome: AdmissionPass,
     queue: str,
-    takes: tuple[str, ...],
     *,
+    takes: tuple[str, ...],
     behind: Order | None,
     namespace: str,
     may_be_passed: Callable[[GangKey], bool],

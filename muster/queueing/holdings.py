@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_room import NamespaceUse
-from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where
+from muster.queueing.unplaced_claims import SoftClaims, is_soft, lasting_part, soft_in, soft_where
 from muster.queueing.usage import Usage
+from muster.resources.amounts import minus, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_state import Claim, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts
+    from muster.resources.amounts import Resources
 
 __all__ = ["Holdings"]
 
@@ -79,6 +81,18 @@ class Holdings:
             for where, held in state.sums.items():
                 soft = signed(held.soft.items(), sign)
                 self._take(queue, signed(held.amounts.items(), sign), soft, idle=where.idle, lasts=where.lasts)
+
+    def used(self, queue: str, states: Mapping[str, QueueState]) -> Resources:
+        """What these, which are all that hold anything, use of a queue; soft claims do not count."""
+        hard = self.soft.hard(states)
+        below = ((other, state) for other, state in states.items() if queue in self._tree.path(other))
+        return total(
+            minus(claim.resources, claim.soft)
+            if is_soft(hard, other, claim) and queue in soft_in(self._tree, other, claim)
+            else claim.resources
+            for other, state in below
+            for claim in state.held.values()
+        )
 
     def room(self) -> tuple[Usage, Usage, NamespaceRoom]:
         """For one admission pass: the usage, that of claims which last, and the room in namespaces."""

@@ -28,10 +28,9 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
 from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import is_soft, soft_in
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
-from muster.resources.amounts import Resources, describe, minus, total
+from muster.resources.amounts import Resources, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -294,15 +293,7 @@ class Ledger:
 
     def used(self, queue: str) -> Resources:
         """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
-        hard = self._holdings.soft.hard(self._states)
-        below = ((other, state) for other, state in self._states.items() if queue in self._tree.path(other))
-        return total(
-            minus(claim.resources, claim.soft)
-            if is_soft(hard, other, claim) and queue in soft_in(self._tree, other, claim)
-            else claim.resources
-            for other, state in below
-            for claim in state.held.values()
-        )
+        return self._holdings.used(queue, self._states)
 
     def share(self, queue: str) -> float | None:
         """The part of its share that a queue has; None where it has no siblings, or these do not share."""
@@ -374,21 +365,17 @@ class Ledger:
         Before it stand those of siblings that have no more of their share, with what starts. Asked of a gang that may
         start, or that has grown: before `growth` stands everybody who waits.
         """
-        queue = self._queue_of.get(key)
+        queue, claim = self._queue_of.get(key), self._claim(key)
         if queue is None:
             return []
-        claim, candidate = self._claim(key), self.candidate(key)
-        own = claim.order if claim else candidate.order if candidate else None
-        amounts = claim.amounts if claim else amounts_of(candidate.need) if candidate else ()
-        if own is None:
-            return []
+        going = claim or self._states[queue].waits(key)
         outcome = self._passes.of(queue, now)
-        takes = tuple(name for name, _ in amounts)
-        namespace = key.namespace if key.namespace in self._holdings.namespaces else ""
         firsts = first_bypassed(
-            *(outcome, queue, takes),
-            behind=None if growth else own,
-            namespace=namespace,
+            outcome,
+            queue,
+            takes=tuple(name for name, _ in going.amounts),
+            behind=None if growth else going.order,
+            namespace=key.namespace if key.namespace in self._holdings.namespaces else "",
             may_be_passed=lambda other: self._may_be_passed(other, outcome),
         )
         return list(dict.fromkeys(first.key for first in firsts))

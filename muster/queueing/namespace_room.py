@@ -232,7 +232,7 @@ class NamespaceRoom:
         """The gang for which the room is kept that this one would need in its namespace."""
         namespace = candidate.key.namespace
         first = self.keepers.get(namespace) if candidate.limited and not candidate.begun else None
-        if first is None or first == candidate.order or self.has(namespace, amounts_of(candidate.need), kept=True):
+        if first is None or first == candidate.order or self.has(namespace, candidate.amounts, kept=True):
             return None
         return first
 

@@ -87,6 +87,11 @@ class Candidate:
         """Its place among waiting gangs."""
         return Order(-self.priority, self.since, self.key)
 
+    @property
+    def amounts(self) -> Amounts:
+        """What it will hold, in billionths."""
+        return amounts_of(self.need)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -322,7 +327,7 @@ class QueueState:
         return -candidate.priority if self._terms.preempts and candidate.preempts else None
 
     def _stand(self, candidate: Candidate) -> None:
-        self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, amounts_of(candidate.need))
+        self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, candidate.amounts)
 
     def _step_out(self, candidate: Candidate) -> None:
         where = self._line_of(candidate)

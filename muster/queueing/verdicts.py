@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from muster.model.gang_states import GangState
 from muster.model.names import HOLD
 from muster.queueing.shares import percent
-from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, describe, minus
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, 
 
 def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tuple[int, int]) -> str:
     """Why a gang that could start some day does not start now, in words with numbers."""
-    amounts = amounts_of(candidate.need)
+    amounts = candidate.amounts
     lacking = outcome.lacking(candidate, amounts)
     level = next((one for one in place.levels if one.queue in lacking), None)
     bar = outcome.bars.holding_up(candidate, outcome.lacking_behind(candidate, amounts))
