@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
 from muster.gangs.gang import Gang, Role, gang_of
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from muster.model.strictness import Validation
     from muster.queueing.namespace_limits import Ceiling
     from muster.resources.amounts import Resources
-    from muster.workloads import Decoded, Kind, Reference, Workload
+    from muster.workloads import Decoded, Kind, Reference, RoleSpec, Workload
 
 
 __all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
@@ -354,11 +356,22 @@ def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> 
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
     if context.cluster_queue is None or gang is None or _KUEUE_PARTIAL in workload.metadata.annotations:
         return
-    sets = [PodSetNeed(role.name, times(role.requests, role.replicas)) for role in gang.roles]
-    sets += [PodSetNeed(one.name, times(pod_requests(one.template.spec), one.replicas)) for one in workload.beside]
+    try:
+        sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]
+    except InvalidObjectError:
+        # Of a submitter, which is no member: its Job is the apiserver's to refuse, and Kueue cannot count it either.
+        return
     if never := never_fits(sets, context.cluster_queue):
         rest = f"{never}, so that Kueue never admits it; lower the replicas or use a larger ClusterQueue"
         yield Finding(Reason.EXCEEDS_KUEUE_QUOTA, path, f"{path}: {rest}")
+
+
+def _pod_set(role: RoleSpec, pod_defaults: PodDefaults) -> PodSetNeed:
+    """A role as Kueue counts it: by the manifest, without the init containers that its operator adds later."""
+    spec = role.template.spec
+    written = structs.replace(spec, init_containers=spec.init_containers[: len(spec.init_containers) - role.added])
+    requests = pod_requests(pod_defaults.completed(written, path=role.path), path=role.path)
+    return PodSetNeed(role.name, times(requests, role.replicas))
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:

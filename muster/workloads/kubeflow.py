@@ -229,7 +229,7 @@ def _with_spec(role: RoleSpec, **changes: object) -> RoleSpec:
 
 
 def _with_init_container(role: RoleSpec, init: Container) -> RoleSpec:
-    return _with_spec(role, init_containers=(*role.template.spec.init_containers, init))
+    return replace(_with_spec(role, init_containers=(*role.template.spec.init_containers, init)), added=1)
 
 
 def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:

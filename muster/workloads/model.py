@@ -124,6 +124,8 @@ class RoleSpec:
     """The units in which its pods start beyond the minimum; None where each is of use by itself."""
     done: int = 0
     """How many of its pods have succeeded and are not made again, where its operator says so."""
+    added: int = 0
+    """How many init containers of `template`, the last ones, its operator adds: no manifest shows them."""
 
     def of_wave(self, *, now: bool) -> RoleSpec:
         """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""

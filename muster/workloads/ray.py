@@ -175,6 +175,7 @@ def _workers(group: _WorkerGroup, path: str, *, grows: bool) -> RoleSpec:
         grows=grows,
         growth=_growth(group, path) if grows else None,
         unit=Unit(group.num_of_hosts, _REPLICA_LABEL) if group.num_of_hosts > 1 else None,
+        added=1,
     )
 
 

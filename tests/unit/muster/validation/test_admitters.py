@@ -16,12 +16,14 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
 from muster.validation.workload import Context, Verdict
-from tests.support.manifests.families import FAMILIES, judged
+from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.kueue import flavored_queue
-from tests.support.manifests.observed import JSON, amounts, made, ray_cluster
+from tests.support.manifests.observed import JSON, amounts, made, ray_cluster, template
 
 LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
 DEFAULTS = Defaults(admitters=tuple(Admitter))
+# Whose operators add init containers.
+ADDED_TO = tuple(one for one in FAMILIES if one.kind in ("RayCluster", "PyTorchJob"))
 TINY, CLOSED = QueueView("q", "Open", amounts(cpu="1")), QueueView("q", "Closed", {})
 
 
@@ -78,6 +80,24 @@ def test_the_submitter_of_a_ray_job_counts_with_kueue() -> None:
     assert "it needs cpu 3500m, and all flavors of ClusterQueue" in found.message
     job["spec"]["submissionMode"] = "HTTPMode"
     assert reasons(verdict(job, quota=flavored_queue({"cpu": "3", "memory": "4Gi"})))[1] == []
+
+
+@pytest.mark.parametrize("family", ADDED_TO, ids=lambda family: family.kind)
+def test_what_operators_add_to_the_pods_does_not_count_with_kueue(family: Family) -> None:
+    """Their init containers ask for cpu and memory, of which a ClusterQueue of GPUs alone has no quota."""
+    gpu = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+    job = family.manifest(gpu, gpu, labels=LABELS)
+    assert reasons(verdict(job, quota=flavored_queue({"nvidia.com/gpu": "3"})))[1] == []
+    (found,) = verdict(job, quota=flavored_queue({"nvidia.com/gpu": "2"})).warnings
+    assert "it needs nvidia.com/gpu 3, and all flavors" in found.message
+
+
+@pytest.mark.parametrize("cpu", ["-1", "1e99"])
+def test_a_submitter_whose_requests_are_none_leaves_the_quota_unjudged(cpu: str) -> None:
+    """Its pod is no member: who cannot count it refuses nothing, and fails nobody's call."""
+    job = ray_cluster(labels=LABELS)
+    job |= {"kind": "RayJob", "spec": {"rayClusterSpec": job["spec"], "submitterPodTemplate": template(cpu)}}
+    assert reasons(verdict(job, quota=flavored_queue({"cpu": "1"}))) == ([], [])
 
 
 def test_of_a_job_that_kueue_may_admit_in_part_nobody_says_that_it_is_too_large() -> None:
