@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
+from muster.admitters.kueue import PARTIAL
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
 from muster.gangs.gang import Gang, Role, gang_of
 from muster.gangs.intent import (
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
 
-# Annotation on a Job: with how many of its pods Kueue may admit it, whatever that comes to.
-_KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
 _BUILT_IN_PRIORITIES = frozenset({"", "system-cluster-critical", "system-node-critical"})
@@ -349,12 +348,13 @@ def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> 
     """What keeps Kueue from ever admitting the workload, where that is Kueue's to do."""
     if context.admitter is not Admitter.KUEUE:
         return
-    path = workload.label_path(KUEUE_QUEUE)
+    # Of what makes plain pods Kueue reads its own label, unlike muster.
+    path = f"metadata.labels[{KUEUE_QUEUE}]"
     voices = (workload.metadata, *context.around.owners)
     if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
-    if context.cluster_queue is None or gang is None or _KUEUE_PARTIAL in workload.metadata.annotations:
+    if context.cluster_queue is None or gang is None or PARTIAL in workload.metadata.annotations:
         return
     try:
         sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.admitters.kueue import PARTIAL
 from muster.model.names import GANG, GANG_COMPLETIONS, GANG_SIZE, KUEUE_QUEUE, is_object_name
 from muster.model.objects import (
     Condition,
@@ -197,15 +198,17 @@ def _check_size(size: int, pods: int, there: str) -> None:
 
 
 def _speaks(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
-    """The metadata that its pods have, which Kubernetes makes of the template alone; Kueue reads the maker's own label.
+    """The metadata that its pods have, which Kubernetes makes of the template alone; Kueue reads what the maker says.
 
     One whose template names no gang is judged by what it says itself, so that its user hears that it is none.
     """
     own, template = maker.metadata, maker.spec.template.metadata
     if not template.labels.get(GANG):
         return own
-    kueue = {KUEUE_QUEUE: own.labels[KUEUE_QUEUE]} if KUEUE_QUEUE in own.labels else {}
-    return msgspec.structs.replace(own, labels={**kueue, **template.labels}, annotations=dict(template.annotations))
+    queue = {KUEUE_QUEUE: own.labels[KUEUE_QUEUE]} if KUEUE_QUEUE in own.labels else {}
+    part = {PARTIAL: own.annotations[PARTIAL]} if PARTIAL in own.annotations else {}
+    labels, annotations = {**queue, **template.labels}, {**part, **template.annotations}
+    return msgspec.structs.replace(own, labels=labels, annotations=annotations)
 
 
 def _read_pod(pod: Pod) -> Workload:

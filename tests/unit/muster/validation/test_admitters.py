@@ -100,17 +100,32 @@ def test_a_submitter_whose_requests_are_none_leaves_the_quota_unjudged(cpu: str)
     assert reasons(verdict(job, quota=flavored_queue({"cpu": "1"}))) == ([], [])
 
 
+def plain_job(labels: JSON, annotations: JSON | None = None) -> JSON:
+    """A Job of four pods of 1 cpu whose template names a gang; labels and annotations are its own."""
+    of_pods = {
+        "labels": {"muster.dev/gang": "g", "volcano.sh/queue-name": "q"},
+        "annotations": {"muster.dev/gang-size": "4"},
+    }
+    metadata = {"name": "job", "namespace": "ns", "labels": labels, "annotations": annotations or {}}
+    spec = {"parallelism": 4, "completions": 4, "template": {"metadata": of_pods, **template()}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
 def test_of_a_job_that_kueue_may_admit_in_part_nobody_says_that_it_is_too_large() -> None:
-    job = next(one for one in FAMILIES if one.kind == "Job").manifest()
-    job["metadata"]["labels"] = LABELS
-    tiny = flavored_queue({"cpu": "1m", "memory": "3Gi"})
-    assert reasons(verdict(job, quota=tiny))[1] == [Reason.EXCEEDS_KUEUE_QUOTA]
-    job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
-    assert reasons(verdict(job, quota=tiny))[1] == []
+    in_queue, small = {"kueue.x-k8s.io/queue-name": "team"}, flavored_queue({"cpu": "3", "memory": "9Gi"})
+    assert reasons(verdict(plain_job(in_queue), quota=small)) == ([], [Reason.EXCEEDS_KUEUE_QUOTA])
+    in_part = plain_job(in_queue, {"kueue.x-k8s.io/job-min-parallelism": "1"})
+    assert reasons(verdict(in_part, quota=small)) == ([], [])
 
 
 def test_a_workload_in_no_queue_of_kueues_is_warned_of() -> None:
     assert reasons(verdict(ray_cluster())) == ([], [Reason.IN_NO_KUEUE_QUEUE])
+
+
+def test_the_label_for_kueue_is_asked_for_on_the_job_and_not_on_its_pods() -> None:
+    """On the pods it would have Kueue admit them one by one."""
+    (found,) = verdict(plain_job({})).warnings
+    assert (found.reason, found.field) == (Reason.IN_NO_KUEUE_QUEUE, "metadata.labels[kueue.x-k8s.io/queue-name]")
 
 
 def test_an_admitter_that_is_not_configured_is_ignored_and_said() -> None:
